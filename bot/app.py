@@ -16,6 +16,7 @@ from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
+from bot.approvals.gate import Gate
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
 from bot.approvals.lookup.people import SignedIn
@@ -25,8 +26,10 @@ from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import decision_tools, request_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel
+from bot.channels.delivery.cards import Cards
 from bot.channels.kinds import channels_of
-from bot.core import Core, Ports, core, policies_of
+from bot.channels.lookup import CoreLookup
+from bot.core import Ports, core, policies_of
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Process
@@ -34,7 +37,10 @@ from bot.domain.model import Model
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.inbox import Assistant
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
+from bot.jobs.recovery import Recovery
+from bot.jobs.reminders import Reminders
 from bot.jobs.scheduler import Scheduler
 from bot.jobs.webhooks import Webhooks
 from bot.settings import SCRIPTED, Settings
@@ -52,8 +58,8 @@ from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.issues.tools import issue_tools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
+from bot.tools.mcp.base import Servers, SignIns
 from bot.tools.mcp.config import load
-from bot.tools.mcp.seam import NoServers, Servers, SignIns
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
@@ -86,8 +92,13 @@ class App:
     database: Database
     registry: Registry
     notifier: ChangeNotifier
-    core: Core
+    gate: Gate
+    cards: Cards
     dispatcher: Runner
+    assistant: Assistant
+    recovery: Recovery
+    reminders: Reminders
+    lookup: CoreLookup
     callbacks: Webhooks
     scheduler: Scheduler
     channels: dict[str, Channel]
@@ -117,7 +128,7 @@ class App:
                 stack.push_async_callback(asyncio.to_thread, end)
             stack.enter_context(self.company.claim())
             stack.callback(self.database.close)
-            stack.callback(self.core.execution.close)
+            stack.callback(self.gate.close)
             stack.push_async_callback(self.model.close)
             if self.receives:
                 self.web.listen()
@@ -129,17 +140,14 @@ class App:
             await stack.enter_async_context(self.company.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
-            self.questions.start(self.core.assistant.handle)
+            self.questions.start(self.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
             await self.own.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(
-                    self.core.assistant.handle,
-                    self.core.lookup,
-                    receives=self.receives,
-                    others=self.company.others,
+                    self.assistant.handle, self.lookup, receives=self.receives, others=self.company.others
                 )
             stack.push_async_callback(self.logins.stop)
             stack.push_async_callback(self.doctor.stop)
@@ -151,9 +159,9 @@ class App:
                 await self.web.start()
             elif self.watched is not None:
                 await stack.enter_async_context(self.watched.running())
-            await self.core.recovery.take_over(self.clock())
-            self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
-            await self.core.recovery.recover(self.clock(), starting=True)
+            await self.recovery.take_over(self.clock())
+            self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
+            await self.recovery.recover(self.clock(), starting=True)
             if ticking:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
@@ -169,7 +177,7 @@ class App:
         """Look at the rows when another process changed them."""
         async for _ in self.company.rings():
             try:
-                await self.core.recovery.recover(self.clock())
+                await self.recovery.recover(self.clock())
                 self.notifier.notify()
             except SQLAlchemyError as error:  # the next tick looks again
                 log.error("a look at the rows failed", exc_info=error)
@@ -304,8 +312,13 @@ def build(
         database=database,
         registry=registry,
         notifier=notifier,
-        core=made,
+        gate=made.gate,
+        cards=made.cards,
         dispatcher=dispatcher,
+        assistant=made.assistant,
+        recovery=made.recovery,
+        reminders=made.reminders,
+        lookup=made.lookup,
         callbacks=callbacks,
         scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
         channels=ports.channels,
@@ -397,7 +410,7 @@ def _mcp(
 ) -> Servers:
     """The tools of the configured MCP servers; none where no file is named."""
     if settings.mcp_config is None:
-        return NoServers()
+        return Servers()
     from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
 
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}

@@ -19,7 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
-from bot.domain.teams import Standing, Teammate, TeamStatus, about
+from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escaped, made_visible, whole_until
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
@@ -110,7 +110,7 @@ class CardTextRenderer(Generic[T]):
         name, _ = self._titled(_STANDINGS[each.standing], each.name, _SHORT)
         stands = f": {each.state}; {each.plan_state}" if each.plan_state else f": {each.state}"
         head = self.builder.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
-        said = redact_text(about(each))
+        said = redact_text(each.about)
         return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
 
     def _titled(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:

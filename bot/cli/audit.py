@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.approvals.commands.values import account
-from bot.cli.shared import existing, find, line, load, looking, operator, print_json, told
+from bot.cli.shared import existing, find, line, load, looking, operator, print_json
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
@@ -20,14 +20,14 @@ _LISTED = 50
 
 def newest(*, as_json: bool) -> None:
     """Show the newest changes, and whether the audit log is intact."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         _entries(list(reversed(database.read_now(log.newest, _LISTED))), as_json=as_json)
         _verified(database, as_json=as_json)
 
 
 def show(proposal: str, *, as_json: bool) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         found = find(database, proposal)
         _entries(database.read_now(log.history, found.id), as_json=as_json)
         _verified(database, as_json=as_json)
@@ -35,7 +35,7 @@ def show(proposal: str, *, as_json: bool) -> None:
 
 def verify(anchors: Sequence[str], *, as_json: bool) -> None:
     """Check every row; names what was changed, removed or inserted."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         faults = database.read_now(verification.faults, anchors)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
@@ -44,25 +44,24 @@ def verify(anchors: Sequence[str], *, as_json: bool) -> None:
 
 def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
-    with told():
-        settings = load()
-        if at_work(settings.database_url):
-            raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
-        with existing(settings) as database:
-            first = database.write_now(admin_changes.begin_to_seal, operator(), now())
-            print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
-            _verified(database)
+    settings = load()
+    if at_work(settings.database_url):
+        raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
+    with existing(settings) as database:
+        first = database.write_now(admin_changes.begin_to_seal, operator(), now())
+        print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
+        _verified(database)
 
 
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
 
 
 def export(form: str, who: str, tool: str, proposal: str, since: datetime | None) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         if who:
             account(who)
         if form not in verification.FORMATS:

@@ -1,13 +1,18 @@
-"""The options that every command of ``nod`` takes, before or after its name."""
+"""What every command of ``nod`` has: options before or after its name, and faults in one line."""
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
+
+from bot.domain.text import escaped, made_visible
+from bot.errors import NodError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +66,36 @@ def shared_options(
     """Take what every command takes; `chosen` has it."""
 
 
+@contextlib.contextmanager
+def faults_told() -> Iterator[None]:
+    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
+    try:
+        yield
+    except NodError as error:
+        words = error.message
+    except Exception as error:
+        from sqlalchemy.exc import DBAPIError  # here, for what only prints its help loads none of it
+
+        from bot.store.engine import why_refused
+
+        if not isinstance(error, DBAPIError):
+            raise
+        words = why_refused(error.orig)
+    else:
+        return
+    print(f"nod: {made_visible(words, escaped)}", file=sys.stderr)
+    raise typer.Exit(1) from None
+
+
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The same command, which also takes the options of all."""
+    """The same command, which also takes the options of all and tells known faults."""
     own = inspect.signature(function).parameters
     shared = inspect.signature(shared_options).parameters
 
     @functools.wraps(function)
     def taking(**given: Any) -> None:
-        function(**{name: value for name, value in given.items() if name in own})
+        with faults_told():
+            function(**{name: value for name, value in given.items() if name in own})
 
     taking.__signature__ = inspect.Signature([*own.values(), *shared.values()])  # type: ignore[attr-defined]
     return taking

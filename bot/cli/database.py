@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
-from bot.cli.shared import database_url, load, opened, plain, told
+from bot.cli.shared import database_url, load, opened, plain
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
 from bot.store import migrations
@@ -18,19 +18,18 @@ from bot.store.transfer import transfer
 
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
-    with told():
-        settings = load()
-        with opened(settings) as database:
-            if database.dialect == "postgresql":
-                from bot.jobs.distributed import prepare  # its library is an extra
+    settings = load()
+    with opened(settings) as database:
+        if database.dialect == "postgresql":
+            from bot.jobs.distributed import prepare  # its library is an extra
 
-                prepare(settings.database_url)
-            print(f"The schema is at {migrations.current(database.engine)}.")
+            prepare(settings.database_url)
+        print(f"The schema is at {migrations.current(database.engine)}.")
 
 
 def copy(source: str, target: str) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
-    with told(), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         keys = load().audit_keys
         both = [_address(each) for each in (source, target)]
         for each, url in zip((source, target), both, strict=True):
@@ -61,16 +60,15 @@ def shown(url: str, given: str) -> str:
 
 def backup(file: Path) -> None:
     """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
-    with told():
-        source = load().sqlite_file
-        if source is None:
-            raise SettingsError("NOD_DATABASE_URL: only SQLite files are copied here. Use pg_dump.")
-        if not source.exists():
-            raise SettingsError(f"NOD_DATABASE_URL: there is no file {source} here")
-        try:
-            back_up(source, file)
-        except OSError as error:
-            raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
-        except sqlite3.Error as error:
-            raise NodError(f"cannot copy {source} ({error}). nod doctor looks closer.") from None
-        print(plain(f"Copied {source} to {file}."))
+    source = load().sqlite_file
+    if source is None:
+        raise SettingsError("NOD_DATABASE_URL: only SQLite files are copied here. Use pg_dump.")
+    if not source.exists():
+        raise SettingsError(f"NOD_DATABASE_URL: there is no file {source} here")
+    try:
+        back_up(source, file)
+    except OSError as error:
+        raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
+    except sqlite3.Error as error:
+        raise NodError(f"cannot copy {source} ({error}). nod doctor looks closer.") from None
+    print(plain(f"Copied {source} to {file}."))

@@ -26,7 +26,6 @@ from bot.cli.shared import (
     operator,
     plain,
     print_json,
-    told,
 )
 from bot.core import policies_of
 from bot.domain.chat import Answer, Press, Reply
@@ -56,44 +55,42 @@ def approve(
     every: bool,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""
-    with told():
-        if (similar is None) != (lasting is None):
-            raise SettingsError("--similar and --for go together, such as: --similar exact --for 1h")
-        chosen = [
-            verb
-            for verb, given in (
-                (Verb.SIMILAR, similar),
-                (Verb.APPROVE_STEPS, steps),
-                (Verb.APPROVE_ALL, every),
-            )
-            if given
-        ]
-        if len(chosen) > 1:
-            raise SettingsError("use only one of --similar, --steps and --all")
+    if (similar is None) != (lasting is None):
+        raise SettingsError("--similar and --for go together, such as: --similar exact --for 1h")
+    chosen = [
+        verb
+        for verb, given in (
+            (Verb.SIMILAR, similar),
+            (Verb.APPROVE_STEPS, steps),
+            (Verb.APPROVE_ALL, every),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise SettingsError("use only one of --similar, --steps and --all")
     verb = chosen[0] if chosen else Verb.APPROVE
     press(proposal, verb, seen, rung=similar, lasting=lasting, reach=reach)
 
 
 def similar(proposal: str, *, as_json: bool) -> None:
     """Say what approving calls like it may allow, narrowest first."""
-    with told():
-        settings = load()
-        log_at("error")
-        with looking(settings) as database:
-            found = find(database, proposal)
-            rungs, reaches = asyncio.run(_ladder(settings, database, found))
-            if not rungs:
-                raise NodError("you can't allow anything beyond this one call")
-            if as_json:
-                told_rungs = [{"similar": rung, "allows": words} for rung, words in rungs]
-                told_reaches = [{"whose": reach, "allows": words} for reach, words in reaches]
-                print_json({"similar": told_rungs, "whose": told_reaches, "for": list(GrantDuration)})
-                return
-            for rung, words in rungs:
-                print(f"--similar {rung:<6} {line(words)}")
-            for reach, words in reaches:
-                print(f"--whose {reach:<10} {line(words)}")
-            print(f"--for     {', '.join(GrantDuration)}")
+    settings = load()
+    log_at("error")
+    with looking(settings) as database:
+        found = find(database, proposal)
+        rungs, reaches = asyncio.run(_ladder(settings, database, found))
+        if not rungs:
+            raise NodError("you can't allow anything beyond this one call")
+        if as_json:
+            told_rungs = [{"similar": rung, "allows": words} for rung, words in rungs]
+            told_reaches = [{"whose": reach, "allows": words} for reach, words in reaches]
+            print_json({"similar": told_rungs, "whose": told_reaches, "for": list(GrantDuration)})
+            return
+        for rung, words in rungs:
+            print(f"--similar {rung:<6} {line(words)}")
+        for reach, words in reaches:
+            print(f"--whose {reach:<10} {line(words)}")
+        print(f"--for     {', '.join(GrantDuration)}")
 
 
 def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
@@ -101,13 +98,12 @@ def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
     if arguments is None:
         _print_arguments(proposal)
         return
-    with told():
-        given = decoded(arguments)
+    given = decoded(arguments)
     press(proposal, Verb.EDIT, seen, arguments=given)
 
 
 def _print_arguments(prefix: str) -> None:
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         found = find(database, prefix)
         shown = shown_arguments(found.arguments, database.read_now(AvailableTools({}).schema_of, found))
         print(json.dumps(shown, indent=2))
@@ -118,26 +114,25 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 
     ``seen``: the round that was looked at. ``more``: what `Press` takes.
     """
-    with told():
-        settings = load()
-        log_at("error")
-        with existing(settings) as database:
-            found = find(database, prefix)
-            approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR)
-            if approving and not _sure(found):
-                raise typer.Exit(1)
-            pressed = Press(operator(), verb, found.id, seen, **more)
-            reply = asyncio.run(_taken(settings, database, pressed))
-            named = f"{line(found.description)}: " if approving and reply.answer is Answer.ACCEPTED else ""
-            print(f"{named}{plain(reply.text)}")
-            if reply.answer is Answer.STALE:
-                print(f"See: nod show {found.id}")
-            if reply.answer is Answer.INVALID and verb is Verb.SIMILAR:
-                print(f"See: nod similar {found.id}")
-            if reply.answer is Answer.REFUSED:
-                raise NodError(f"you act as {pressed.actor} here; an admin can add it to NOD_ADMINS")
-            if reply.answer is not Answer.ACCEPTED:
-                raise typer.Exit(1)
+    settings = load()
+    log_at("error")
+    with existing(settings) as database:
+        found = find(database, prefix)
+        approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR)
+        if approving and not _sure(found):
+            raise typer.Exit(1)
+        pressed = Press(operator(), verb, found.id, seen, **more)
+        reply = asyncio.run(_taken(settings, database, pressed))
+        named = f"{line(found.description)}: " if approving and reply.answer is Answer.ACCEPTED else ""
+        print(f"{named}{plain(reply.text)}")
+        if reply.answer is Answer.STALE:
+            print(f"See: nod show {found.id}")
+        if reply.answer is Answer.INVALID and verb is Verb.SIMILAR:
+            print(f"See: nod similar {found.id}")
+        if reply.answer is Answer.REFUSED:
+            raise NodError(f"you act as {pressed.actor} here; an admin can add it to NOD_ADMINS")
+        if reply.answer is not Answer.ACCEPTED:
+            raise typer.Exit(1)
 
 
 def _sure(found: Proposal) -> bool:

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.app import registry_of
 from bot.channels.kinds import channels_of, require_admin
-from bot.cli.shared import coloured, given, log_at, looking, plain, print_json, told
+from bot.cli.shared import coloured, given, log_at, looking, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -35,7 +35,7 @@ from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
 from bot.store.locks.process_lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
-from bot.tools.mcp.seam import Servers, ServerStatus
+from bot.tools.mcp.base import Servers, ServerStatus
 from bot.web.server import listen
 
 _MODEL_SECONDS = 10.0
@@ -52,17 +52,16 @@ def in_words(found: Finding) -> str:
 
 def doctor(*, as_json: bool) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
-    with told():
-        log_at("critical")  # what it would log is among the findings
-        settings, faults = Settings.inspect(**given())
-        findings = [fault(words) for words in faults]
-        findings += asyncio.run(check(settings)) if settings else []
-        if as_json:
-            print_json([asdict(found) for found in findings])
-        for found in () if as_json else findings:
-            print(in_words(found))
-        if any(found.failed for found in findings):
-            raise typer.Exit(1)
+    log_at("critical")  # what it would log is among the findings
+    settings, faults = Settings.inspect(**given())
+    findings = [fault(words) for words in faults]
+    findings += asyncio.run(check(settings)) if settings else []
+    if as_json:
+        print_json([asdict(found) for found in findings])
+    for found in () if as_json else findings:
+        print(in_words(found))
+    if any(found.failed for found in findings):
+        raise typer.Exit(1)
 
 
 def fault(words: str) -> Finding:

@@ -21,13 +21,13 @@ from pydantic import BaseModel, ValidationError
 
 from bot.channels.kinds import own_channels
 from bot.cli import doctor
-from bot.cli.shared import database_url, line, log_at, told
+from bot.cli.shared import database_url, line, log_at
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
-from bot.tools.net.intake import bound
+from bot.tools.intake import bound
 
 _PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
 """As their documents give them."""
@@ -84,17 +84,16 @@ class SetupStep:
 
 def init() -> None:
     """Write a .env: asks five questions, and tries each answer out."""
-    with told():
-        log_at("critical")
-        if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
-            raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
-        print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
-        given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
-        for number, step in enumerate(_STEPS, start=1):
-            print(f"\n{number} of {len(_STEPS)}")
-            given |= _answered(step, given)
-        _write(given)
-        print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
+    log_at("critical")
+    if _FILE.exists() and not _yes(f"There is a {_FILE} here. Replace it?"):
+        raise NodError(f"{_FILE} is as it was. nod doctor checks it.")
+    print("Five questions. Enter takes what is in brackets; Ctrl+C ends this and writes nothing.")
+    given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
+    for number, step in enumerate(_STEPS, start=1):
+        print(f"\n{number} of {len(_STEPS)}")
+        given |= _answered(step, given)
+    _write(given)
+    print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
 
 
 def _webhook_secret() -> str:

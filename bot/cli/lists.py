@@ -1,4 +1,4 @@
-"""``nod pending`` and ``nod show``: look at what there is, and change nothing."""
+"""``nod pending``, ``nod show`` and ``nod team``: look at what there is, and change nothing."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json, told
+from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json
 from bot.domain.proposals import Level, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
@@ -20,7 +20,7 @@ _LOOK_SECONDS = 1.0
 
 def pending(*, as_json: bool, watch: bool) -> None:
     """List what is waiting for a decision, soonest to expire first."""
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         if watch:
             _watch(database, as_json=as_json)
             return
@@ -92,7 +92,7 @@ def show(proposal: str, *, as_json: bool) -> None:
     """Show one proposal in full."""
     from bot.domain.cards import card_of, whole_text
 
-    with told(), looking(load()) as database:
+    with looking(load()) as database:
         found = find(database, proposal)
         if as_json:
             print_json(_told(found, database))
@@ -105,3 +105,31 @@ def show(proposal: str, *, as_json: bool) -> None:
             head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
         head += [*card.votes, *card.notes]
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
+
+
+def team(*, as_json: bool) -> None:
+    """List the teammates of all conversations with their plans."""
+    from bot.approvals.commands.everyone import listed
+    from bot.store import teams
+
+    with looking(load()) as database:
+        found = database.read_now(teams.at, None)
+    if not as_json:
+        print(plain(listed(found).replace("**", "").replace("`", "")))
+        return
+    print_json(
+        [
+            {
+                "id": each.id,
+                "conversation_id": each.lead_id,
+                "name": each.name,
+                "role": each.role,
+                "state": each.state,
+                "plan_state": each.plan_state,
+                "about": redact_text(each.about),
+                "waits_for": [p.id for p in each.waits_for],
+                "created_at": each.created_at.isoformat(),
+            }
+            for each in found
+        ]
+    )

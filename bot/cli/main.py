@@ -3,6 +3,7 @@
 Each is imported only when it is used: ``nod --help`` and a misspelt command answer right away.
 """
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from bot import __version__
-from bot.cli.command import command, shared_options, with_shared_options
+from bot.cli.command import chosen, command, shared_options, with_shared_options
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 
 START, LOOK, DECIDE = "Start", "Look", "Decide"
@@ -92,6 +93,12 @@ def _nod(
     """Take the options of ``nod`` itself."""
 
 
+def _say_starting() -> None:
+    """Say so before what serves is imported, which takes a second."""
+    if not chosen().quiet:
+        print("Starting…", flush=True)
+
+
 @command(main, section=START)
 def init() -> None:
     """Write a .env: asks five questions, and tries each answer out."""
@@ -110,9 +117,10 @@ def demo(
     browser: Annotated[bool, typer.Option(help="Open the console in a browser, if there is one.")] = True,
 ) -> None:
     """Try Nod: offline model, issue tracker, console. No account, no key."""
-    from bot.cli import start
+    _say_starting()
+    from bot.cli import serve
 
-    start.demo(port, team=team, browser=browser)
+    serve.demo(port, team=team, browser=browser)
 
 
 @command(main, section=START)
@@ -126,9 +134,10 @@ def run(
 
     On PostgreSQL several may run.
     """
-    from bot.cli import start
+    _say_starting()
+    from bot.cli import serve
 
-    start.run(no_work=no_work)
+    serve.run(no_work=no_work)
 
 
 @command(main, section=START)
@@ -137,9 +146,10 @@ def worker() -> None:
 
     Several may run.
     """
-    from bot.cli import start
+    _say_starting()
+    from bot.cli import serve
 
-    start.worker()
+    serve.worker()
 
 
 @command(main, section=START)
@@ -155,9 +165,9 @@ def open_(
     *, only_print: Annotated[bool, typer.Option("--print", help="Print the address, open nothing.")] = False
 ) -> None:
     """Open the console of the running nod in a browser, signed in as you."""
-    from bot.cli import serve as opening
+    from bot.cli import serve
 
-    opening.open_console(only_print=only_print)
+    serve.open_console(only_print=only_print)
 
 
 @command(main, section=LOOK)
@@ -185,9 +195,9 @@ def show(proposal: Id, *, as_json: Json = False) -> None:
 @command(main, section=LOOK)
 def team(*, as_json: Json = False) -> None:
     """List the teammates of all conversations with their plans."""
-    from bot.cli import team
+    from bot.cli import lists
 
-    team.team(as_json=as_json)
+    lists.team(as_json=as_json)
 
 
 @audit.callback(invoke_without_command=True)
@@ -550,9 +560,12 @@ def manifest(
     ] = None,
 ) -> None:
     """Print the manifest to paste where Slack creates an app."""
-    from bot.cli import slack
+    from bot.channels.slack.manifest import manifest_yaml
+    from bot.errors import SettingsError
 
-    slack.manifest(http)
+    if http is not None and not re.fullmatch(r"https://[^\s/]+(/\S*)?", http):
+        raise SettingsError("--http: Slack calls https addresses only, such as https://nod.example.com")
+    print(manifest_yaml(http), end="")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from bot.cli.shared import load, log_at, plain, told
+from bot.cli.shared import load, log_at, plain
 from bot.errors import NodError
 from bot.settings import Settings
 from bot.web.mcp.server import agents_server
@@ -17,19 +17,18 @@ _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a
 
 def serve(patience: int) -> None:
     """Serve on stdin and stdout; a permission prompt waits ``patience`` seconds."""
-    with told():
-        settings = load()
-        log_at("error")
+    settings = load()
+    log_at("error")
 
-        def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
-            return httpx2.AsyncClient(base_url=settings.own_url, headers=_token(settings))
+    def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(base_url=settings.own_url, headers=_token(settings))
 
-        asyncio.run(agents_server(connect, patience).run_stdio_async())
+    asyncio.run(agents_server(connect, patience).run_stdio_async())
 
 
 def login(name: str) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
-    with told(), _running() as nod:
+    with _running() as nod:
         begun = _said(nod.post(f"/api/mcp/{name}/login"))
         print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
         print(plain(begun["url"]), flush=True)
@@ -40,7 +39,7 @@ def login(name: str) -> None:
 
 def logout(name: str) -> None:
     """Forget the sign-in at an MCP server."""
-    with told(), _running() as nod:
+    with _running() as nod:
         print(plain(_said(nod.delete(f"/api/mcp/{name}/login"))["text"]))
 
 

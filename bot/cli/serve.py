@@ -1,4 +1,4 @@
-"""Serving until told to stop: what ``nod demo`` and ``nod run`` do once their settings are read.
+"""``nod demo``, ``nod run`` and ``nod worker``: serving until told to stop.
 
 ``nod open``: the console of the running nod, in a browser.
 """
@@ -18,15 +18,16 @@ from sqlmodel import Session
 from bot.agent.demo.team import REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, ended
 from bot.approvals.accounts import sign_in_links
+from bot.channels.kinds import require_admin
 from bot.cli.command import chosen
-from bot.cli.shared import existing, line, load, operator, plain, told
+from bot.cli.shared import existing, line, load, log_at, operator, plain
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
-from bot.errors import NodError
-from bot.settings import Settings
+from bot.errors import NodError, SettingsError
+from bot.settings import SCRIPTED, Settings
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.issues.seed import seed
@@ -35,6 +36,35 @@ from bot.web.channel import NAME, key_of
 _ENDED_TWICE = 130  # the exit code of what a person interrupts
 _LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should their ring be lost
 _TEAM = "demo-team"  # the id of the conversation that the demo with a team begins
+
+
+def demo(port: int | None, *, team: bool, browser: bool) -> None:
+    settings = load(demo=True, **{"NOD_PORT": port} if port is not None else {})
+    log_at("warning", aside=True)
+    greeting = "Nod's console: {url}   (Ctrl+C stops it)"
+    serve(settings, greeting, demo=True, team=team, browser=browser)
+
+
+def run(*, no_work: bool) -> None:
+    _run_as("Nod is up: {url}", works=not no_work, needs="nod run --no-work" if no_work else "")
+
+
+def worker() -> None:
+    _run_as("Nod is at work.", receives=False, needs="nod worker")
+
+
+def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: str) -> None:
+    """``needs``: the command that needs several processes, if it does."""
+    settings = load()
+    require_admin(settings)
+    if needs and settings.sqlite_file is not None:
+        raise SettingsError(
+            f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
+        )
+    log_at(settings.log_level, aside=True)
+    if settings.scripted and works and not chosen().quiet:
+        greeting = f"{SCRIPTED}\n{greeting}"
+    serve(settings, greeting, receives=receives, works=works)
 
 
 def serve(
@@ -106,7 +136,7 @@ async def _run(
         host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
-            await app.core.assistant.handle(_team_request())
+            await app.assistant.handle(_team_request())
             url += f"/#/c/{_TEAM}"
         print(greeting.format(url=url), flush=True)
         if browser and _has_screen():
@@ -140,9 +170,7 @@ async def _offer_model() -> None:
 
 async def _say_what_runs(app: App) -> None:
     """What the end waits for: changes that were approved, and have begun."""
-    running = [
-        await app.database.read(proposals.get, ident) for ident in sorted(app.core.assistant.under_way)
-    ]
+    running = [await app.database.read(proposals.get, ident) for ident in sorted(app.assistant.under_way)]
     for proposal in running:
         if proposal is not None:
             words = f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}"
@@ -176,18 +204,17 @@ _SECONDS = 5.0
 
 
 def open_console(*, only_print: bool) -> None:
-    with told():
-        settings = load()
-        try:
-            httpx2.get(f"{settings.own_url}/healthz", timeout=_SECONDS, trust_env=False)
-        except httpx2.TransportError:
-            raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
-        address = settings.site_url()
-        if settings.tokens:  # without them this machine is let in as it is
-            with existing(settings) as database:
-                code = database.write_now(sign_in_links.new_link, operator(), now())
-            address += f"/#/sign-in/{code}"
-        if only_print or not webbrowser.open(address):
-            print(plain(address))
-        else:
-            print("Opened the console in your browser.")
+    settings = load()
+    try:
+        httpx2.get(f"{settings.own_url}/healthz", timeout=_SECONDS, trust_env=False)
+    except httpx2.TransportError:
+        raise NodError(f"no nod can be reached at {settings.own_url}. Start it: nod run") from None
+    address = settings.site_url()
+    if settings.tokens:  # without them this machine is let in as it is
+        with existing(settings) as database:
+            code = database.write_now(sign_in_links.new_link, operator(), now())
+        address += f"/#/sign-in/{code}"
+    if only_print or not webbrowser.open(address):
+        print(plain(address))
+    else:
+        print("Opened the console in your browser.")

@@ -21,7 +21,6 @@ from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
-from bot.store.engine import why_refused
 from bot.store.locks.process_lock import check_not_lost
 from bot.telemetry import logs
 
@@ -69,21 +68,6 @@ def database_url(named: str) -> str:
 def log_at(usual: str, *, aside: bool = False) -> None:
     """Log from this level on, or from what ``-q`` and ``-v`` say; ``aside`` as `logs.configure` has it."""
     logs.configure(chosen().log_level(usual), aside=aside)
-
-
-@contextlib.contextmanager
-def told() -> Iterator[None]:
-    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
-    try:
-        yield
-    except NodError as error:
-        words = error.message
-    except DBAPIError as error:
-        words = why_refused(error.orig)
-    else:
-        return
-    print(f"nod: {plain(words)}", file=sys.stderr)
-    raise typer.Exit(1) from None
 
 
 def plain(text: str) -> str:

@@ -6,10 +6,9 @@ import re
 import typer
 
 from bot.approvals.commands import Commands as SlashCommands
-from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.deciding import presses_of
-from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json, told
+from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import SHELL, Actor
@@ -24,20 +23,19 @@ _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account i
 
 def say(name: str, text: str, *, as_json: bool = False) -> None:
     """Say a slash command at this shell."""
-    with told():
-        settings = load()
-        log_at("error")
-        with as_may_be(settings) as database:
-            command = Command(operator(), name, text, Address(SHELL, operator().key))
-            reply = asyncio.run(_answered(settings, database, command))
-            if as_json:
-                print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
-            else:
-                print(_typed(plain(reply.text)))
-            if reply.answer is Answer.REFUSED:
-                raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
-            if reply.answer is not Answer.ACCEPTED:
-                raise typer.Exit(1)
+    settings = load()
+    log_at("error")
+    with as_may_be(settings) as database:
+        command = Command(operator(), name, text, Address(SHELL, operator().key))
+        reply = asyncio.run(_answered(settings, database, command))
+        if as_json:
+            print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
+        else:
+            print(_typed(plain(reply.text)))
+        if reply.answer is Answer.REFUSED:
+            raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
+        if reply.answer is not Answer.ACCEPTED:
+            raise typer.Exit(1)
 
 
 def _typed(text: str) -> str:
@@ -66,7 +64,7 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             return (await presses.take(incoming)).reply
 
         gate = presses.gate
-        parts = CommandParts(
+        words = SlashCommands(
             database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url, hindrance
         )
-        return await SlashCommands(parts).handle(command)
+        return await words.handle(command)

@@ -2,7 +2,7 @@
 
 import sys
 
-from bot.cli.shared import existing, load, looking, operator, plain, print_json, told
+from bot.cli.shared import existing, load, looking, operator, plain, print_json
 from bot.domain.times import now, when
 from bot.errors import NodError
 from bot.store import tokens
@@ -12,7 +12,7 @@ from bot.store.tokens import IssuedToken
 
 def new(name: str) -> None:
     """Make a token and print it, once: only its hash is kept."""
-    with told(), existing(load()) as database:
+    with existing(load()) as database:
         token = database.write_now(tokens.issue, name, operator(), now())
         print(token)
         label = token.split("_")[1]
@@ -22,20 +22,19 @@ def new(name: str) -> None:
 
 def list_(*, as_json: bool) -> None:
     """List the tokens that work: label, account, who made it, when."""
-    with told():
-        settings = load()
-        with looking(settings) as database:
-            found = database.read_now(tokens.working)
-        if as_json:
-            named = [_line(f"http:{name}") for name in sorted(settings.tokens.values())]
-            print_json([*(_told(t) for t in found), *named])
-            return
-        for t in found:
-            print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
-        for name in sorted(settings.tokens.values()):
-            print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
-        if not found and not settings.tokens:
-            print("There are no tokens. To make one: nod token new NAME")
+    settings = load()
+    with looking(settings) as database:
+        found = database.read_now(tokens.working)
+    if as_json:
+        named = [_line(f"http:{name}") for name in sorted(settings.tokens.values())]
+        print_json([*(_told(t) for t in found), *named])
+        return
+    for t in found:
+        print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
+    for name in sorted(settings.tokens.values()):
+        print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
+    if not found and not settings.tokens:
+        print("There are no tokens. To make one: nod token new NAME")
 
 
 def _told(token: IssuedToken) -> dict[str, str | None]:
@@ -51,13 +50,12 @@ def _line(
 
 def revoke(which: str) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
-    with told():
-        settings = load()
-        with existing(settings) as database:
-            ended = database.write_now(tokens.revoke, which, operator(), now())
-            notify(database.engine)
-        if not ended:
-            more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""
-            raise NodError(f"there is no token {which}.{more} See: nod token list")
-        for t in ended:
-            print(f"Revoked {t.label} of http:{t.name}.")
+    settings = load()
+    with existing(settings) as database:
+        ended = database.write_now(tokens.revoke, which, operator(), now())
+        notify(database.engine)
+    if not ended:
+        more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""
+        raise NodError(f"there is no token {which}.{more} See: nod token list")
+    for t in ended:
+        print(f"Revoked {t.label} of http:{t.name}.")

@@ -18,7 +18,6 @@ from bot.cli.shared import (
     operator,
     plain,
     print_json,
-    told,
 )
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Request
@@ -46,15 +45,14 @@ def complete_tool(incomplete: str) -> list[tuple[str, str]]:
 
 def list_(*, as_json: bool) -> None:
     """List every tool: name, group, what it does to the world, one line."""
-    with told():
-        found = asyncio.run(_offered(load()))
-        found = sorted(found, key=lambda t: (t.group, t.name))
-        if as_json:
-            print_json([_told(tool) for tool in found])
-            return
-        for tool in found:
-            says = line(tool.description.partition("\n")[0])
-            print(fitted(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
+    found = asyncio.run(_offered(load()))
+    found = sorted(found, key=lambda t: (t.group, t.name))
+    if as_json:
+        print_json([_told(tool) for tool in found])
+        return
+    for tool in found:
+        says = line(tool.description.partition("\n")[0])
+        print(fitted(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
 
 
 def _told(tool: Tool) -> dict[str, Any]:
@@ -64,24 +62,22 @@ def _told(tool: Tool) -> dict[str, Any]:
 
 def show(name: str, *, as_json: bool) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
-    with told():
-        tool = _named(asyncio.run(_offered(load())), name)
-        if as_json:
-            print_json(_told(tool))
-            return
-        how = "runs immediately" if tool.reads else "asks first, if the rules say so"
-        schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
-        print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
+    tool = _named(asyncio.run(_offered(load())), name)
+    if as_json:
+        print_json(_told(tool))
+        return
+    how = "runs immediately" if tool.reads else "asks first, if the rules say so"
+    schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
+    print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
 
 
 def call(name: str, arguments: str, *, wait: bool) -> None:
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
-    with told():
-        settings = load()
-        log_at("error")
-        given = decoded(arguments)
-        with existing(settings) as database:
-            asyncio.run(_call(settings, database, name, given, wait=wait))
+    settings = load()
+    log_at("error")
+    given = decoded(arguments)
+    with existing(settings) as database:
+        asyncio.run(_call(settings, database, name, given, wait=wait))
 
 
 async def _call(

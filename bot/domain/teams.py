@@ -66,6 +66,12 @@ class Teammate:
         return self.standing in OVER
 
     @property
+    def about(self) -> str:
+        """What to show next to its name and state: the first line of its last words."""
+        said = self.words if self.standing is not Standing.WORKING else self.doing
+        return one_line(next((line for line in said.splitlines() if line.strip()), ""))
+
+    @property
     def state(self) -> str:
         """Its status, in a few words for people."""
         if self.standing is not Standing.WORKING:
@@ -105,12 +111,6 @@ class TeamStatus:
         count = len(self.teammates)
         team = f"{count} teammate{'' if count == 1 else 's'}"
         return f"Team: {team}, {self.at_work} at work" if self.at_work else f"Team: {team}, all ended"
-
-
-def about(teammate: Teammate) -> str:
-    """What to show next to its name and state: the first line of its last words."""
-    said = teammate.words if teammate.standing is not Standing.WORKING else teammate.doing
-    return one_line(next((line for line in said.splitlines() if line.strip()), ""))
 
 
 def name_of(role: str, taken: Sequence[str]) -> str:

@@ -23,6 +23,10 @@ class Webhook:
     over: bool
     fault: str
 
+    @property
+    def given_up(self) -> bool:
+        return self.over and self.told_at is None
+
 
 def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
     session.add(CallbackRow(proposal_id=proposal_id, url=url, next_at=now))

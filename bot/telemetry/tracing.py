@@ -6,8 +6,6 @@ span holds a text: no message, no argument, no result, no person.
 A proposal may wait for weeks, so no span lasts that long. It is a trace of its own instead: one short span
 where it is made, one where people decide, one for each run, in whichever process that is. Its ids follow from
 the proposal's, so nothing has to be kept. The turn that proposed it and the one that continues are linked.
-
-A language model whose calls are traced (``bot/telemetry/tracing.py``).
 """
 
 import asyncio
@@ -66,16 +64,13 @@ def begin(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[
 @contextmanager
 def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[Noted]:
     """A turn of the agent; ``continued``: ids of the proposals whose ends it was woken for."""
-    if _otel is None:
-        yield _NOTHING
-        return
     agent = teammate or "nod"
     values = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation_id,
     }
-    yield from _current(_otel.alone(f"invoke_agent {agent}", values, continued))
+    yield from _current(lambda otel: otel.alone(f"invoke_agent {agent}", values, continued))
 
 
 def call_of_model(model: str, provider: str) -> Noted:
@@ -94,20 +89,14 @@ def call_of_model(model: str, provider: str) -> Noted:
 @contextmanager
 def reading(tool: str, call_id: str) -> Iterator[Noted]:
     """A tool that runs within a turn."""
-    if _otel is None:
-        yield _NOTHING
-        return
-    yield from _current(_otel.within(f"execute_tool {tool}", _tool(tool, call_id)))
+    yield from _current(lambda otel: otel.within(f"execute_tool {tool}", _tool(tool, call_id)))
 
 
 @contextmanager
 def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
     """A tool that runs for an approved proposal."""
-    if _otel is None:
-        yield _NOTHING
-        return
     values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
-    yield from _current(_otel.next_of(proposal_id, f"execute_tool {tool}", values))
+    yield from _current(lambda otel: otel.next_of(proposal_id, f"execute_tool {tool}", values))
 
 
 def proposed(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
@@ -138,8 +127,12 @@ def _tool(name: str, call_id: str) -> dict[str, Value]:
     return found | ({"gen_ai.tool.call.id": call_id} if call_id else {})
 
 
-def _current(span: Any) -> Iterator[Noted]:
-    """The span is current until the work is done; an exception that leaves it is told by its type alone."""
+def _current(start: Callable[[Any], Any]) -> Iterator[Noted]:
+    """A span, current until the work is done; an exception that leaves it is told by its type alone."""
+    if _otel is None:
+        yield _NOTHING
+        return
+    span = start(_otel)
     noted = Noted(span)
     try:
         with _otel.current(span):

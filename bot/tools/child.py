@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import resource
-import selectors
 import signal
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_CHUNK = 1 << 16
 _MEMORY = 512 << 20  # bytes of a child
 
 
@@ -40,7 +38,7 @@ class Child:
         self._seconds = seconds
         self._one = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._registered = False
+        atexit.register(self.stop)
 
     def ask(self, question: Any) -> Any:
         """The answer; raises TookTooLong."""
@@ -49,9 +47,9 @@ class Child:
             try:
                 try:
                     return self._asked(line)
-                except (_Ended, OSError):  # perhaps it died before it was asked
+                except _Ended:  # perhaps it died before it was asked
                     return self._asked(line)
-            except (_Ended, OSError):
+            except _Ended:
                 raise TookTooLong from None
 
     def _asked(self, line: bytes) -> Any:
@@ -59,52 +57,39 @@ class Child:
             self._process = self._started()
         try:
             return json.loads(self._exchange(self._process, line))
-        except (TookTooLong, _Ended, OSError):
+        except (TookTooLong, _Ended):
             self._end(self._process)
             raise
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None:
             self._end(self._process)
-        process = subprocess.Popen(  # noqa: S603 - our own script
+        return subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, "-I", str(self._script), str(self._seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            bufsize=0,
             env={},
         )
-        if not self._registered:
-            self._registered = True
-            atexit.register(self.stop)
-        for pipe in (process.stdin, process.stdout):
-            os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
-        return process
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        """Write the line and read the answer as both become possible, until the time is over."""
+        """Write the line and read the answer; the child is killed when the time is over."""
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
         until = time.monotonic() + self._seconds
-        given, answer = memoryview(line), bytearray()
-        with selectors.DefaultSelector() as ready:
-            ready.register(process.stdin, selectors.EVENT_WRITE)
-            ready.register(process.stdout, selectors.EVENT_READ)
-            while not answer.endswith(b"\n"):
-                events = ready.select(max(0.0, until - time.monotonic()))
-                if not events:
-                    raise TookTooLong
-                for key, _ in events:
-                    if key.fileobj is process.stdout:
-                        part = os.read(process.stdout.fileno(), _CHUNK)
-                        if not part:
-                            raise _Ended
-                        answer += part
-                    else:
-                        given = given[os.write(process.stdin.fileno(), given[:_CHUNK]) :]
-                        if not given:
-                            ready.unregister(process.stdin)
-        return bytes(answer)
+        killer = threading.Timer(self._seconds, process.kill)
+        killer.start()
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except OSError:
+            answer = b""
+        finally:
+            killer.cancel()
+        if answer.endswith(b"\n"):
+            return answer
+        raise _Ended if time.monotonic() < until else TookTooLong
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()

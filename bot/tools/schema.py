@@ -40,6 +40,8 @@ def fits_strict(schema: Any) -> bool:
         return False
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
         return False
+    if not set(schema.get("properties", {})) <= set(schema.get("required", ())):
+        return False
     if schema.get("type") == "array" and "items" not in schema:
         return False
     parts = [

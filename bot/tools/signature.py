@@ -1,8 +1,6 @@
 """A function's signature as a tool sees it: arguments checked by a pydantic model, words from the docstring.
 
-The JSON schema made of it is in ``bot/tools/schema.py``.
-
-Text that both databases can keep and every program can be given: no NUL, and no half of a character.
+The JSON schema made of it is in ``bot/tools/schema.py``. `Storable` is text that both databases can keep.
 """
 
 import inspect
@@ -103,30 +101,25 @@ _BOUNDS = {
     "less_than": ("exclusiveMaximum", "lt"),
 }
 _KINDS = {
-    "int_type": "This must be a whole number.",
-    "int_parsing": "This must be a whole number.",
+    "int": "This must be a whole number.",
     "int_from_float": "This must be a whole number.",
-    "float_type": "This must be a number.",
-    "float_parsing": "This must be a number.",
+    "float": "This must be a number.",
     "finite_number": "This must be a number.",
-    "bool_type": "This must be yes or no.",
-    "bool_parsing": "This must be yes or no.",
-    "string_type": "This must be text.",
-    "list_type": "This must be a list.",
-    "dict_type": "This must be an object.",
-    "model_type": "This must be an object.",
-    "model_attributes_type": "This must be an object.",
+    "bool": "This must be yes or no.",
+    "string": "This must be text.",
+    "list": "This must be a list.",
+    "dict": "This must be an object.",
+    "model": "This must be an object.",
+    "model_attributes": "This must be an object.",
     "missing": "This is needed.",
     "extra_forbidden": "There is no such field.",
-    "date_from_datetime_parsing": "This must be a date, such as 2026-11-30.",
-    "date_parsing": "This must be a date, such as 2026-11-30.",
-    "date_type": "This must be a date, such as 2026-11-30.",
-    "datetime_parsing": "This must be a date and time, such as 2026-11-30T14:00Z.",
-    "datetime_from_date_parsing": "This must be a date and time, such as 2026-11-30T14:00Z.",
-    "datetime_type": "This must be a date and time, such as 2026-11-30T14:00Z.",
-    "time_delta_parsing": "This must be a length of time, such as PT30M.",
-    "time_delta_type": "This must be a length of time, such as PT30M.",
+    "date": "This must be a date, such as 2026-11-30.",
+    "date_from_datetime": "This must be a date, such as 2026-11-30.",
+    "datetime": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "time_delta": "This must be a length of time, such as PT30M.",
 }
+"""By what pydantic calls the fault, without ``_type`` or ``_parsing`` behind."""
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
@@ -145,6 +138,7 @@ def fault_in_words(fault: ErrorDetails) -> str:
         return f"Say which kind it is in {context['discriminator'].replace(chr(39), '')}{tags}."
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
+    kind = kind.removesuffix("_type").removesuffix("_parsing")
     said = _KINDS.get(kind, fault["msg"].removeprefix("Value error, "))
     return f"{said[:1].upper()}{said[1:].rstrip('.')}."
 
@@ -183,3 +177,4 @@ def _storable(text: str) -> str:
 
 STORABLE = AfterValidator(_storable)  # stands last: the rules after it would not see a text
 Storable = Annotated[str, STORABLE]
+"""Text that every program can be given, too: no NUL, and no half of a character."""

@@ -27,7 +27,7 @@ from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
 from bot.web import approvals, audit, chat, people, proposals, rules, status
-from bot.web.errors import HANDLERS, Fault
+from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
 from bot.web.schemas.proposals import Problem

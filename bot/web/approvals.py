@@ -12,12 +12,11 @@ from pydantic import Field
 from bot.approvals.tools.requests import PERMISSION, REQUEST
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
+from bot.web.answers import Fault, Later, Missing
 from bot.web.body import Body
 from bot.web.channel import NAME, HttpChannel, key_of
-from bot.web.errors import Fault, Later, Missing
 from bot.web.schemas.proposals import OneRequest, RequestView
-from bot.web.site import Caller, Here, Site, api_routes
-from bot.web.waiting import Waiting
+from bot.web.site import Caller, Here, Site, Waiting, api_routes
 
 router = api_routes("requests", prefix="/api")
 

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from bot.domain.proposals import Mark
 from bot.domain.text import halved
-from bot.web.errors import Fault
+from bot.web.answers import Fault
 
 MOST_VALUES = 2000  # in all lists and objects of a body
 DEEPEST = 32

@@ -4,17 +4,20 @@ Nothing is kept: who comes later reads the rows.
 """
 
 import asyncio
+import functools
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, get_args
 
+from pydantic import TypeAdapter
+
+from bot.approvals.lookup.proposals import Seen
 from bot.domain.chat import Address
-from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.events import ProposalOpened, TurnEvent
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal
 from bot.telemetry.logs import logger
 from bot.web.schemas.events import TurnEvents
 
@@ -90,7 +93,7 @@ log = logger(__name__)
 
 _KINDS: Mapping[str, type[TurnEvent]] = {each.__name__: each for each in get_args(TurnEvent)}
 
-Find = Callable[[str, Actor], Awaitable[Proposal | None]]
+Find = Callable[[str, Actor], Awaitable[Seen | None]]
 Show = Callable[[Address, Actor, TurnEvent], Awaitable[None]]
 
 
@@ -110,7 +113,7 @@ class PeerRelay:
         # a proposal is read again where it is shown
         said = {"id": event.proposal.id} if isinstance(event, ProposalOpened) else asdict(event)
         who = [requester.channel, requester.key, requester.name]
-        self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, said])
+        self._others.say("turn", [address.channel, address.key, who, type(event).__name__, said])
 
     async def run(self) -> None:
         """Show what comes, until cancelled."""
@@ -130,10 +133,11 @@ class PeerRelay:
 
     async def _event(self, kind: str, said: Mapping[str, Any], requester: Actor) -> TurnEvent | None:
         if kind == ProposalOpened.__name__:
-            proposal = await self._find(said["id"], requester)
-            return ProposalOpened(proposal) if proposal else None
-        if kind == TurnEnded.__name__:
-            return TurnEnded(Ending(said["ending"]), said["seen"], said["text"])
-        if kind == TurnFailed.__name__:
-            return TurnFailed(said["explanation"], said["seen"], tuple(said.get("choices", ())))
-        return _KINDS[kind](**said)
+            seen = await self._find(said["id"], requester)
+            return ProposalOpened(seen.proposal) if seen else None
+        return _adapter(kind).validate_python(said)
+
+
+@functools.cache
+def _adapter(kind: str) -> TypeAdapter[TurnEvent]:
+    return TypeAdapter(_KINDS[kind])

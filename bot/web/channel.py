@@ -12,13 +12,11 @@ from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor
-from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.store.change_notifier import ChangeNotifier
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
 from bot.web.broadcaster import Broadcaster, PeerRelay
-from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, told_of
 from bot.web.schemas.proposals import ProposalView
 from bot.web.streams import Pace
@@ -94,7 +92,7 @@ class HttpChannel:
         self.pace = pace or Pace()
         self.hub = Broadcaster()
         self._others = others
-        self.relay = PeerRelay(others, self._find, self._show, self.hub.heard) if others is not None else None
+        self.relay = PeerRelay(others, proposals.find, self._show, self.hub.heard) if others else None
         if others is not None:
             others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self.inbox: Inbox | None = None
@@ -129,21 +127,17 @@ class HttpChannel:
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
         """Tell those who listen; others read the rows. There is one for each conversation."""
-        update = TeamEvent(team=TeamView.now(team))
+        update = TeamEvent.of(team=team)
         self.hub.publish(address.key, None, update)
         if self._others is not None:
-            self._others.broadcast("team", [address.key, update.model_dump(mode="json")])
+            self._others.say("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
-
-    async def _find(self, proposal_id: str, requester: Actor) -> Proposal | None:
-        seen = await self.proposals.find(proposal_id, requester)
-        return seen.proposal if seen else None
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         await BroadcastStream(self, address, requester).show(event)
 
     async def changed(self) -> None:
-        """Nothing to do: people there read rows, and the bell calls them."""
+        """Nothing to do: people there read rows, and the change notifier wakes them."""
 
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, by anyone."""
@@ -154,9 +148,8 @@ class HttpChannel:
             try:
                 if self.hub.alone:
                     newest = await self.proposals.newest_change()
-                    seen = (
-                        newest if self.hub.alone else seen
-                    )  # listeners who joined in the meantime must not miss anything
+                    # listeners who joined in the meantime must not miss anything
+                    seen = newest if self.hub.alone else seen
                     await self.hub.somebody(self.pace.feed)
                     continue
                 seen, far, changes = await self.proposals.news(seen, far, self.hub.heard)

@@ -15,12 +15,11 @@ from bot.domain.conversations import Conversation
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
+from bot.web.answers import Fault, Later, Missing, download
 from bot.web.body import Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
-from bot.web.downloads import download
-from bot.web.errors import Fault, Later, Missing
-from bot.web.schemas.base import DoneBody, SaidBody
+from bot.web.schemas import DoneBody, SaidBody
 from bot.web.schemas.conversations import (
     ConversationPage,
     ConversationView,
@@ -29,7 +28,6 @@ from bot.web.schemas.conversations import (
     Messages,
     MessageView,
     Team,
-    TeamView,
 )
 from bot.web.schemas.events import AcceptedBody, TurnDone, TurnEvents
 from bot.web.schemas.proposals import Files, FileView, Proposals, ProposalView, every
@@ -260,7 +258,7 @@ async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:
 
 @router.get("/conversations/{conversation_id}/team", summary="Its teammates and their status")
 async def team(mine: Own, site: Here) -> Team:
-    return Team(team=TeamView.now(await site.channel.conversations.team(mine.id)))
+    return Team.of(team=await site.channel.conversations.team(mine.id))
 
 
 @router.get(

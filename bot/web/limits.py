@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, is_outage
-from bot.web.errors import NOTHING_HERE, problem
+from bot.web.answers import NOTHING_HERE, problem
 from bot.web.streams import Pace
 
 log = logger(__name__)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.web.errors import Fault, told
+from bot.web.answers import Fault, told
 from bot.web.server import bounded, listen, said_seldom, started
 from bot.web.sign_in.tokens import Unauthenticated
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.web.errors import Missing
+from bot.web.answers import Missing
 from bot.web.rules import say
-from bot.web.schemas.base import SaidBody
+from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import People
 from bot.web.site import Caller, Here, api_routes
 

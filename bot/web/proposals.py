@@ -14,10 +14,9 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Level, Order, Sought, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
+from bot.web.answers import Fault, Missing, download
 from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.channel import NAME, HttpChannel, key_of
-from bot.web.downloads import download
-from bot.web.errors import Fault, Missing
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
 from bot.web.schemas.proposals import (
     AskedQuestions,
@@ -34,9 +33,8 @@ from bot.web.schemas.proposals import (
     conversation_of,
     every,
 )
-from bot.web.site import Caller, Here, Streaming, api_routes, event_stream
+from bot.web.site import Caller, Here, LongPoll, Streaming, Waiting, api_routes, event_stream
 from bot.web.streams import STILL_THERE, sse
-from bot.web.waiting import LongPoll, Waiting
 
 router = api_routes("proposals", prefix="/api")
 

@@ -7,11 +7,11 @@ from pydantic import Field
 
 from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
+from bot.web.answers import Fault, Missing
 from bot.web.body import Body
 from bot.web.channel import NAME, key_of
-from bot.web.errors import Fault, Missing
 from bot.web.rule_bodies import AnyRule, Pausing
-from bot.web.schemas.base import SaidBody
+from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView
 from bot.web.site import Caller, Here, Site, api_routes
 
@@ -50,10 +50,7 @@ async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: Here
 ) -> SaidBody:
     """404 where no such rule is current."""
-    reply = await say(site, actor, f"drop {rule_id}")
-    if reply.answer is not Answer.ACCEPTED:
-        raise Missing(reply.text)
-    return SaidBody(text=reply.text)
+    return await _end(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
@@ -74,7 +71,12 @@ async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: Here
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
-    reply = await say(site, actor, f"revoke {label}")
+    return await _end(site, actor, f"revoke {label}")
+
+
+async def _end(site: Site, actor: Actor, words: str) -> SaidBody:
+    """End what the words name. Raises Missing where there is no such thing."""
+    reply = await say(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)
     return SaidBody(text=reply.text)

@@ -1,12 +1,12 @@
-"""What routes ask for: the parts of the running Nod, who calls, and a stream to answer with."""
+"""What routes ask for: the parts of the running Nod, who calls, a stream or a long poll to answer with."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, get_args
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, TypeVar, get_args
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
@@ -17,12 +17,15 @@ from bot.channels.base import Channel, Lookup
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
-from bot.tools.mcp.seam import SignIns
+from bot.tools.mcp.base import SignIns
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
 from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
 from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStream, Places, streaming
 
+T = TypeVar("T")
+
+LONGEST_WAIT = 60  # seconds
 _MOST_PARAMETERS = 50
 _FAULTS: dict[int | str, dict[str, Any]] = {
     status: {
@@ -135,6 +138,55 @@ async def _while_known(request: Request, site: Site, events: AsyncIterator[str])
 
 Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guarded)]
 """Makes an answer of events; it ends when the caller's token is revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongPoll:
+    """A request that waits, ``seconds`` at most, for as long as its caller's token counts."""
+
+    request: Request
+    site: Site
+    seconds: float
+
+    async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
+        """The view after the end, or as it is when the wait is over or the server stops.
+
+        Raises Unauthenticated where the caller's token is revoked while it waits.
+        """
+        http = self.site.channel
+        loop = asyncio.get_running_loop()
+        last, first = loop.time() + self.seconds, True
+        while True:
+            rings = http.notifier.rings
+            shown = await look()
+            if not first:  # after the look: what is shown may have happened since the token was revoked
+                await self.site.doorkeeper(self.request)
+            first, left = False, last - loop.time()
+            if shown is None or ended(shown) or left <= 0 or http.hub.closed:
+                return shown
+            await http.notifier.wait(rings, min(left, http.pace.feed))
+
+    def at_once(self) -> "LongPoll":
+        """The same without waiting."""
+        return replace(self, seconds=0)
+
+
+async def _waiting(
+    request: Request,
+    actor: Caller,
+    site: Here,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="seconds to wait for the end")] = 0,
+) -> AsyncIterator[LongPoll]:
+    poll = LongPoll(request, site, wait)
+    if not wait:
+        yield poll
+        return
+    with site.waiting.place(str(actor)):
+        yield poll
+
+
+Waiting = Annotated[LongPoll, Depends(_waiting)]
+"""``?wait=``: how long the caller waits."""
 
 
 async def _admin(actor: Caller, site: Here) -> Actor:

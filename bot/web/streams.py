@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
+from bot.web.answers import Later
 from bot.web.broadcaster import Heard, Listener
-from bot.web.errors import Later
 
 STILL_THERE = ": still there\n\n"
 
@@ -90,6 +90,3 @@ async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]
         if item is None:
             return
         yield item
-
-
-"""``?wait=``: how long the caller waits."""

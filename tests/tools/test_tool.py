@@ -147,7 +147,7 @@ def test_a_tool_may_be_marked_without_parentheses():
         """Ring a bell."""
         return notifier
 
-    assert (notify.name, notify.description, notify.reads) == ("ring", "Ring a bell.", False)
+    assert (notify.name, notify.description, notify.reads) == ("notify", "Ring a bell.", False)
 
 
 def test_the_description_is_the_first_paragraph_of_the_docstring():

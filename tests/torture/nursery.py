@@ -112,8 +112,9 @@ def _bear(asked: Mapping[str, Any]) -> None:
 
 
 def _live(asked: Mapping[str, Any]) -> int:
+    from bot.cli.command import faults_told
     from bot.cli.serve import serve
-    from bot.cli.shared import load, log_at, told
+    from bot.cli.shared import load, log_at
 
     with Path(asked["log"]).open("ab") as log, Path(os.devnull).open("rb") as nothing:
         for kept, number in ((nothing, 0), (log, 1), (log, 2)):
@@ -122,7 +123,7 @@ def _live(asked: Mapping[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(asked["environment"])
     try:
-        with told():
+        with faults_told():
             settings = load()
             log_at(settings.log_level)
             serve(settings, "Nod is up: {url}", clock=_clock(Path(asked["folder"]) / CLOCK))

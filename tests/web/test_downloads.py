@@ -1,7 +1,7 @@
 """Texts of tools as files to save."""
 
 from bot.domain.files import File
-from bot.web.downloads import download
+from bot.web.answers import download
 
 
 async def test_a_saved_file_cannot_speak_to_a_terminal_or_turn_its_lines():

@@ -18,7 +18,7 @@ from bot.approvals.team import plans, teammates
 from bot.domain.plans import Plan, fields
 from bot.domain.proposals import Kind, Level, PreviewField, Risk
 from bot.domain.record import Act
-from bot.domain.teams import Standing, TeamLimits, Teammate, about
+from bot.domain.teams import Standing, TeamLimits, Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.store import teams
@@ -179,7 +179,7 @@ class _Effects:
         found = _at_work(session, moment, given["teammate"])
         text = f"[Nod] The lead agent says:\n{given['text']}"
         return Effected(
-            f"{found.name} has been told.", teammates.send(session, found.id, text, moment.asker, moment.now)
+            f"{found.name} has been told.", teammates.tell(session, found.id, text, moment.asker, moment.now)
         )
 
     def list(self, session: Session, moment: Moment, _: Arguments) -> Effected:
@@ -214,5 +214,5 @@ def _at_work(session: Session, moment: Moment, name: str) -> Teammate:
 
 def _line(each: Teammate) -> str:
     plan = f"; {each.plan_state}" if each.plan_state else ""
-    said = (each.words or about(each))[:500]
+    said = (each.words or each.about)[:500]
     return f"- {each.name} ({each.role}): {each.state}{plan}. {said}".rstrip(". ") + "."

@@ -21,7 +21,7 @@ from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
-from bot.domain.teams import Standing, Teammate, TeamStatus, about
+from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
@@ -398,5 +398,5 @@ def _named(each: Teammate) -> str:
 
 
 def _doing(each: Teammate) -> list[ContextLine]:
-    said = text.cut(redact_text(about(each)), _SAID)[0]
+    said = text.cut(redact_text(each.about), _SAID)[0]
     return [ContextLine((Run(said),))] if said.strip() else []

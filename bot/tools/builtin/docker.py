@@ -1,8 +1,7 @@
 """Containers of one Docker daemon (group ``runtime``): list, inspect, logs; start, restart; stop, remove.
 
 Every change shows the container's id among its old values, so a container that was made again under the same
-name is noticed before an approval runs. The daemon is in ``docker_daemon.py``, what is told of its answers in
-``docker_daemon.py``.
+name is noticed before an approval runs. The daemon is in ``docker_daemon.py``.
 """
 
 from collections.abc import Sequence
@@ -67,14 +66,11 @@ _CONTAINERS = "containers"  # one change at a time: a name and an id may be one 
 
 
 def _writes(daemon: Daemon) -> tuple[Tool, ...]:
-    def about(wanted: str) -> Preview:
-        return _preview(daemon, wanted)
-
     @tool(
         group="runtime",
         idempotent=True,
         summary="Start container {container}",
-        preview=about("running"),
+        preview=_preview(daemon, "running"),
         touches=_CONTAINERS,
         timeout=daemon.seconds + 10,
     )
@@ -90,7 +86,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
     @tool(
         group="runtime",
         summary="Restart container {container}",
-        preview=about("restarted"),
+        preview=_preview(daemon, "restarted"),
         touches=_CONTAINERS,
         timeout=daemon.seconds + _GRACE + 10,
     )

@@ -1,8 +1,7 @@
 """One Docker daemon, spoken to over its HTTP API (https://docs.docker.com/reference/api/engine/).
 
 Each question is a connection of its own: there are few of them, and the daemon may have been restarted since.
-
-What Docker's API answers, as the few things that matter to a reader.
+Of its answers `told` and `listed` give the few things that matter to a reader.
 """
 
 import contextlib
@@ -13,7 +12,7 @@ from typing import Any
 import httpx2
 
 from bot.errors import ToolError, ToolTimedOut
-from bot.tools.net.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound
 
 _MOST_LOG = 200_000  # bytes
 _MOST_REFUSAL = 500  # characters that are told of one
@@ -51,11 +50,11 @@ class Daemon:
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
         """The log's end, and whether it is longer; no more of it in memory than is told."""
         config = (await self.inspect(container)).get("Config") or {}
-        unframed = _whole if config.get("Tty") else _unframed
         end, cut = bytearray(), False
         path = f"/containers/{container}/logs"
         async with self._asked("GET", path, stdout=1, stderr=1, tail=lines) as answer:
-            async for part in unframed(answer.aiter_raw()):
+            parts = answer.aiter_raw()
+            async for part in parts if config.get("Tty") else _unframed(parts):
                 end += part
                 cut = cut or len(end) > _MOST_LOG
                 del end[:-_MOST_LOG]
@@ -116,11 +115,6 @@ async def _refusal(answer: httpx2.Response) -> ToolError:
     said = (await _json(answer))["message"]
     begins = "Docker says" if answer.status_code == httpx2.codes.NOT_FOUND else "Docker refused"
     return ToolError(f"{begins}: {str(said)[:_MOST_REFUSAL]}")
-
-
-async def _whole(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for part in parts:
-        yield part
 
 
 async def _unframed(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 Guarded against being sent to an internal network: the name is resolved once, every address must be
 public, and the connection goes to a checked address itself, so a name that answers differently a moment
 later changes nothing. Each redirect is a new target and checked again. The rules for URLs and addresses are
-in ``net/target.py``, the text of a page in ``fetch_text.py``.
+in ``target.py``, the text of a page in ``fetch_text.py``.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from pydantic import Field
 from bot.domain.outward import host_of
 from bot.errors import ToolError
 from bot.tools.builtin.fetch_text import readable
-from bot.tools.net.target import Resolve, Target, addresses, by_system, target
 from bot.tools.signature import Storable
+from bot.tools.target import Resolve, Target, addresses, by_system, target
 from bot.tools.tool import Arguments, FixedToolset, tool
 
 _REDIRECTS = 5

@@ -24,10 +24,20 @@ _BLOCKS = frozenset({
 })  # fmt: skip
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 _NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})  # some are quadratic
-_NAME = re.compile(r"[A-Za-z][^\s/>]*")
-_BEFORE_ATTRIBUTE = re.compile(r"[\s/]*")
-_ATTRIBUTE = re.compile(r"=?[^\s/>=]*\s*")  # each of these pieces is found from where the one before ended
-_UNQUOTED = re.compile(r"[^\s>]*")
+_ATTRIBUTE = r"""
+    (=?+[^\s/>=]*+)\s*+  # its name
+    (?: (?!=) | =\s*+ (?: "([^"]*+)" | '([^']*+)' | (?!["'])([^\s>]*+) ) )
+"""
+_SAID = re.compile(rf"[\s/]*+{_ATTRIBUTE}", re.VERBOSE)
+_PIECE = re.compile(
+    rf"""
+    (?P<text> [^<]++ | <(?!/?[A-Za-z] | [!?] | \Z) )
+    | <!(?=--).*?(?:-->|\Z) | <[!?][^>]*+>? | <\Z  # comments
+    | <(?P<closes>/?)(?P<tag>[A-Za-z][^\s/>]*+) (?P<said>(?:[\s/]*+(?![\s/>]|\Z){_ATTRIBUTE})*+) [\s/]*+>
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Linear in any page: nothing that was taken is tried in another way."""
 _REFERENCE = re.compile(r"&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 
 
@@ -62,73 +72,28 @@ _Token = tuple[str, str, str]
 
 def _tokens(page: str) -> Iterator[_Token]:
     place = 0
-    while place < len(page):
-        start = page.find("<", place)
-        if start < 0:
-            start = len(page)
-        if start > place:
-            yield "text", page[place:start], ""
-        following = page[start + 1 : start + 2]
-        if not following or following in "!?":
-            place = _past_comment(page, start)
-            continue
-        closes = following == "/"
-        named = _NAME.match(page, start + 1 + closes)
-        if named is None:
-            yield "text", page[start : start + 1], ""
-            place = start + 1
-            continue
-        name = named[0].lower()
-        place, said = _past_tag(page, named.end(), "href" if name == "a" else "alt")
-        if place < 0:
-            return
-        yield ("close" if closes else "open"), name, said
-        if name in _RAW and not closes:
-            end = _end_of(name).search(page, place)
-            inside = page[place : end.start() if end else len(page)]
-            yield "text", inside, ""
-            place = end.start() if end else len(page)
+    while found := _PIECE.match(page, place):  # none: a tag that is never closed takes the rest
+        place = found.end()
+        if text := found["text"]:
+            yield "text", text, ""
+        elif name := (found["tag"] or "").lower():
+            said = _attribute(found["said"], "href" if name == "a" else "alt")
+            yield ("close" if found["closes"] else "open"), name, said
+            if name in _RAW and not found["closes"]:
+                end = _end_of(name).search(page, place)
+                inside = page[place : end.start() if end else len(page)]
+                yield "text", inside, ""
+                place += len(inside)
 
 
-def _past_comment(page: str, start: int) -> int:
-    if not page.startswith("<!--", start):
-        end = page.find(">", start)
-        return end + 1 if end >= 0 else len(page)
-    end = page.find("-->", start + 2)
-    return end + 3 if end >= 0 else len(page)
-
-
-def _past_tag(page: str, place: int, wanted: str) -> tuple[int, str]:
-    """Where the tag ends (-1: never), and its attribute of the wanted name."""
+def _attribute(tag: str, wanted: str) -> str:
+    """The value of a tag's attribute; empty where it has none."""
     said = ""
-    while True:
-        place = _end(_BEFORE_ATTRIBUTE, page, place)
-        if place >= len(page):
-            return -1, ""
-        if page[place] == ">":
-            return place + 1, said
-        begin, place = place, _end(_ATTRIBUTE, page, place)
-        name = page[begin:place].strip().lower()
-        if not page.startswith("=", place):
-            continue
-        place += 1
-        while page[place : place + 1].isspace():
-            place += 1
-        quote = page[place : place + 1]
-        if quote in ('"', "'") and quote:
-            end = page.find(quote, place + 1)
-            if end < 0:
-                return -1, ""
-            value, place = page[place + 1 : end], end + 1
-        else:
-            begin, place = place, _end(_UNQUOTED, page, place)
-            value = page[begin:place]
-        said = value if name == wanted else said
-
-
-def _end(pattern: re.Pattern[str], page: str, place: int) -> int:
-    found = pattern.match(page, place)
-    return found.end() if found else place
+    for found in _SAID.finditer(tag):
+        name, *values = found.groups()
+        if name.lower() == wanted and any(value is not None for value in values):
+            said = "".join(filter(None, values))
+    return said
 
 
 def _end_of(name: str) -> re.Pattern[str]:

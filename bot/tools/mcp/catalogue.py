@@ -10,8 +10,8 @@ from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from bot.telemetry.logs import logger
+from bot.tools.intake import MOST_BYTES
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.net.intake import MOST_BYTES
 
 log = logger(__name__)
 
@@ -78,7 +78,7 @@ class Catalogue:
 
 
 async def _pages(client: Client, name: str) -> list[types.Tool]:
-    """All that fits within the bounds; a page has those of any message (``bot/tools/net/intake.py``)."""
+    """All that fits within the bounds; a page has those of any message (``bot/tools/intake.py``)."""
     found: list[types.Tool] = []
     cursor, size = None, 0
     for _ in range(MOST_PAGES):

@@ -11,29 +11,52 @@
 other MCP clients read, so one file serves them all.
 """
 
+import contextlib
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
 from bot.domain.redaction import HIDDEN, redact_text
 from bot.errors import SettingsError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
-_PREFIX = re.compile(r"[A-Za-z0-9_\-]{0,40}")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_OWN = ("trust", "allow", "deny", "prefix", "timeout")
-_THEIRS = ("command", "args", "env", "cwd", "url", "headers", "oauth", "type", "disabled")
 _IGNORED = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
 _TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
-_LONGEST = 3600.0
 _SECRET_LENGTH = 8  # shorter values are words such as "true", which hiding would only garble
+_TEXTS = 'write a list of texts such as ["one", "two"]'
+_NAMED_TEXTS = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
+_FIXES = {
+    "args": _TEXTS,
+    "allow": _TEXTS,
+    "deny": _TEXTS,
+    "env": _NAMED_TEXTS,
+    "headers": _NAMED_TEXTS,
+    "oauth": 'write an object such as {"clientId": "nod", "scopes": ["read"]}',
+    "disabled": "write true or false",
+    "trust": 'write "untrusted" (every call asks) or "trusted" (what it says it reads runs)',
+    "prefix": "use up to 40 letters, digits, '_' and '-'",
+    "timeout": "write seconds, as a number more than 0 and at most 3600",
+}
+"""What to write where a key has another kind of value than it takes; others take text."""
 
 
 class Trust(StrEnum):
@@ -119,6 +142,7 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]
     """Read the file; ``${NAME}`` in ``env``, ``headers`` and ``url`` is taken from ``environment``.
 
     Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.
+    What is disabled is not looked at.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -134,11 +158,15 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]
     faults: list[str] = []
     found = []
     for name, given in servers.items():
-        reader = _Reader(name, given, environment, path.parent)
-        config = reader.config()
-        faults += [f"{path}: server {name!r}: {fault}" for fault in reader.faults]
-        if config is not None:
-            found.append(config)
+        if isinstance(given, dict) and given.get("disabled") is True:
+            continue
+        wrong = list(_general_faults(name, given))
+        try:
+            entry = _Entry.of(given if isinstance(given, dict) else {}, environment, path.parent)
+            found.append(entry.config(name))
+        except ValidationError as error:
+            wrong += dict.fromkeys(map(_in_words, error.errors()))
+        faults += [f"{path}: server {name!r}: {fault}" for fault in wrong]
     if faults:
         raise SettingsError("; ".join(faults))
     return tuple(found)
@@ -154,123 +182,110 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-class _Reader:
-    """Reads one server's entry; what is wrong is collected in ``faults``, each with its fix."""
+class _Shape(BaseModel):
+    """A JSON object whose keys are known and whose values are of the right kind."""
 
-    def __init__(self, name: str, given: Any, environment: Mapping[str, str], folder: Path) -> None:
-        self.faults: list[str] = []
-        self._name = name
-        self._given: dict[str, Any] = given if isinstance(given, dict) else {}
-        self._environment = environment
-        self._folder = folder
-        if not isinstance(given, dict):
-            self._fault('write an object such as {"command": "npx"}')
-        if not _NAME.fullmatch(name):
-            self._fault("a name has up to 40 letters, digits, '.', '_' and '-'")
-
-    def config(self) -> ServerConfig | None:
-        """None where the server is disabled or something is wrong."""
-        if self.faults or self._get("disabled", bool, default=False):
-            return None
-        self._check_keys()
-        launch = self._launch()
-        timeout = self._get("timeout", (int, float), default=60.0)
-        if isinstance(timeout, bool) or not 0 < timeout <= _LONGEST:
-            self._fault("timeout: write seconds, more than 0 and at most 3600")
-        trust = self._get("trust", str, default=Trust.UNTRUSTED)
-        if trust not in set(Trust):
-            self._fault(
-                'trust: write "untrusted" (every call asks) or "trusted" (what it says it reads runs)'
-            )
-        prefix = self._get("prefix", str, default=re.sub(r"[^A-Za-z0-9_\-]", "_", self._name) + "_")
-        if not _PREFIX.fullmatch(prefix):
-            self._fault("prefix: use up to 40 letters, digits, '_' and '-'")
-        allow, deny = self._words("allow", ("*",)), self._words("deny")
-        if self.faults or launch is None:
-            return None
-        return ServerConfig(self._name, launch, Trust(trust), allow, deny, prefix, float(timeout))
-
-    def _check_keys(self) -> None:
-        for key in self._given:
-            if key not in (*_OWN, *_THEIRS, *_IGNORED):
-                near = difflib.get_close_matches(key, (*_OWN, *_THEIRS), 1)
-                mend = f"did you mean {near[0]!r}?" if near else f"there are {', '.join((*_THEIRS, *_OWN))}"
-                self._fault(f"{key}: there is no such key; {mend}")
-
-    def _launch(self) -> Stdio | Http | None:
-        command, url = self._get("command", str, default=""), self._get("url", str, default="")
-        kind = self._get("type", str, default="")
-        if bool(command) == bool(url):
-            self._fault('write either "command" (Nod starts it) or "url" (it runs elsewhere)')
-            return None
-        if kind and _TYPES.get(kind) != ("command" if command else "url"):
-            self._fault(f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"')
-        if command:
-            cwd = self._get("cwd", str, default="")
-            folder = self._folder / Path(cwd).expanduser() if cwd else None
-            if folder is not None and not folder.is_dir():
-                self._fault(f"cwd: there is no folder {folder}")
-            return Stdio(command, self._words("args"), self._values("env"), folder)
-        url = self._filled("url", url)
-        if not _is_address(url):
-            self._fault("url: write an address such as https://example.com/mcp; a password goes into headers")
-        return Http(url, self._values("headers"), self._client())
-
-    def _client(self) -> OAuthClient:
-        given = self._get("oauth", dict, default={})
-        texts = {key: given.get(key, "") for key in ("clientId", "clientSecret")}
-        scopes = given.get("scopes", [])
-        whole = isinstance(scopes, list) and all(isinstance(each, str) for each in (*texts.values(), *scopes))
-        if not whole or given.keys() - {*texts, "scopes"}:
-            self._fault('oauth: write an object such as {"clientId": "nod", "scopes": ["read"]}')
-            return OAuthClient()
-        ident, secret = (self._filled(f"oauth.{key}", text) for key, text in texts.items())
-        if secret and not ident:
-            self._fault("oauth: a clientSecret needs its clientId")
-        return OAuthClient(ident, secret, tuple(scopes))
-
-    def _get(self, key: str, kind: type | tuple[type, ...], *, default: Any) -> Any:
-        value = self._given.get(key, default)
-        if not isinstance(value, kind):
-            self._fault(f"{key}: {_SHAPES.get(key, 'write text')}")
-            return default
-        return value
-
-    def _words(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        value = self._given.get(key, list(default))
-        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-            self._fault(f'{key}: write a list of texts such as ["one", "two"]')
-            return default
-        return tuple(value)
-
-    def _values(self, key: str) -> dict[str, str]:
-        value = self._given.get(key, {})
-        if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-            self._fault(f'{key}: write an object of texts such as {{"NAME": "value"}}, numbers in quotes')
-            return {}
-        return {name: self._filled(f"{key}.{name}", each) for name, each in value.items()}
-
-    def _filled(self, where: str, text: str) -> str:
-        for name in _VARIABLE.findall(text):
-            if name not in self._environment:
-                self._fault(f"{where}: the environment variable {name or '(no name)'} is not set; set it")
-        return _VARIABLE.sub(lambda match: self._environment.get(match[1], ""), text)
-
-    def _fault(self, words: str) -> None:
-        self.faults.append(words)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _is_address(url: str) -> bool:
+def _filled(text: str, info: ValidationInfo) -> str:
+    """The text with the variables of the environment."""
+    environment = (info.context or {})["environment"]
+    for name in _VARIABLE.findall(text):
+        if name not in environment:
+            raise ValueError(f"the environment variable {name or '(no name)'} is not set; set it")
+    return _VARIABLE.sub(lambda match: environment[match[1]], text)
+
+
+def _folder(text: str, info: ValidationInfo) -> str:
+    """The folder's path as seen from the file; empty for none."""
+    folder = (info.context or {})["folder"] / Path(text).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
+    return str(folder) if text else ""
+
+
+def _address(url: str) -> str:
     """An http address without a password, which every library on the way would log."""
-    try:
+    with contextlib.suppress(ValueError):
         parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        if not url or (parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc):
+            return url
+    raise ValueError("write an address such as https://example.com/mcp; a password goes into headers")
 
 
-_SHAPES = {
-    "timeout": "write seconds, as a number",
-    "disabled": "write true or false",
-    "oauth": 'write an object such as {"clientId": "nod", "scopes": ["read"]}',
-}
+Filled = Annotated[str, AfterValidator(_filled)]
+
+
+class _OAuth(_Shape):
+    id: Annotated[Filled, Field(alias="clientId")] = ""
+    secret: Annotated[Filled, Field(alias="clientSecret")] = ""
+    scopes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _secret_of_a_client(self) -> Self:
+        if self.secret and not self.id:
+            raise ValueError("a clientSecret needs its clientId")
+        return self
+
+
+class _Entry(_Shape):
+    """One server's entry in the file."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, Filled] = {}
+    cwd: Annotated[str, AfterValidator(_folder)] = ""
+    url: Annotated[Filled, AfterValidator(_address)] = ""
+    headers: dict[str, Filled] = {}
+    oauth: _OAuth = _OAuth()
+    type: str = ""
+    disabled: bool = False
+    trust: Trust = Trust.UNTRUSTED
+    allow: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_\-]{0,40}$")] | None = None
+    timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Self:
+        """Read it with the variables of ``environment``. Raises ValidationError."""
+        known = {key: value for key, value in given.items() if key not in _IGNORED}
+        around = {"environment": environment, "folder": folder}
+        return cls.model_validate_json(json.dumps(known), context=around)
+
+    def config(self, name: str) -> ServerConfig:
+        launch: Stdio | Http
+        if self.command:
+            launch = Stdio(self.command, self.args, self.env, Path(self.cwd) if self.cwd else None)
+        else:
+            launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
+        prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_" if self.prefix is None else self.prefix
+        return ServerConfig(name, launch, self.trust, self.allow, self.deny, prefix, self.timeout)
+
+
+def _general_faults(name: str, given: Any) -> Iterator[str]:
+    """What is wrong with an entry but for the values of its keys."""
+    if not _NAME.fullmatch(name):
+        yield "a name has up to 40 letters, digits, '.', '_' and '-'"
+    if not isinstance(given, dict):
+        yield 'write an object such as {"command": "npx"}'
+    elif bool(given.get("command")) == bool(given.get("url")):
+        yield 'write either "command" (Nod starts it) or "url" (it runs elsewhere)'
+    elif (kind := given.get("type")) and not given.get(_TYPES.get(str(kind), "")):
+        yield f'type: {kind!r} is not spoken here; leave it out, or write "stdio" or "http"'
+
+
+def _in_words(error: ErrorDetails) -> str:
+    """A key's fault and its fix."""
+    if not error["loc"]:
+        return f"it can't be read ({error['msg']})"
+    key, *inside = map(str, error["loc"])
+    if error["type"] == "extra_forbidden" and not inside:
+        known = list(_Entry.model_fields)
+        near = difflib.get_close_matches(key, known, 1)
+        fix = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        return f"{key}: there is no such key; {fix}"
+    if error["type"] == "value_error":
+        return f"{'.'.join([key, *inside])}: {error['ctx']['error']}"
+    return f"{key}: {_FIXES.get(key, 'write text')}"

@@ -28,11 +28,11 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
-from bot.tools.mcp.config import Http, OAuthClient
-from bot.tools.mcp.seam import OVER, UNKNOWN, ServerStatus
+from bot.tools.intake import TooLarge
+from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, no_server
+from bot.tools.mcp.config import OAuthClient
 from bot.tools.mcp.server import Server
-from bot.tools.mcp.signin import Discovered, Memory, expiry, metadata_of, sign_in_client
-from bot.tools.net.intake import TooLarge
+from bot.tools.mcp.signin import Discovered, Keys, Memory, expiry, metadata_of, sign_in_client
 
 log = logger(__name__)
 
@@ -45,19 +45,31 @@ _LONGEST_LOOK = 30.0  # seconds for that process to end it
 
 @dataclass(eq=False)
 class _Going:
-    """A sign-in under way."""
+    """A sign-in under way, or one whose end can still be asked for."""
 
     server: Server
+    keys: Keys
     by: str
     ident: str
     page: asyncio.Future[str]
     answer: asyncio.Future[AuthorizationCodeResult]
-    task: asyncio.Task[str] | None = None
+    task: asyncio.Task[str] = field(init=False)
     state: str = ""
+
+    @property
+    def under_way(self) -> bool:
+        return not (self.task.done() or self.task.cancelling())
+
+    async def outcome(self) -> str:
+        """What came of it. Raises SignInError."""
+        await asyncio.wait({self.task})
+        if self.task.cancelled():
+            raise SignInError("This sign-in was ended. Start it again.")
+        return self.task.result()
 
 
 @dataclass
-class Logins:
+class Logins(SignIns):
     """All sign-ins under way. ``back`` tells where people come back to, once Nod knows its port."""
 
     servers: Iterable[Server]
@@ -71,40 +83,38 @@ class Logins:
     async def status(self) -> list[ServerStatus]:
         return [await server.status() for server in self.servers]
 
-    def check(self, name: str) -> None:
-        self._server(name)
-
-    def _server(self, name: str) -> Server:
-        """The server of that name, if people can sign in there. Raises SignInError."""
-        found = next((each for each in self.servers if each.config.name == name), None)
-        if found is None:
-            raise SignInError(f"There is no MCP server {name}. See: nod doctor")
-        if found.keys is None:
-            raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
-        return found
+    def check(self, name: str) -> tuple[Server, Keys]:
+        """The server of that name, where people can sign in. Raises SignInError."""
+        for server in self.servers:
+            if server.config.name == name and server.keys is not None:
+                return server, server.keys
+            if server.config.name == name:
+                raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")
+        raise no_server(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:
         """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
         ident = secrets.token_urlsafe(12)
-        going = _Going(self._server(name), by, ident, loop.create_future(), loop.create_future())
-        while sum(not _over(each) for each in self._going.values()) >= _MOST:
-            _end(next(each for each in self._going.values() if not _over(each)))
-        while len(self._going) >= _KEPT:
-            _end(self._going.pop(next(iter(self._going))))
+        going = _Going(*self.check(name), by, ident, loop.create_future(), loop.create_future())
+        under_way = [each.task for each in self._going.values() if each.under_way]
+        if len(under_way) >= _MOST:
+            under_way[0].cancel()
+        if len(self._going) >= _KEPT:
+            self._going.pop(next(iter(self._going))).task.cancel()
         self._going[ident] = going
         going.task = asyncio.create_task(self._run(going), name=f"sign in at {name}")
         going.task.add_done_callback(_looked_at)
         await asyncio.wait({going.task, going.page}, return_when=asyncio.FIRST_COMPLETED)
         if not going.page.done():
-            await _outcome(going)  # raises what went wrong
+            await going.outcome()  # raises what went wrong
         return ident, going.page.result()
 
     async def ended(self, ident: str) -> str:
         """What came of it, once the person was there. Raises SignInError."""
         going = self._going.get(ident)
         if going is not None:
-            return await _outcome(going)
+            return await going.outcome()
         return await self._elsewhere(store.key_of(ident), UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:
@@ -120,10 +130,10 @@ class Logins:
             if key is None:
                 raise SignInError(OVER)
             return await self._elsewhere(key, OVER)
-        if going.task is None or _over(going) or going.answer.done():
+        if not going.under_way or going.answer.done():
             raise SignInError(OVER)
         _answer(going, said)
-        return await _outcome(going)
+        return await going.outcome()
 
     async def _elsewhere(self, key: str, unknown: str) -> str:
         """What comes of a sign-in that another process runs. Raises SignInError."""
@@ -136,17 +146,17 @@ class Logins:
             raise SignInError(unknown)
         if not found.well:
             raise SignInError(found.ended)
-        self._server(found.server).signed_in()
+        self.check(found.server)[0].signed_in()
         return found.ended
 
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
-        self._server(name)
+        self.check(name)
         return await self.database.write(store.forget, name)
 
     async def stop(self) -> None:
         """End those under way."""
-        tasks = [each.task for each in self._going.values() if each.task and not each.task.done()]
+        tasks = [each.task for each in self._going.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -188,24 +198,23 @@ class Logins:
 
     async def _asked(self, going: _Going) -> SignIn:
         """Go through the flow. Raises what the SDK raises, and SignInError."""
-        config, keys = going.server.config, going.server.keys
-        if not isinstance(config.launch, Http) or keys is None:
-            raise SignInError(f"No one signs in at {config.name}.")
-        back, client = self.back(), config.launch.client
+        name, keys = going.server.config.name, going.keys
+        launch, back = keys.launch, self.back()
+        client = launch.client
         instead, more = " ".join(client.scopes), await keys.scopes() if keys.wanted else ""
         about, kept = metadata_of(back), Memory(_configured(client, back))
 
         async def redirect(url: str) -> None:
             page = httpx2.URL(url)
             if page.scheme not in ("http", "https"):
-                raise SignInError(f"{config.name} names no web page to sign in at.")
+                raise SignInError(f"{name} names no web page to sign in at.")
             about.scope = union_scopes(instead or about.scope, more)
             if kept.client is not None and client.id:
                 kept.client.token_endpoint_auth_method = _method(client, flow.context.oauth_metadata)
             going.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
-            await self.database.write(store.begin, going.ident, going.state, config.name, now, until)
+            await self.database.write(store.begin, going.ident, going.state, name, now, until)
             going.page.set_result(str(_asking_for(page, about.scope)))
 
         async def callback() -> AuthorizationCodeResult:
@@ -223,18 +232,16 @@ class Logins:
                     _answer(going, said | {"state": going.state})
             return going.answer.result()
 
-        flow = OAuthClientProvider(config.launch.url, about, kept, redirect, callback)
-        async with sign_in_client(config.launch.url, auth=_Asked(flow, keys.challenge)) as http:
+        flow = OAuthClientProvider(launch.url, about, kept, redirect, callback)
+        async with sign_in_client(launch.url, auth=_Asked(flow, keys.challenge)) as http:
             async with http.stream(
-                "POST", config.launch.url, json=_HELLO, headers=dict(config.launch.headers) | _HELLO_HEADERS
+                "POST", launch.url, json=_HELLO, headers=dict(launch.headers) | _HELLO_HEADERS
             ) as response:
                 if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
-                    raise SignInError(f"{config.name} does not accept the token of its own sign-in server.")
+                    raise SignInError(f"{name} does not accept the token of its own sign-in server.")
                 session = response.headers.get("mcp-session-id")
             if session:
-                await http.delete(
-                    config.launch.url, headers=dict(config.launch.headers) | {"mcp-session-id": session}
-                )
+                await http.delete(launch.url, headers=dict(launch.headers) | {"mcp-session-id": session})
         tokens, info = kept.tokens, kept.client
         if tokens is None or info is None:
             raise OAuthTokenError("no token came")
@@ -244,8 +251,8 @@ class Logins:
         keys.wanted = ""
         now = self.clock()
         return SignIn(
-            config.name,
-            config.launch.url,
+            name,
+            launch.url,
             info.model_dump_json(exclude_none=True),
             tokens.model_dump_json(exclude_none=True),
             found.model_dump_json(exclude_none=True),
@@ -323,23 +330,6 @@ def _answer(going: _Going, said: Mapping[str, str]) -> None:
     else:
         name = going.server.config.name
         going.answer.set_exception(SignInError(f"You were not let in at {name}. Start the sign-in again."))
-
-
-async def _outcome(going: _Going) -> str:
-    if going.task is not None:
-        await asyncio.wait({going.task})
-        if not going.task.cancelled():
-            return going.task.result()
-    raise SignInError("This sign-in was ended. Start it again.")
-
-
-def _over(going: _Going) -> bool:
-    return going.task is not None and going.task.done()
-
-
-def _end(going: _Going) -> None:
-    if going.task is not None:
-        going.task.cancel()
 
 
 def _looked_at(task: asyncio.Task[str]) -> None:

@@ -8,6 +8,7 @@ arguments, may carry anything to a server that is not trusted, so those ask.
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from mcp import Client, types
@@ -25,7 +26,6 @@ _MOST_LISTED = 500
 _LONGEST = 2000  # characters of an address or a description
 
 Known = Annotated[str, Field(max_length=_LONGEST)]
-Page = Callable[[Client, str | None], Awaitable[Any]]
 
 
 class ReadingTools:
@@ -63,11 +63,9 @@ class ReadingTools:
         @tool(writes=False, summary=f"List the resources of {where}")
         async def list_resources(context: CallContext) -> dict[str, Any]:
             """List what can be read there: files, records, pages. Fill in a template's {parts} yourself."""
-            found = await self._pages(context, lambda c, cursor: c.list_resources(cursor=cursor), "resources")
-            self._listed.update(each.uri for each in found[:_MOST_LISTED])
-            forms = await self._pages(
-                context, lambda c, cursor: c.list_resource_templates(cursor=cursor), "resource_templates"
-            )
+            found = await self._pages(context, Client.list_resources, "resources")
+            self._listed.update(each.uri for each in found)
+            forms = await self._pages(context, Client.list_resource_templates, "resource_templates")
             return {
                 "resources": [
                     _told(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in found
@@ -89,7 +87,7 @@ class ReadingTools:
             Args:
                 uri: its address, from list_resources
             """
-            result = await self._server.read(lambda client: client.read_resource(uri), context)
+            result = await self._server.ask(lambda client: client.read_resource(uri), context)
             parts = [types.EmbeddedResource(type="resource", resource=each) for each in result.contents]
             return content_text(parts) or "nothing in it"
 
@@ -101,7 +99,7 @@ class ReadingTools:
         @tool(writes=False, summary=f"List the prompts of {where}")
         async def list_prompts(context: CallContext) -> list[dict[str, Any]]:
             """List the prompts this server offers: texts written for tasks it knows."""
-            found = await self._pages(context, lambda c, cursor: c.list_prompts(cursor=cursor), "prompts")
+            found = await self._pages(context, Client.list_prompts, "prompts")
             self._prompted.update(each.name for each in found)
             return [
                 _told(
@@ -129,7 +127,7 @@ class ReadingTools:
                 name: from list_prompts
                 arguments: what it asks for, by name
             """
-            result = await self._server.read(lambda client: client.get_prompt(name, arguments), context)
+            result = await self._server.ask(lambda client: client.get_prompt(name, arguments), context)
             said = [f"{each.role}: {content_text([each.content])}" for each in result.messages]
             return "\n\n".join(said) or "nothing in it"
 
@@ -144,12 +142,13 @@ class ReadingTools:
             return Risk(Level.READ, "it only reads")
         return Risk(Level.WRITE, f"{what} goes to {self._config.name}, which is not trusted")
 
-    async def _pages(self, context: CallContext, page: Page, field: str) -> list[Any]:
+    async def _pages(
+        self, context: CallContext, page: Callable[..., Awaitable[Any]], field: str
+    ) -> list[Any]:
         found: list[Any] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
-            at = cursor
-            result = await self._server.read(lambda client: page(client, at), context)  # noqa: B023 - awaited here
+            result = await self._server.ask(partial(page, cursor=cursor), context)
             found += getattr(result, field)
             cursor = result.next_cursor
             if cursor is None or len(found) >= _MOST_LISTED:

@@ -7,7 +7,6 @@ from typing import Any
 from bot.domain.proposals import canonical
 from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
-from bot.tools.schema import fits_strict
 
 SECONDS = 2.0
 """How long one check may take; then it is killed."""
@@ -76,11 +75,6 @@ def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**whole, "type": "object", "properties": whole.get("properties", {})}
 
 
-def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Whether OpenAI's strict mode takes it: as `fits_strict` says, and nothing optional in it."""
-    return fits_strict(schema) and _all_required(schema)
-
-
 def _plain(node: Any) -> Any:
     """One part of a schema, and all parts in it."""
     if isinstance(node, bool):
@@ -100,20 +94,3 @@ def _plain_value(key: str, value: Any) -> Any:
     if key == "additionalProperties" and isinstance(value, Mapping):
         return _plain(value)
     return value
-
-
-def _all_required(node: Any) -> bool:
-    if isinstance(node, list):
-        return all(map(_all_required, node))
-    if not isinstance(node, dict):
-        return True
-    properties = node.get("properties", {})
-    return set(properties) <= set(node.get("required", ())) and all(
-        _all_required(part)
-        for part in (
-            *properties.values(),
-            *node.get("$defs", {}).values(),
-            node.get("anyOf"),
-            node.get("items"),
-        )
-    )

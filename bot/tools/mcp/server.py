@@ -6,10 +6,9 @@ tasks go through the client it holds. Nothing here knows risk or approval: see `
 
 import asyncio
 import contextvars
-import itertools
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -22,10 +21,10 @@ from mcp.shared.dispatcher import ProgressFnT
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
+from bot.tools.mcp.base import ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.elicitation import Ask, responder
-from bot.tools.mcp.seam import ServerStatus, SignInStatus
+from bot.tools.mcp.elicitation import Ask, answered
 from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext
@@ -51,7 +50,7 @@ _UNKNOWN_END = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Call:
     """A call under way, and its time limit."""
 
@@ -86,7 +85,7 @@ class Server:
         """The sign-in there; None where people do not sign in."""
         self.tried = asyncio.Event()
         """Set once the first attempt to start it has ended, well or not."""
-        self._respond = responder(config.name, ask, patience, self._asker)
+        self._ask = ask
         self._patience = patience
         self._clock = clock
         self._sleep = sleep
@@ -102,8 +101,7 @@ class Server:
         self.readable: tuple[str, ...] = ()
         """What it said that it has besides tools; it stays while the server is down."""
         self._catalogue = Catalogue(config, sleep)
-        self._calls: dict[int, _Call] = {}
-        self._numbers = itertools.count()
+        self._calls: set[_Call] = set()
         self._last_words = ""
 
     @property
@@ -173,13 +171,12 @@ class Server:
         def ask(client: Client) -> Awaitable[types.CallToolResult]:
             return client.call_tool(name, dict(arguments), longest, self._telling(context))
 
-        return await self._asked(ask, context, writes=writes)
+        return await self.ask(ask, context, writes=writes)
 
-    async def read(self, ask: Callable[[Client], Awaitable[T]], context: CallContext) -> T:
-        """Ask for what changes nothing. Raises ToolError."""
-        return await self._asked(ask, context, writes=False)
-
-    async def _asked(self, ask: Callable[[Client], Awaitable[T]], context: CallContext, *, writes: bool) -> T:
+    async def ask(
+        self, ask: Callable[[Client], Awaitable[T]], context: CallContext, *, writes: bool = False
+    ) -> T:
+        """Ask the server for something. Raises as `call` does."""
         client = self._live()
         timed_out = ToolTimedOut(f"{self.config.name} did not answer within {self.config.timeout:g} s.")
         with self._calling(context) as call:
@@ -224,34 +221,33 @@ class Server:
 
     @contextmanager
     def _calling(self, context: CallContext) -> Iterator["_Call"]:
-        number = next(self._numbers)
-        call = self._calls[number] = _Call(context, asyncio.timeout(self.config.timeout))
+        call = _Call(context, asyncio.timeout(self.config.timeout))
+        self._calls.add(call)
         token = _caller.set(call)
         try:
             yield call
         finally:
             _caller.reset(token)
-            del self._calls[number]
-
-    def _asker(self) -> CallContext | None:
-        call = self._asking()
-        return call.context if call else None
+            self._calls.discard(call)
 
     def _asking(self) -> "_Call | None":
         """The call in which the server asks; older protocols do not say, so then there must be but one."""
         if call := _caller.get():
             return call
-        return next(iter(self._calls.values())) if len(self._calls) == 1 else None
+        return next(iter(self._calls)) if len(self._calls) == 1 else None
 
     async def _answer(
-        self, context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
+        self,
+        context: ClientRequestContext,  # noqa: ARG002 - the SDK gives it by this name
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult:
         """Answer a question of the server; the time a person takes is not the server's."""
         call = self._asking()
         if call is not None:
             call.wait_until(None)
         try:
-            return await self._respond(context, params)
+            whose = call.context if call else None
+            return await answered(self.config.name, self._ask, self._patience, whose, params)
         finally:
             if call is not None:
                 call.wait_until(asyncio.get_running_loop().time() + self.config.timeout)
@@ -281,12 +277,12 @@ class Server:
 
     async def _live_through(self) -> datetime | None:
         """Start it, stay with it to its end, and tell since when it was up."""
-        since = None
+        since, ended = None, asyncio.Event()
         why = "it ended"
         try:
             # the SDK's client lives inside this scope, which therefore loses its deadline, not its place
             with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as attempt:
-                async with self._connected() as (client, ended):
+                async with self._client_of(ended) as client:
                     await self._catalogue.read(client)
                     self.readable = tuple(
                         what for what in READABLE if getattr(client.server_capabilities, what) is not None
@@ -310,10 +306,8 @@ class Server:
         log.warning("mcp server is down", server=self.config.name, why=why, said=self._last_words)
         return since
 
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[Client, asyncio.Event]]:
-        ended = asyncio.Event()
-        client = Client(
+    def _client_of(self, ended: asyncio.Event) -> Client:
+        return Client(
             opened(self.config, ended, self._heard, self.keys),
             read_timeout_seconds=max(self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.notified,
@@ -321,8 +315,6 @@ class Server:
             client_info=types.Implementation(name="nod", version="1"),
             cache=None,
         )
-        async with client:
-            yield client, ended
 
     async def _stay(self, client: Client, ended: asyncio.Event) -> None:
         async with anyio.create_task_group() as tasks:

@@ -35,8 +35,8 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
-from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.net.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound
+from bot.tools.mcp.config import Http
 
 log = logger(__name__)
 
@@ -61,18 +61,17 @@ class Keys:
 
     def __init__(
         self,
-        config: ServerConfig,
+        name: str,
+        launch: Http,
         database: Database,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        if not isinstance(config.launch, Http):
-            raise TypeError("only a server at an address can be signed in at")
+        self.launch = launch
         self.wanted = ""
         self.challenge = ""
         """The server's last word on how to sign in there (``WWW-Authenticate``)."""
-        self._name = config.name
-        self._launch = config.launch
+        self._name = name
         self._database = database
         self._clock = clock
         self._sleep = sleep
@@ -102,12 +101,12 @@ class Keys:
         if not self._database.there:
             return None  # to look would make it
         try:
-            held = await self._database.read(store.find, self._name, self._launch.url)
+            held = await self._database.read(store.find, self._name, self.launch.url)
         except DBAPIError:  # of an older release, which knows no sign-ins
             return None
         if held is not None and held.tokens:
             tokens = OAuthToken.model_validate_json(held.tokens)
-            self._launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
+            self.launch.learned.update(filter(None, (tokens.access_token, tokens.refresh_token)))
         return held
 
     async def token(self, refused: str | None = None) -> str | None:
@@ -134,7 +133,7 @@ class Keys:
 
     async def _refreshed(self, held: SignIn) -> SignIn | None:
         """The sign-in with new tokens, by us or by another process; or as it was, or without any."""
-        while not await self._claimed(held):
+        while not await self._database.write(store.claim, held, self._clock(), self._clock() + _LEASE):
             now = await self.look()
             if now is None or now.version != held.version:
                 return now
@@ -147,15 +146,11 @@ class Keys:
             await self._database.write(store.spoil if final else store.release, held)
         return await self.look()
 
-    async def _claimed(self, held: SignIn) -> bool:
-        now = self._clock()
-        return await self._database.write(store.claim, held, now, now + _LEASE)
-
     async def _asked(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
         """New tokens, or none and whether that is final."""
         self._trouble = ""
         try:
-            async with sign_in_client(self._launch.url) as client:
+            async with sign_in_client(self.launch.url) as client:
                 response = await client.send(_renewal(held))
                 if response.status_code == httpx2.codes.OK:
                     fresh = OAuthToken.model_validate_json(response.content)

@@ -14,8 +14,9 @@ from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import shortened, shown
 from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Trust
-from bot.tools.mcp.schemas import Arguments, as_offered, is_strict
+from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.mcp.server import LOOK_SECONDS, Server
+from bot.tools.schema import fits_strict
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput
 
@@ -49,7 +50,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
         name=name_of(config, theirs.name),
         description=(theirs.description or theirs.title or _words(theirs.name))[:_LONGEST_DESCRIPTION],
         parameters=parameters,
-        strict=is_strict(parameters),
+        strict=fits_strict(parameters),
         version=offered,
         group=server.group,
         reads=not level.writes,

@@ -9,13 +9,13 @@ from mcp import types
 from bot.domain.chat import Clock
 from bot.store.database import Database
 from bot.telemetry.logs import logger
+from bot.tools.mcp.base import Servers, ServerStatus
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.elicitation import Ask, decline
 from bot.tools.mcp.login import Logins
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
-from bot.tools.mcp.seam import ServerStatus
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
 from bot.tools.mcp.tools import adopt
@@ -41,16 +41,14 @@ class _Adopted:
     wanted: bool = True  # not when there is a newer list, or Nod stops
 
 
-class McpToolset:
-    """Implements `Servers`. They start when tools are asked for the first time; `stop` ends them.
+class McpToolset(Servers):
+    """All configured servers. They start when tools are asked for the first time; `stop` ends them.
 
     ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds that
     first asking may wait for a server to come up, ``patience`` how long a person has to answer a server's
     question, ``taken`` the names that other tools have: a server that brings one of them is not listened
     to, for two tools of one name would stop every turn.
     """
-
-    name = "mcp"
 
     def __init__(
         self,
@@ -71,7 +69,7 @@ class McpToolset:
                 ask,
                 clock=clock,
                 patience=patience,
-                keys=Keys(config, database, clock, sleep)
+                keys=Keys(config.name, config.launch, database, clock, sleep)
                 if database is not None and isinstance(config.launch, Http) and config.launch.signs_in
                 else None,
                 sleep=sleep,

@@ -1,33 +1,48 @@
 """The line to one MCP server: a process of ours or an HTTP address, opened and closed by the server's owner.
 
-The SDK's client does not say when a line that is not in use goes dead; `opened` sets an event for that.
+A process speaks lines of JSON-RPC over its standard input and output, as with the SDK's ``stdio_client``, but
+what comes is bounded before it is parsed (``bot/tools/intake.py``). The end is the protocol's: close its
+input, wait, then end the process and all it started.
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 """
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from types import TracebackType
-from typing import Any, Self, TextIO
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, Self
 
 import anyio
 import httpx2
+from anyio.abc import Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import types
+from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
 
+from bot.tools.intake import Lines, TooLarge, bound, bounded
 from bot.tools.mcp.config import ServerConfig, Stdio
-from bot.tools.mcp.process import started
 from bot.tools.mcp.signin import Bearer, Keys
-from bot.tools.net.intake import bound
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
 _LONGEST_LINE = 2000
-_GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
+_GRACE_SECONDS = 2.0  # for a process to end by itself
+_FLUSH_SECONDS = 0.5  # for what is on its way to it
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
+_LOOK_SECONDS = 0.01
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+
+Read = SessionMessage | Exception
+Heard = Callable[[str], None]
 
 
 @asynccontextmanager
 async def opened(
-    config: ServerConfig, ended: asyncio.Event, heard: Callable[[str], None], keys: Keys | None
+    config: ServerConfig, ended: asyncio.Event, heard: Heard, keys: Keys | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
     """The read and the write stream.
 
@@ -37,26 +52,25 @@ async def opened(
     async with AsyncExitStack() as stack:
         launch = config.launch
         if isinstance(launch, Stdio):
-            errlog = await stack.enter_async_context(_stderr(heard))
-            read, write = await stack.enter_async_context(started(launch, errlog))
+            read, write = await stack.enter_async_context(_started(launch, heard))
         else:
-            limits = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
-            client = await stack.enter_async_context(
-                httpx2.AsyncClient(
-                    headers={"Accept-Encoding": "identity", **launch.headers},
-                    auth=Bearer(keys),
-                    timeout=limits,
-                    event_hooks={"response": [bound]},
-                )
+            client = httpx2.AsyncClient(
+                headers={"Accept-Encoding": "identity", **launch.headers},
+                auth=Bearer(keys),
+                timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout),
+                event_hooks={"response": [bound]},
             )
-            read, write = await stack.enter_async_context(
-                streamable_http_client(launch.url, http_client=client)
-            )
+            await stack.enter_async_context(client)
+            lines = streamable_http_client(launch.url, http_client=client)
+            read, write = await stack.enter_async_context(lines)
         yield Watched(read, ended), write
 
 
 class Watched:
-    """A read stream (the SDK's ``ReadStream``) that tells when nothing more will come."""
+    """A read stream (the SDK's ``ReadStream``) that tells when nothing more will come.
+
+    The SDK's client does not say when a line that is not in use goes dead.
+    """
 
     def __init__(self, stream: Any, ended: asyncio.Event) -> None:
         self._stream = stream
@@ -67,8 +81,11 @@ class Watched:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
-        with self._watching():
+        try:
             return await self._stream.receive()
+        except _GONE:
+            self._ended.set()
+            raise
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -77,62 +94,136 @@ class Watched:
         return self
 
     async def __anext__(self) -> Any:
-        with self._watching():
-            return await self._stream.__anext__()
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        done: bool | None = await self._stream.__aexit__(kind, error, traceback)
-        return done
-
-    @contextmanager
-    def _watching(self) -> Iterator[None]:
-        try:
-            yield
-        except (StopAsyncIteration, *_GONE):
-            self._ended.set()
-            raise
-
-
-class _Lines(asyncio.Protocol):
-    """Cuts what comes into lines of text, without control characters."""
-
-    def __init__(self, heard: Callable[[str], None]) -> None:
-        self._heard = heard
-        self._rest = b""
-
-    def data_received(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        self._rest = self._rest[-_LONGEST_LINE:]
-        for line in lines:
-            self._tell(line)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._tell(self._rest)
-
-    def _tell(self, line: bytes) -> None:
-        text = "".join(filter(str.isprintable, line.decode(errors="replace"))).strip()
-        if text:
-            self._heard(text[:_LONGEST_LINE])
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 @asynccontextmanager
-async def _stderr(heard: Callable[[str], None]) -> AsyncIterator[TextIO]:
-    """A file for a process to write its stderr to."""
-    reading, writing = os.pipe()
-    with os.fdopen(writing, "w") as errlog:
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: _Lines(heard), os.fdopen(reading, "rb", 0)
+async def _started(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any, Any]]:
+    """Start it; the read and the write stream. Raises OSError when it cannot be started."""
+    with anyio.CancelScope(shield=True):  # a start cancelled half way leaves a process that no one waits for
+        process = await anyio.open_process(
+            [launch.command, *launch.args],
+            env=get_default_environment() | dict(launch.env),
+            cwd=launch.cwd,
+            start_new_session=True,
         )
+    # from here to the task group nothing is awaited, or a cancelled start would leave the process behind
+    to_us, read = anyio.create_memory_object_stream[Read](0)
+    write, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+    flushed = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_listen, process, to_us)
+        tasks.start_soon(_overhear, process, heard)
+        tasks.start_soon(_talk, process, from_us, to_us, flushed)
         try:
-            yield errlog
+            yield read, write
         finally:
-            transport.close()
+            with anyio.CancelScope(shield=True):
+                read.close()
+                write.close()
+                with anyio.move_on_after(_FLUSH_SECONDS):
+                    await flushed.wait()
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _listen(process: Process, to_us: MemoryObjectSendStream[Read]) -> None:
+    """Hand on each message. What comes after one beyond the bounds is not read: the server is taken for gone.
+
+    Once no one listens its output is still taken, or a full pipe would keep it from ending.
+    """
+    assert process.stdout is not None  # noqa: S101 - it was started with pipes
+    lines = Lines()
+    with suppress(*_GONE):
+        async with to_us:
+            try:
+                async for chunk in process.stdout:
+                    for line in lines.cut(chunk):
+                        await to_us.send(_message(await bounded(line)))
+            except TooLarge as error:
+                if told := _refusal(error):
+                    await to_us.send(told)
+    with suppress(*_GONE):
+        async for _ in process.stdout:
+            pass
+
+
+async def _overhear(process: Process, heard: Heard) -> None:
+    """Hand on each line of its stderr, without control characters."""
+    assert process.stderr is not None  # noqa: S101 - it was started with pipes
+    rest = b""
+    with suppress(*_GONE):
+        async for chunk in process.stderr:
+            *lines, rest = (rest + chunk).split(b"\n")
+            rest = rest[-_LONGEST_LINE:]
+            for line in lines:
+                _tell(line, heard)
+    _tell(rest, heard)
+
+
+def _tell(line: bytes, heard: Heard) -> None:
+    text = "".join(filter(str.isprintable, line.decode(errors="replace"))).strip()
+    if text:
+        heard(text[:_LONGEST_LINE])
+
+
+def _message(line: bytes) -> Read:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
+
+
+def _refusal(error: TooLarge) -> SessionMessage | None:
+    """The answer to the question that the message says it answers; None where it does not begin with that."""
+    found = _ID.search(error.head)
+    if found is None:
+        return None
+    data = types.ErrorData(code=types.PARSE_ERROR, message=str(error))
+    return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=data))
+
+
+async def _talk(
+    process: Process,
+    from_us: MemoryObjectReceiveStream[SessionMessage],
+    to_us: MemoryObjectSendStream[Read],
+    flushed: anyio.Event,
+) -> None:
+    assert process.stdin is not None  # noqa: S101 - it was started with pipes
+    try:
+        async with from_us:
+            async for each in from_us:
+                line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await process.stdin.send(line.encode() + b"\n")
+    except _GONE:
+        await to_us.aclose()  # who waits for an answer is told that none will come
+    finally:
+        flushed.set()
+
+
+async def _end(process: Process) -> None:
+    """Every wait in here is bounded."""
+    with suppress(*_GONE):
+        await process.stdin.aclose()  # type: ignore[union-attr]
+    if not await _ended(process):
+        await terminate_posix_process_tree(process, _GRACE_SECONDS)
+        await _ended(process)
+    with suppress(*_GONE):
+        await process.stdout.aclose()  # type: ignore[union-attr]
+
+
+async def _ended(process: Process) -> bool:
+    """Whether it did within the grace. Its pipes may stay open, held by what it started."""
+    with anyio.move_on_after(_GRACE_SECONDS):
+        while process.returncode is None:  # noqa: ASYNC110 - `wait` would also wait for the pipes
+            await anyio.sleep(_LOOK_SECONDS)
+    return process.returncode is not None

@@ -25,11 +25,11 @@ from bot.domain.verbs import Verb
 from bot.tools.signature import fault_in_words
 from bot.web.ag_ui.history import history
 from bot.web.ag_ui.stream import RunStream, parts_of
+from bot.web.answers import Fault, Later, Missing
 from bot.web.body import check_storable
 from bot.web.broadcaster import Heard, Listener
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.chat import NO_CONVERSATION, own, proposals_of
-from bot.web.errors import Fault, Later, Missing
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
 from bot.web.schemas.proposals import ProposalView, conversation_of
@@ -195,7 +195,7 @@ class _Run:
         state = {
             "conversation_id": self.conversation_id,
             "proposals": _plain(waiting),
-            "team": TeamView.now(board).model_dump(mode="json"),
+            "team": TeamView.model_validate(board).model_dump(mode="json"),
         }
         caught_up = self.stream.caught_up(said)
         return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(waiting)]

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import HTMLResponse
 
 from bot.errors import SignInError
-from bot.web.downloads import plain_page
-from bot.web.errors import Fault, Missing
-from bot.web.schemas.base import SaidBody
+from bot.web.answers import Fault, Missing, plain_page
+from bot.web.schemas import SaidBody
 from bot.web.schemas.status import LoginBegun, LoginEnded, McpServers
 from bot.web.site import Admin, Here, api_routes
 

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bot.web.errors import Fault
+from bot.web.answers import Fault
 
 PATH = "/mcp"
 PATIENCE = 600  # seconds that a permission prompt waits for a person

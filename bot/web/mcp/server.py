@@ -20,7 +20,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 from starlette.types import ASGIApp
 
-from bot.web.waiting import LONGEST_WAIT
+from bot.web.site import LONGEST_WAIT
 
 Json = dict[str, Any]
 Connect = Callable[[Mapping[str, str] | None], AbstractAsyncContextManager[httpx2.AsyncClient]]

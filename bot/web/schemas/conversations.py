@@ -1,17 +1,16 @@
 """Conversations, what was said in them, and their teammates."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcript
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact, redact_text, secrets_in, shown
-from bot.domain.teams import Teammate, TeamStatus, about
 from bot.tools.registry import AvailableTools
-from bot.web.schemas.base import DoneBody, Time, View
+from bot.web.schemas import DoneBody, Time, View
 from bot.web.schemas.proposals import FileView, ProposalView
 
 Redacted = Annotated[str, AfterValidator(redact_text)]
@@ -90,13 +89,18 @@ class MessageView(View):
         )
 
 
+def _written(call: Call) -> Any:
+    """The arguments as the model wrote them; None for what is no JSON, so that nothing ran."""
+    try:
+        return json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return None
+
+
 def arguments_of(call: Call, available: AvailableTools) -> Mapping[str, Any]:
     """A read's arguments without secrets; empty where the model wrote no object."""
     tool = available.tools.get(call.tool_name)
-    try:
-        given = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
+    given = _written(call)
     return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
 
 
@@ -104,8 +108,8 @@ def secrets_of(call: Call, available: AvailableTools) -> tuple[str, ...]:
     """The values in a call's arguments that are hidden, since its result may repeat them."""
     tool = available.tools.get(call.tool_name)
     try:
-        return secrets_in(json.loads(call.arguments or "{}"), tool.form if tool else None)
-    except (ValueError, RecursionError):  # the model wrote no JSON, so nothing ran
+        return secrets_in(_written(call), tool.form if tool else None)
+    except RecursionError:
         return ()
 
 
@@ -124,6 +128,10 @@ class Export(ConversationView):
     proposals: list[ProposalView]
 
 
+def _ids(found: Iterable[Any]) -> list[str]:
+    return [each if isinstance(each, str) else each.id for each in found]
+
+
 class TeammateView(View):
     """``plan`` and ``about`` are in words; ``proposals`` are ids of what it waits for."""
 
@@ -133,43 +141,19 @@ class TeammateView(View):
     task: Redacted
     standing: str
     state: str
-    plan: str | None
+    plan: Annotated[str | None, Field(validation_alias="plan_state")]
     locked: bool
     about: Redacted
-    proposals: list[str]
+    proposals: Annotated[list[str], Field(validation_alias="waits_for"), BeforeValidator(_ids)]
     tokens: int
-    started_at: Time | None
+    started_at: Annotated[Time | None, Field(validation_alias="created_at")]
     ended_at: Time | None
-
-    @classmethod
-    def now(cls, found: Teammate) -> Self:
-        return cls(
-            id=found.id,
-            name=found.name,
-            role=found.role,
-            task=found.task,
-            standing=found.standing,
-            state=found.state,
-            plan=found.plan_state,
-            locked=found.locked,
-            about=about(found),
-            proposals=[p.id for p in found.waits_for],
-            tokens=found.tokens,
-            started_at=found.created_at,
-            ended_at=found.ended_at,
-        )
 
 
 class TeamView(View):
     title: str
     at_work: int
     teammates: list[TeammateView]
-
-    @classmethod
-    def now(cls, found: TeamStatus) -> Self:
-        """Each teammate with its status, its plan and what it waits for."""
-        teammates = [TeammateView.now(each) for each in found.teammates]
-        return cls(title=found.title, at_work=found.at_work, teammates=teammates)
 
 
 class Team(DoneBody):

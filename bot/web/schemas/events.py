@@ -1,6 +1,8 @@
 """What a stream says: each event is the JSON of one ``data:`` line."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
 
 from bot.domain.events import (
     Ending,
@@ -13,9 +15,9 @@ from bot.domain.events import (
     TurnEvent,
     Waited,
 )
-from bot.domain.redaction import redact, redact_text
-from bot.web.schemas.base import View
-from bot.web.schemas.conversations import TeamView
+from bot.domain.redaction import redact
+from bot.web.schemas import View
+from bot.web.schemas.conversations import Redacted, TeamView
 from bot.web.schemas.proposals import ProposalView, QuestionView
 
 
@@ -54,8 +56,8 @@ class CallStarted(View):
     type: Literal["tool_call_start"] = "tool_call_start"
     call_id: str
     tool_name: str
-    summary: str
-    arguments: dict[str, Any]
+    summary: Redacted
+    arguments: Annotated[dict[str, Any], AfterValidator(redact)]
 
 
 class CallProgress(View):
@@ -64,7 +66,7 @@ class CallProgress(View):
     type: Literal["tool_call_progress"] = "tool_call_progress"
     call_id: str
     tool_name: str
-    text: str
+    text: Annotated[Redacted, Field(validation_alias="words")]
 
 
 class CallEnded(View):
@@ -74,7 +76,7 @@ class CallEnded(View):
     call_id: str
     tool_name: str
     ok: bool
-    result: str
+    result: Redacted
 
 
 class ProposalEvent(View):
@@ -153,16 +155,11 @@ def told_of(event: TurnEvent) -> TurnEvents | None:
             return ThoughtSaid(text=text)
         case TextRestarted():
             return Restart()
-        case ToolStarted(call_id, tool_name, summary, arguments):
-            return CallStarted(
-                call_id=call_id,
-                tool_name=tool_name,
-                summary=redact_text(summary),
-                arguments=redact(arguments),
-            )
-        case ToolProgress(call_id, tool_name, words):
-            return CallProgress(call_id=call_id, tool_name=tool_name, text=redact_text(words))
-        case ToolFinished(call_id, tool_name, ok, result):
-            return CallEnded(call_id=call_id, tool_name=tool_name, ok=ok, result=redact_text(result))
+        case ToolStarted():
+            return CallStarted.model_validate(event)
+        case ToolProgress():
+            return CallProgress.model_validate(event)
+        case ToolFinished():
+            return CallEnded.model_validate(event)
         case _:
             return None

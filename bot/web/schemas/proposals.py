@@ -18,7 +18,7 @@ from bot.domain.proposals import Cause, Kind, Level, PreviewField, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Look, Needs, Verb
-from bot.web.schemas.base import DoneBody, OrNull, Time, View, is_none
+from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 
 
 class ChangeBody(View):
@@ -249,19 +249,7 @@ class CallbackView(View):
     attempts: int
     told_at: Time | None
     given_up: bool
-    error: str | None
-
-    @classmethod
-    def told(cls, request: SeenRequest) -> Self | None:
-        if (webhook := request.webhook) is None:
-            return None
-        return cls(
-            url=webhook.url,
-            attempts=webhook.attempts,
-            told_at=webhook.told_at,
-            given_up=webhook.over and webhook.told_at is None,
-            error=webhook.fault or None,
-        )
+    error: Annotated[str | None, OrNull, Field(validation_alias="fault")]
 
 
 class RequestView(ProposalView):
@@ -280,7 +268,8 @@ class RequestView(ProposalView):
     def asked(cls, found: SeenRequest, actor: Actor) -> Self:
         p = found.seen.proposal
         own = {"arguments": p.arguments} if actor == p.requester else {}
-        return cls.seen_as(found.seen, end=end_of(p), callback=CallbackView.told(found), **own)
+        callback = CallbackView.model_validate(found.webhook) if found.webhook else None
+        return cls.seen_as(found.seen, end=end_of(p), callback=callback, **own)
 
 
 class OneRequest(DoneBody):

@@ -6,7 +6,7 @@ from pydantic import AliasPath, Field
 
 from bot.domain.people import Role
 from bot.domain.proposals import State
-from bot.web.schemas.base import DoneBody, Time, View
+from bot.web.schemas import DoneBody, Time, View
 
 
 class RuleView(View):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from bot.domain.people import Role
-from bot.web.schemas.base import DoneBody, Time, View
+from bot.web.schemas import DoneBody, Time, View
 
 
 class HeardView(View):

@@ -23,7 +23,7 @@ from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import NodError
 from bot.telemetry.logs import logger
-from bot.tools.net.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound
 
 log = logger(__name__)
 

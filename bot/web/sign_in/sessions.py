@@ -9,10 +9,9 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
+from bot.web.answers import Fault, Missing, plain_page
 from bot.web.body import Body
-from bot.web.downloads import plain_page
-from bot.web.errors import Fault, Missing
-from bot.web.schemas.base import DoneBody
+from bot.web.schemas import DoneBody
 from bot.web.schemas.status import SignInWays
 from bot.web.sign_in.oidc import BACK, MANY, Begun, NotSignedIn
 from bot.web.sign_in.tokens import COOKIE

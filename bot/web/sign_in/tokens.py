@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.requests import HTTPConnection
 
 from bot.domain.people import LOCAL, Actor
-from bot.web.errors import Fault
+from bot.web.answers import Fault
 from bot.web.sign_in.oidc import account_of
 from bot.web.sign_in.proxies import proxied, told
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bot.errors import BadArguments, ToolError
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.fetch_text import readable
-from bot.tools.net.target import by_system, public
+from bot.tools.target import by_system, public
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines

@@ -77,11 +77,10 @@ async def test_a_program_that_is_not_there_says_so(hands):
 
 
 async def test_the_environment_has_no_tokens_and_nothing_that_was_not_allowed(tmp_path):
-    told = await shell(tmp_path, pass_on=["TEAM_SETTING"]).run("shell_run", argv=["env"])
+    told = await shell(tmp_path).run("shell_run", argv=["env"])
     names = {line.partition("=")[0] for line in told["stdout"].splitlines()}
     assert names == {
         "PATH", "HOME", "TERM", "LANG", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_EDITOR", "NO_COLOR",
-        "TEAM_SETTING",
     }  # fmt: skip
     assert "LANG=C.UTF-8\n" in told["stdout"]
 

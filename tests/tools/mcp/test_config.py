@@ -86,6 +86,16 @@ def test_the_documents_example_is_read_and_every_key_of_ours_is_explained(write)
     assert all(f"`{key}`" in section for key in ("trust", "allow", "deny", "prefix", "timeout"))
 
 
+def test_what_is_empty_is_as_if_it_were_not_there(write):
+    given = {"command": "x", "url": "", "cwd": "", "type": "", "oauth": {"clientId": ""}}
+    assert one(write({"a": given})) == ServerConfig("a", Stdio("x"), prefix="a_")
+
+
+def test_a_text_with_half_a_character_is_a_fault_like_others(write):
+    with pytest.raises(SettingsError, match="server 'a': it can't be read"):
+        load(write({"a": {"command": "\ud800"}}), {})
+
+
 def test_an_address_may_hold_a_variable_too(write):
     launch = one(write({"a": {"url": "https://${HOST}/mcp"}}), HOST="h.example").launch
     assert launch == Http("https://h.example/mcp")
@@ -111,7 +121,7 @@ def test_an_address_may_hold_a_variable_too(write):
         ({"command": "x", "trust": "yes"}, 'trust: write "untrusted" (every call asks) or "trusted"'),
         ({"command": "x", "denny": ["*"]}, "denny: there is no such key; did you mean 'deny'?"),
         ({"command": "x", "deny": "rm"}, "deny: write a list of texts"),
-        ({"command": "x", "timeout": 0}, "timeout: write seconds, more than 0 and at most 3600"),
+        ({"command": "x", "timeout": 0}, "timeout: write seconds, as a number more than 0 and at most 3600"),
         ({"command": "x", "timeout": True}, "timeout: write seconds"),
         ({"command": "x", "timeout": "1"}, "timeout: write seconds, as a number"),
         ({"command": "x", "prefix": "a b"}, "prefix: use up to 40 letters, digits, '_' and '-'"),

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bot.errors import BadArguments, ToolTimedOut
+from bot.tools.intake import DEEPEST, MOST_BYTES, MOST_VALUES, bounded
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
-from bot.tools.net.intake import DEEPEST, MOST_BYTES, MOST_VALUES, bounded
 from tests.tools.mcp.conftest import Connected, until
 from tests.tools.mcp.servers import hostile
 

@@ -6,7 +6,7 @@ import pytest
 from mcp import types
 
 from bot.errors import ToolError
-from bot.tools.mcp.elicitation import Action, Elicited, Question, responder
+from bot.tools.mcp.elicitation import Action, Elicited, Question, answered
 from bot.tools.tool import CallContext
 from tests.kit import call
 from tests.tools.mcp.conftest import CONTEXT, until
@@ -89,7 +89,7 @@ async def test_while_a_person_is_asked_the_calls_time_is_stopped(connect, stdio,
     limits: list[float | None] = []
 
     async def ask(_: Question) -> Elicited:
-        [call] = lamps.toolset.servers[0]._calls.values()
+        [call] = lamps.toolset.servers[0]._calls
         limits.append(call.limit.when())
         return Elicited(Action.ACCEPT, {"color": "red"})
 
@@ -145,9 +145,8 @@ async def test_an_answer_to_a_server_is_no_approval(connect, http, make_nod, don
 )
 async def test_an_address_to_open_is_shown_only_where_it_is_one_of_the_web(url, action):
     person = Person(Elicited(Action.ACCEPT, {"ignored": 1}))
-    answer = responder("lamps", person, 1, lambda: CONTEXT)
     asked = types.ElicitRequestURLParams(message="Please log in", url=url, elicitation_id="1")
-    result = await answer(context=None, params=asked)
+    result = await answered("lamps", person, 1, CONTEXT, asked)
     assert (result.action, result.content) == (action, None)
     assert [q.url for q in person.asked] == ([url] if action == "accept" else [])
 

@@ -183,6 +183,15 @@ async def test_a_page_that_no_one_comes_back_from_ends_by_itself(guarded: Guarde
     assert guarded.kept() is None
 
 
+async def test_of_too_many_sign_ins_under_way_the_oldest_makes_room(guarded: Guarded) -> None:
+    first, _ = await guarded.logins.begin("lamps", "http:ana")
+    for _ in range(20):
+        await guarded.logins.begin("lamps", "http:ana")
+    with pytest.raises(SignInError, match="This sign-in was ended"):
+        await guarded.logins.ended(first)
+    assert await guarded.sign_in() == "You are signed in at lamps."
+
+
 async def test_of_two_sign_ins_at_the_same_time_both_end_well_and_one_is_kept(guarded: Guarded) -> None:
     pages = [(await guarded.logins.begin("lamps", by))[1] for by in ("http:ana", "http:ben")]
     said = [await sent_back(page) for page in pages]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from sqlmodel import Session
 
@@ -17,7 +17,6 @@ from bot.tools.builtin.issues import previews
 from bot.tools.builtin.issues.previews import Body, Label, Labels, Line, Name, Number, Said
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Preview, Title, Tool, ToolOutput, tool
 
-P = ParamSpec("P")
 T = TypeVar("T")
 _Preview = Callable[[Session, Arguments], Sequence[PreviewField]]
 
@@ -164,8 +163,10 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         }
         given = {name: value for name, value in given.items() if value is not None}
         wanted = previews.wanted_fields(given)
-        look = _look(previews.updated, {"number": number, **given}, context)
-        issue = await database.write(_as_shown, look, issues.change, number, wanted, clock())
+        change = partial(issues.change, number=number, wanted=wanted, now=clock())
+        issue = await database.write(
+            _as_shown, previews.updated, {"number": number, **given}, context, change
+        )
         return ToolOutput(_told(issue), told=f"Changed {_listing(wanted)} of {_called(issue)}")
 
     @tool(
@@ -213,9 +214,9 @@ def _ends(database: Database, clock: Clock) -> tuple[Tool, ...]:
 
         """
         author, key = context.requested_by, context.idempotency_key or None
-        look = _look(previews.closed, {"number": number, "reason": reason}, context)
-        close = partial(issues.close, author=author, key=key, now=clock())
-        issue = await database.write(_as_shown, look, close, number, reason)
+        given = {"number": number, "reason": reason}
+        close = partial(issues.close, number=number, reason=reason, author=author, key=key, now=clock())
+        issue = await database.write(_as_shown, previews.closed, given, context, close)
         return ToolOutput(_told(issue), told=f"Closed {_called(issue)}")
 
     @tool(
@@ -233,8 +234,8 @@ def _ends(database: Database, clock: Clock) -> tuple[Tool, ...]:
             number: the issue's number, without #
 
         """
-        look = _look(previews.deleted, {"number": number}, context)
-        issue, said = await database.write(_as_shown, look, issues.remove, number)
+        remove = partial(issues.remove, number=number)
+        issue, said = await database.write(_as_shown, previews.deleted, {"number": number}, context, remove)
         gone = {"deleted": issue.number, "title": issue.title, "comments_deleted": said}
         return ToolOutput(gone, told=f"Deleted {_called(issue)}{_with_its(said)}")
 
@@ -248,27 +249,21 @@ def _read_by(database: Database, preview: _Preview) -> Preview:
     return read
 
 
-def _look(preview: _Preview, arguments: Arguments, context: CallContext) -> Callable[[Session], None]:
-    """One more look at an issue, in the transaction that changes it, at what the card showed as old."""
-
-    def look(session: Session) -> None:
-        issues.find(session, arguments["number"], lock=True)
-        if context.preview and old_values(preview(session, arguments)) != old_values(context.preview):
-            raise ToolError(f"Issue #{arguments['number']} changed after it was shown. Nothing was done.")
-
-    return look
-
-
 def _as_shown(
     session: Session,
-    look: Callable[[Session], None],
-    change: Callable[Concatenate[Session, P], T],
-    *args: P.args,
-    **kwargs: P.kwargs,
+    preview: _Preview,
+    arguments: Arguments,
+    context: CallContext,
+    change: Callable[[Session], T],
 ) -> T:
-    """Look, then change, in one transaction; raises ToolError where the look finds other old values."""
-    look(session)
-    return change(session, *args, **kwargs)
+    """Change an issue in the transaction of one more look at it.
+
+    Raises ToolError where the look finds other old values than the card showed.
+    """
+    issues.find(session, arguments["number"], lock=True)
+    if context.preview and old_values(preview(session, arguments)) != old_values(context.preview):
+        raise ToolError(f"Issue #{arguments['number']} changed after it was shown. Nothing was done.")
+    return change(session)
 
 
 def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]:

@@ -7,52 +7,38 @@ lower it.
 import re
 from collections.abc import Callable, Sequence
 
-from bot.tools.builtin.shell import git
-
 _LOSES = frozenset({
     "rm", "rmdir", "unlink", "shred", "srm", "dd", "mkfs", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
     "parted", "mkswap", "swapoff", "truncate", "fallocate", "kill", "killall", "pkill", "skill", "fuser",
     "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "systemctl", "service", "rc-service",
-    "launchctl",
-    "mount", "umount", "losetup", "cryptsetup", "lvremove", "vgremove", "zfs", "zpool", "btrfs", "chattr",
-    "crontab", "at", "batch", "iptables", "ip6tables", "nft", "ufw", "route", "ip", "ifconfig",
-    "sysctl", "modprobe",
-    "insmod", "rmmod", "useradd", "userdel", "usermod", "groupadd", "groupdel", "passwd", "chpasswd",
-    "visudo",
-    "setfacl", "setcap", "wipe", "logrotate", "dropdb", "dropuser", "mail", "mailx", "sendmail", "wall",
-    "write", "history",
+    "launchctl", "mount", "umount", "losetup", "cryptsetup", "lvremove", "vgremove", "zfs", "zpool",
+    "btrfs", "chattr", "crontab", "at", "batch", "iptables", "ip6tables", "nft", "ufw", "route", "ip",
+    "ifconfig", "sysctl", "modprobe", "insmod", "rmmod", "useradd", "userdel", "usermod", "groupadd",
+    "groupdel", "passwd", "chpasswd", "visudo", "setfacl", "setcap", "wipe", "logrotate", "dropdb",
+    "dropuser", "mail", "mailx", "sendmail", "wall", "write", "history",
 })  # fmt: skip
 _RUNS = frozenset({
     # shells, and words of a shell that change what later words mean
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "eval", "exec",
-    "source", ".",
-    "command", "builtin", "coproc", "trap", "alias", "unalias", "enable", "export", "declare",
-    "typeset", "local",
-    "readonly", "set", "unset", "shopt", "hash", "bind", "mapfile", "readarray", "read", "let",
-    "time", "function",
-    "getopts", "ulimit", "umask", "complete", "compgen", "fc",
+    "source", ".", "command", "builtin", "coproc", "trap", "alias", "unalias", "enable", "export",
+    "declare", "typeset", "local", "readonly", "set", "unset", "shopt", "hash", "bind", "mapfile",
+    "readarray", "read", "let", "time", "function", "getopts", "ulimit", "umask", "complete", "compgen",
+    "fc",
     # programs that run another one
     "env", "nice", "ionice", "nohup", "timeout", "stdbuf", "setsid", "setarch", "unshare", "nsenter",
-    "chroot",
-    "chrt", "taskset", "strace", "ltrace", "gdb", "lldb", "perf", "watch", "xargs", "parallel",
-    "script", "expect",
-    "unbuffer", "busybox", "toybox", "flock", "entr", "tmux", "screen", "dbus-run-session",
-    "systemd-run", "runuser",
-    "sudo", "su", "doas", "pkexec", "run-parts", "start-stop-daemon", "faketime", "proot", "fakeroot",
-    "capsh",
-    "ssh", "sshpass", "mosh", "rsh", "telnet", "nc", "ncat", "netcat", "socat", "rsync", "scp",
-    "sftp", "ftp",
-    "vi", "vim", "nvim", "view", "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so",
-    "psql", "mysql", "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli",
-    "clickhouse-client", "duckdb",
+    "chroot", "chrt", "taskset", "strace", "ltrace", "gdb", "lldb", "perf", "watch", "xargs", "parallel",
+    "script", "expect", "unbuffer", "busybox", "toybox", "flock", "entr", "tmux", "screen",
+    "dbus-run-session", "systemd-run", "runuser", "sudo", "su", "doas", "pkexec", "run-parts",
+    "start-stop-daemon", "faketime", "proot", "fakeroot", "capsh", "ssh", "sshpass", "mosh", "rsh",
+    "telnet", "nc", "ncat", "netcat", "socat", "rsync", "scp", "sftp", "ftp", "vi", "vim", "nvim", "view",
+    "ex", "ed", "emacs", "nano", "less", "more", "man", "ld.so", "ld-linux.so", "psql", "mysql",
+    "mariadb", "sqlite3", "sqlplus", "mongo", "mongosh", "redis-cli", "clickhouse-client", "duckdb",
 })  # fmt: skip
 _LANGUAGES = frozenset({  # what the program does stands somewhere else: people judge whether to run it
-    "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh",
-    "wish", "awk",
-    "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
-    "rscript", "r", "julia",
-    "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3", "pypy", "irb", "raku",
-    "npx", "uvx", "pipx", "bunx",  "swift",
+    "python", "perl", "ruby", "node", "nodejs", "deno", "bun", "php", "lua", "luajit", "tclsh", "wish",
+    "awk", "gawk", "mawk", "nawk", "sed", "gsed", "osascript", "java", "jshell", "groovy", "scala",
+    "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
+    "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
 })  # fmt: skip
 _LAST_WORDS = re.compile(
     r"(delete|destroy|remove|rm|rmi|purge|prune|drop|wipe|erase|publish|unpublish|uninstall|kill|terminate|revoke"
@@ -69,9 +55,30 @@ _HARMLESS_PARTS = {
     "terraform": {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"},
 }
 _PART_OF = {"podman": "docker", "nerdctl": "docker", "oc": "kubectl", "tofu": "terraform"}
-_TAR_RUNS = re.compile(r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec)|-[A-Za-z]*[IF]")
-_WEB_SENDS = re.compile(r"-[A-Za-z]*[XoOTKdF]|--(req|out|up|re|conf|d|fo|j|post|body|me|use-as|ex|in)")
 _DEVICES = re.compile(r"/(proc|dev|sys)(/|$)")
+_GIT_KNOWN = frozenset({
+    "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
+    "revert", "cherry-pick", "rebase", "init", "clone", "mv", "remote", "apply", "am", "notes", "status",
+    "log", "diff", "show", "rev-parse", "ls-files", "blame", "describe", "reflog", "shortlog", "grep",
+    "ls-remote", "ls-tree", "cat-file", "rev-list", "version", "help",
+})  # fmt: skip
+_GIT_LONG = (
+    "--force", "--mirror", "--delete", "--prune", "--hard", "--merge", "--keep", "--exec", "--upload-pack",
+    "--receive-pack", "--config", "--discard-changes", "--orphan", "--ext-diff", "--open-files-in-pager",
+    "--output", "--no-index", "--template", "--textconv", "--strategy", "--contents",
+    "--recurse-submodules",
+)  # fmt: skip
+_GIT_LETTERS = {
+    "push": "fd", "branch": "dDMCf", "tag": "df", "switch": "fC", "clone": "uc", "rebase": "xs", "grep": "O",
+    "pull": "fs", "fetch": "fpP", "merge": "s", "add": "f", "mv": "f", "notes": "f", "revert": "s",
+    "cherry-pick": "s",
+}  # fmt: skip
+_GIT_WORDS = {
+    "stash": {"drop", "clear", "pop"},
+    "remote": {"remove", "rm", "prune", "set-url", "add", "rename", "update"},
+    "reflog": {"expire", "delete", "drop"},
+    "notes": {"remove", "prune"},
+}
 
 
 def program_name(word: str) -> str:
@@ -125,54 +132,75 @@ def _plain(arguments: Sequence[str]) -> list[str]:
     return [each for each in arguments if not each.startswith("-")]
 
 
-def _find(arguments: Sequence[str]) -> str | None:
-    if found := next((a for a in arguments if re.match(r"-(delete|exec|ok|fprint|fls)", a)), None):
-        return f"“find {found}” changes what it finds"
-    return None
+def _matching(pattern: str, words: str) -> Callable[[Sequence[str]], str | None]:
+    """Objects to arguments that begin like this; ``{}`` in the words is the first of them."""
+    harmful = re.compile(pattern)
 
+    def check(arguments: Sequence[str]) -> str | None:
+        return next((words.format(each) for each in arguments if harmful.match(each)), None)
 
-def _modes(arguments: Sequence[str]) -> str | None:
-    if any(re.match(r"-[a-zA-Z]*R|--rec", each) for each in arguments):
-        return "it changes rights of everything below"
-    return None
+    return check
 
 
 def _tee(arguments: Sequence[str]) -> str | None:
     return None if "-a" in arguments or "--append" in arguments else "“tee” overwrites a file"
 
 
-def _link(arguments: Sequence[str]) -> str | None:
-    forced = any(re.match(r"-[a-zA-Z]*f|--f", each) for each in arguments)
-    return "“ln -f” replaces what is there" if forced else None
+def _tar(arguments: Sequence[str]) -> str | None:
+    flags = [each if each.startswith("-") else f"-{each}" for each in arguments[:1]]  # “tar xf” is “-xf”
+    return _packs([*flags, *arguments[1:]])
 
 
-def _web(arguments: Sequence[str]) -> str | None:
-    for each in arguments:
-        if _WEB_SENDS.match(each):
-            return f"“{each}” sends or overwrites something"
+def _git(arguments: Sequence[str]) -> str | None:
+    """What git can lose, overwrite at the other end, or be made to run.
+
+    A subcommand that is not known could be an alias, which is any program.
+    """
+    rest = list(arguments)
+    while rest[:1] and rest[0] in ("--no-pager", "-P", "--no-optional-locks"):
+        rest.pop(0)
+    while rest[:1] == ["-c"]:
+        rest = rest[2:]
+    if not rest or rest[0] not in _GIT_KNOWN:
+        return f"“{' '.join(['git', *rest[:1]])}” can lose something, or is not known here"
+    part, given = rest[0], rest[1:]
+    for each in given:
+        name = each.partition("=")[0]
+        if name[:2] == "--" and name[2:] and _means(name, _GIT_LONG):
+            return f"“git {part} {name}” can lose something or run a program"
+        if re.match(r"-[^-]", each) and set(each[1:]) & set(_GIT_LETTERS.get(part, "")):
+            return f"“git {part} {each}” can lose something or run a program"
+        if each in _GIT_WORDS.get(part, ()) or "::" in each:
+            return f"“git {part} {each}” can lose something or run a program"
+        if part in ("push", "fetch", "pull") and each[:1] in ("+", ":"):
+            return f"“git {part} {each}” overwrites or deletes what is at the end"
+    if part == "checkout" and given[:1] != ["-b"]:
+        return "“git checkout” can throw changes away. “git switch” does not"
     return None
 
 
-def _sort(arguments: Sequence[str]) -> str | None:
-    found = next((each for each in arguments if re.match(r"-[A-Za-z]*o|--(o|com)", each)), None)
-    return f"“sort {found}” overwrites a file or runs a program" if found else None
+def _means(name: str, known: Sequence[str]) -> bool:
+    """Whether a long flag is one of these, longer than one (--force-with-lease) or cut short (--forc)."""
+    return any(each.startswith(name) or name.startswith(each) for each in known)
 
 
-def _tar(arguments: Sequence[str]) -> str | None:
-    flags = [each if each.startswith("-") else f"-{each}" for each in arguments[:1]]  # “tar xf” is “-xf”
-    found = next((each for each in [*flags, *arguments[1:]] if _TAR_RUNS.match(each)), None)
-    return f"“tar {found}” can run a program or lose files" if found else None
-
-
+_packs = _matching(
+    r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec)|-[A-Za-z]*[IF]", "“tar {}” can run a program or lose files"
+)
+_modes = _matching(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
+_web = _matching(
+    r"-[A-Za-z]*[XoOTKdF]|--(req|out|up|re|conf|d|fo|j|post|body|me|use-as|ex|in)",
+    "“{}” sends or overwrites something",
+)
 _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
-    "git": git.harm,
-    "find": _find,
-    "sort": _sort,
+    "git": _git,
+    "find": _matching(r"-(delete|exec|ok|fprint|fls)", "“find {}” changes what it finds"),
+    "sort": _matching(r"-[A-Za-z]*o|--(o|com)", "“sort {}” overwrites a file or runs a program"),
     "chmod": _modes,
     "chown": _modes,
     "chgrp": _modes,
     "tee": _tee,
-    "ln": _link,
+    "ln": _matching(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
     "curl": _web,
     "wget": _web,
     "tar": _tar,

@@ -1,13 +1,14 @@
 """The programs that only read, each with the flags that keep it so; anything else is not on the list.
 
 A command that reads runs immediately, so it must also stay in the workspace: `Inside` tells whether an
-operand leads to a place in there. Flags are exact: an abbreviated long option is not on the list. Programs
-that need more than a table are in ``git.py`` and ``languages.py``.
+operand leads to a place in there. Flags are exact: an abbreviated long option is not on the list. The little
+languages of find, sed, awk, jq and git can also run programs and write files, so a few plain forms are taken.
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 Inside = Callable[[str], bool]
 
@@ -125,3 +126,170 @@ READERS: dict[str, Reader] = {
     "true": _NOTHING,
     "false": _NOTHING,
 }  # fmt: skip
+
+_SED_PRINT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
+_SED = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
+_AWK = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
+_JQ = Reader(plain="rcMSesnRaCj", texts=1)
+# paths, joined by pipes and commas, and a few words that make no more of what they are given
+_JQ_PART = (
+    r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
+    r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
+)
+_JQ_FILTER = re.compile(rf" *({_JQ_PART})( *[|,] *({_JQ_PART})){{0,9}} *")
+_VERSION_OF = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
+_RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
+    plain="iSsnNlcvwxFoHIPUuap0",
+    valued="eABCmgtTjME",
+    long=(
+        "ignore-case", "smart-case", "case-sensitive", "line-number", "no-line-number", "no-heading",
+        "heading", "files-with-matches", "files-without-match", "count", "count-matches", "word-regexp",
+        "fixed-strings", "hidden", "no-ignore", "multiline", "only-matching", "invert-match", "json", "stats",
+        "trim", "vimgrep", "column", "with-filename", "no-filename", "pcre2", "no-messages", "no-config",
+    ),
+    long_valued=(
+        "glob", "iglob", "type", "type-not", "max-count", "context", "after-context", "before-context",
+        "color", "sort", "sortr", "max-depth", "max-columns", "encoding", "threads",
+    ),
+    texts=1,
+    pattern_flag="e",
+)  # fmt: skip
+_RG_FILES = replace(_RG, long=(*_RG.long, "files"), texts=0)
+_FIND_ALONE = frozenset({
+    "-print", "-print0", "-empty", "-not", "!", "-o", "-or", "-a", "-and", "(", ")", "-prune", "-depth",
+    "-readable", "-executable", "-writable", "-xdev", "-mount", "-ls", "-quit", "-true",
+})  # fmt: skip
+_FIND_VALUED = frozenset({
+    "-name", "-iname", "-path", "-ipath", "-wholename", "-type", "-maxdepth", "-mindepth", "-size", "-mtime",
+    "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-regex", "-iregex", "-perm", "-user", "-group", "-printf",
+})  # fmt: skip
+_GIT_COMMON = re.compile(
+    r"-[0-9]{1,6}|-[pu]|-U[0-9]{1,4}|--(oneline|stat|numstat|shortstat|name-only|name-status|graph|decorate|all"
+    r"|cached|staged|patch|no-patch|no-color|no-ext-diff|no-textconv|reverse|merges|no-merges|first-parent"
+    r"|follow|abbrev-commit|no-renames|word-diff)"
+    r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
+    re.DOTALL,
+)
+_GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most operands
+    "log": (_GIT_COMMON, 20),
+    "show": (_GIT_COMMON, 20),
+    "diff": (_GIT_COMMON, 20),
+    "status": (re.compile(r"-[sbvz]+|--(short|branch|porcelain|long|ignored)|--porcelain=v[12]"), 20),
+    "rev-parse": (re.compile(r"--(short|abbrev-ref|show-toplevel|verify|is-inside-work-tree)"), 2),
+    "ls-files": (re.compile(r"-[comdsz]+|--(cached|others|modified|deleted|exclude-standard)"), 20),
+    "blame": (re.compile(r"-[wslf]|-L[0-9]+,[0-9+]+"), 2),
+    "describe": (re.compile(r"--(tags|always|long|all|dirty)"), 1),
+    "branch": (re.compile(r"-(a|r|v|vv|av|avv)|--(all|remotes|list|show-current)"), 0),
+    "tag": (re.compile(r"-l|--list"), 0),
+    "remote": (re.compile(r"-v"), 0),
+    "reflog": (re.compile(r"(?!)"), 0),
+    "shortlog": (re.compile(r"-[sne]+"), 2),
+}
+
+
+def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
+    """Why this command does not only read inside the workspace; None when it does."""
+    program, arguments = words[0], words[1:]
+    if list(arguments) == ["--version"] and _VERSION_OF.fullmatch(program):
+        return None
+    if program in READERS:
+        return READERS[program].objection(arguments, inside)
+    if program in _MORE:
+        return _MORE[program](arguments, inside)
+    return "it is not on the list of what only reads"
+
+
+def _date(arguments: Sequence[str], _: Inside) -> str | None:
+    for each in arguments:
+        if each not in ("-u", "-R") and each[:1] != "+":
+            return f"{each} is not known to only read"
+    return None
+
+
+def _printf(arguments: Sequence[str], _: Inside) -> str | None:
+    return "it has a flag" if arguments[:1] and arguments[0].startswith("-") else None
+
+
+def _find(arguments: Sequence[str], inside: Inside) -> str | None:
+    rest = list(arguments)
+    while rest and not rest[0].startswith("-") and rest[0] not in ("!", "("):
+        path = rest.pop(0)
+        if not inside(path):
+            return f"“{path}” is outside the workspace"
+    while rest:
+        each = rest.pop(0)
+        if each in _FIND_VALUED and rest:
+            rest.pop(0)
+        elif each not in _FIND_ALONE:
+            return f"{each} is not known to only read"
+    return None
+
+
+def _rg(arguments: Sequence[str], inside: Inside) -> str | None:
+    return (_RG_FILES if "--files" in arguments else _RG).objection(arguments, inside)
+
+
+def _sed(arguments: Sequence[str], inside: Inside) -> str | None:
+    if any(each == "--" or re.match(r"-[a-zA-Z]*e.|-[a-zA-Z]+e", each) for each in arguments):
+        return "its flags are not plain"
+    scripts = [script for flag, script in pairwise(arguments) if flag == "-e"]
+    scripts = scripts or [each for each in arguments if not each.startswith("-")][:1]
+    if not scripts or not all(map(_SED_PRINT.fullmatch, scripts)):
+        return "the script is not plain"
+    return _SED.objection(arguments, inside)
+
+
+def _awk(arguments: Sequence[str], inside: Inside) -> str | None:
+    rest = list(arguments)
+    if rest and re.fullmatch(r"-F.", rest[0]):
+        rest.pop(0)
+    if not rest or not _AWK.fullmatch(rest.pop(0)):
+        return "the program is not plain"
+    for each in rest:
+        if each[:1] == "-" or "=" in each or not inside(each):
+            return f"{each} is not known to only read"
+    return None
+
+
+def _jq(arguments: Sequence[str], inside: Inside) -> str | None:
+    filters = [each for each in arguments if not each.startswith("-")][:1]
+    if not filters or not _JQ_FILTER.fullmatch(filters[0]):
+        return "the filter is not plain"
+    return _JQ.objection(arguments, inside)
+
+
+def _git(arguments: Sequence[str], inside: Inside) -> str | None:
+    rest = list(arguments)
+    if rest and rest[0] in ("--no-pager", "-P"):
+        rest.pop(0)
+    if rest == ["stash", "list"]:
+        return None
+    known = _GIT.get(rest[0]) if rest else None
+    if known is None:
+        return f"git {' '.join(rest[:1])} is not known to only read"
+    flags, most = known
+    operands: list[str] = []
+    given = iter(rest[1:])
+    for each in given:
+        if each == "--":
+            operands += given
+        elif not each.startswith("-"):
+            operands.append(each)
+        elif not flags.fullmatch(each):
+            return f"git {rest[0]} {each} is not known to only read"
+    if len(operands) > most:
+        return f"git {rest[0]} with a name may write"
+    return next((f"“{each}” is outside the workspace" for each in operands if not inside(each)), None)
+
+
+_MORE: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
+    "date": _date,
+    "echo": lambda _, __: None,
+    "printf": _printf,
+    "find": _find,
+    "rg": _rg,
+    "sed": _sed,
+    "awk": _awk,
+    "jq": _jq,
+    "git": _git,
+}

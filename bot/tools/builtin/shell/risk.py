@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bot.domain.proposals import Level, Risk
-from bot.tools.builtin.shell import languages
 from bot.tools.builtin.shell.harm import harm, on_system, program_name, runs_code
-from bot.tools.builtin.shell.reads import Inside, Reader
+from bot.tools.builtin.shell.reads import Inside, Reader, reading_objection
 from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
@@ -62,7 +61,7 @@ def _simple(command: Simple, inside: Inside) -> Risk:
     words = [word.text for word in command.words]
     name = program_name(words[0])
     # what only reads is looked for first: “sed -n 1,5p” is fine, though sed can run programs
-    objection = _shape(command) or languages.objection(words, inside)
+    objection = _shape(command) or reading_objection(words, inside)
     redirected = [_redirect(each, inside) for each in command.redirects]
     worst = _worst([_READS, *redirected])
     if objection is None:

@@ -8,7 +8,7 @@ read from the text. Its words are read a second time by `shlex`; where the two d
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import tree_sitter_bash
@@ -50,11 +50,6 @@ class Simple:
     background: bool = False
 
 
-@dataclass(slots=True)
-class _Reading:
-    tokens: list[str] = field(default_factory=list)
-
-
 def parse(script: str) -> tuple[Simple, ...]:
     """Every simple command that the script would run, in order. Raises NotUnderstood."""
     if len(script) > _LONGEST:
@@ -64,11 +59,11 @@ def parse(script: str) -> tuple[Simple, ...]:
     tree = _parser().parse(script.encode())
     if tree.root_node.has_error:
         raise NotUnderstood("it is not valid shell")
-    reading = _Reading()
-    found = tuple(_statements(tree.root_node, reading, 0))
+    tokens: list[str] = []
+    found = tuple(_statements(tree.root_node, tokens, 0))
     if not found:
         raise NotUnderstood("it is empty")
-    if _exploded(reading.tokens) != _exploded(_second_opinion(script)):
+    if _exploded(tokens) != _exploded(_second_opinion(script)):
         raise NotUnderstood("it can be read in two ways")
     return found
 
@@ -95,82 +90,82 @@ def _exploded(tokens: list[str]) -> list[str]:
     ]
 
 
-def _statements(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
+def _statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     """The commands under a program, a list, a pipeline or a sub-shell."""
     if depth > _DEEPEST:
         raise NotUnderstood("it is nested deeply")
     match node.type:
         case "command":
-            yield _command(node, reading)
+            yield _command(node, tokens)
         case "redirected_statement":
-            yield from _redirected(node, reading, depth)
+            yield from _redirected(node, tokens, depth)
         case "program" | "list" | "subshell" | "negated_command":
-            yield from _row(node, reading, depth)
+            yield from _row(node, tokens, depth)
         case "pipeline":
-            for place, each in enumerate(_row(node, reading, depth)):
+            for place, each in enumerate(_row(node, tokens, depth)):
                 yield replace(each, fed=each.fed or place > 0)
         case other:
             raise NotUnderstood(f"it uses {other.replace('_', ' ')}")
 
 
-def _row(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
+def _row(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     before: list[Simple] = []
     for child in node.children:
         if child.is_named:
             yield from before
-            before = list(_statements(child, reading, depth + 1))
+            before = list(_statements(child, tokens, depth + 1))
             continue
         if child.type not in ("&&", "||", ";", "|", "|&", "&", "(", ")", "!", "\n"):
             raise NotUnderstood(f"it uses {child.type}")
         if child.type.strip():
-            reading.tokens.append(child.type)
+            tokens.append(child.type)
         if child.type == "&":
             before = [replace(each, background=True) for each in before]
     yield from before
 
 
-def _redirected(node: Node, reading: _Reading, depth: int) -> Iterator[Simple]:
+def _redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     """A statement with redirections, which are put on its last command: what they harm is the same."""
     body, *rest = node.children
-    *before, last = _statements(body, reading, depth + 1)
-    redirects = tuple(_redirect(each, reading) for each in rest)
+    *before, last = _statements(body, tokens, depth + 1)
+    redirects = tuple(_redirect(each, tokens) for each in rest)
     yield from before
     yield replace(last, redirects=(*last.redirects, *redirects))
 
 
-def _command(node: Node, reading: _Reading) -> Simple:
+def _command(node: Node, tokens: list[str]) -> Simple:
     if node.start_point.row != node.end_point.row:
         raise NotUnderstood("a command goes over several lines")
     words: list[ShellWord] = []
     redirects: list[Redirect] = []
     for child in node.children:
         if child.type == "file_redirect":
-            redirects.append(_redirect(child, reading))
+            redirects.append(_redirect(child, tokens))
             continue
         if child.type == "variable_assignment":
             raise NotUnderstood("it sets a variable")
         inner = child.children[0] if child.type == "command_name" and child.child_count == 1 else child
         words.append(_word(inner))
-        reading.tokens.append(words[-1].text)
+        tokens.append(words[-1].text)
     if not words or words[0].open:
         raise NotUnderstood("the name of a program is not plain")
     return Simple(tuple(words), tuple(redirects))
 
 
-def _redirect(node: Node, reading: _Reading) -> Redirect:
+def _redirect(node: Node, tokens: list[str]) -> Redirect:
     if node.type != "file_redirect":
         raise NotUnderstood(f"it uses {node.type.replace('_', ' ')}")
     operator = ""
     targets: list[ShellWord] = []
     for child in node.children:
         if child.type == "file_descriptor":
-            reading.tokens.append(_text(child))
+            tokens.append(_text(child))
         elif child.is_named:
             targets.append(_word(child))
-            reading.tokens.append(targets[-1].text)
+            tokens.append(targets[-1].text)
         else:
             operator = child.type
-            reading.tokens.append(operator)
+            tokens.append(operator)
     if len(targets) != 1:
         raise NotUnderstood("a redirection has no single target")
     return Redirect(operator, targets[0])

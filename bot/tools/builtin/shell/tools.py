@@ -55,20 +55,18 @@ def shell_tools(
     environment: Mapping[str, str],
     seconds: float = 60.0,
     max_output: int = 64_000,
-    pass_on: Sequence[str] = (),
 ) -> FixedToolset:
     """`shell_run` over ``workspace``. Only for who wants it: the composition root leaves it out by default.
 
-    ``environment`` is Nod's own; of it a command gets the language, the time zone and the names in
-    ``pass_on``, never a token. ``seconds``: how long a command may run that asks for no other limit.
-    ``max_output`` is the bytes kept of each of its two streams. Raises SettingsError for a workspace that
-    is not a folder.
+    ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
+    ``seconds``: how long a command may run that asks for no other limit. ``max_output`` is the bytes kept of
+    each of its two streams. Raises SettingsError for a workspace that is not a folder.
     """
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
     judged = classifier(folder)
-    given = scrubbed(environment, pass_on)
+    given = scrubbed(environment)
     usual = seconds
 
     def classify(arguments: Arguments) -> Risk:
@@ -127,9 +125,8 @@ def shell_tools(
     return FixedToolset("runtime", (shell_run,))
 
 
-def scrubbed(environment: Mapping[str, str], pass_on: Sequence[str] = ()) -> dict[str, str]:
-    """A small environment: where programs are, the language, no terminal; what ``pass_on`` names."""
-    kept = {name: environment[name] for name in (*_KEPT, *pass_on) if name in environment}
+def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+    """A small environment: where programs are, the language, no terminal."""
     return {
         "PATH": _PATH,
         "TERM": "dumb",
@@ -139,7 +136,7 @@ def scrubbed(environment: Mapping[str, str], pass_on: Sequence[str] = ()) -> dic
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_EDITOR": "false",
         "NO_COLOR": "1",
-        **kept,
+        **{name: environment[name] for name in _KEPT if name in environment},
     }
 
 

@@ -7,12 +7,11 @@ where a server is configured.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from bot.domain.chat import Clock
 from bot.errors import SignInError
 from bot.store.database import Database
-from bot.tools.tool import Tool, Toolset
+from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
 UNKNOWN = "There is no such sign-in. Start it again."
@@ -44,46 +43,45 @@ class ServerStatus:
     signed_out: bool
 
 
-class SignIns(Protocol):
-    """All sign-ins under way."""
+def no_server(name: str) -> SignInError:
+    return SignInError(f"There is no MCP server {name}. See: nod doctor")
+
+
+class SignIns:
+    """Sign-ins at MCP servers, where there are no servers; `Logins` has those of configured ones."""
 
     async def status(self) -> list[ServerStatus]:
         """Every configured server."""
+        return []
 
-    def check(self, name: str) -> None:
-        """Raises SignInError where there is no server of that name, or people don't sign in there."""
+    def check(self, name: str) -> object:
+        """Raise SignInError where there is no server of that name, or people don't sign in there."""
+        raise no_server(name)
 
-    async def begin(self, name: str, by: str) -> tuple[str, str]:
+    async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
         """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
+        self.check(name)
+        raise SignInError(UNKNOWN)
 
-    async def ended(self, ident: str) -> str:
+    async def ended(self, ident: str) -> str:  # noqa: ARG002
         """What came of it, once the person was there. Raises SignInError."""
+        raise SignInError(UNKNOWN)
 
-    async def came_back(self, said: Mapping[str, str]) -> str:
+    async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
         """Take what the sign-in server sent the person back with. Raises SignInError."""
+        raise SignInError(OVER)
 
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
+        self.check(name)
+        return False
 
     async def stop(self) -> None:
         """End those under way."""
 
 
-class Servers(Toolset, Protocol):
-    """The tools of all configured servers, which start when tools are first asked for."""
-
-    async def status(self) -> list[ServerStatus]:
-        """Every configured server."""
-
-    def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:
-        """Where people sign in at them; ``back`` tells where they come back to."""
-
-    async def stop(self) -> None:
-        """End every server; afterwards none is started again."""
-
-
-class NoServers:
-    """Implements `Servers` where no file of them is named."""
+class Servers:
+    """Implements `Toolset`: the tools of no server; `McpToolset` has those of configured ones."""
 
     name = "mcp"
 
@@ -91,35 +89,12 @@ class NoServers:
         return ()
 
     async def status(self) -> list[ServerStatus]:
+        """Every configured server."""
         return []
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002
-        return _NoSignIns()
+        """Where people sign in at them; ``back`` tells where they come back to."""
+        return SignIns()
 
     async def stop(self) -> None:
-        """There is nothing to end."""
-
-
-class _NoSignIns:
-    async def status(self) -> list[ServerStatus]:
-        return []
-
-    def check(self, name: str) -> None:
-        raise SignInError(f"There is no MCP server {name}. See: nod doctor")
-
-    async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
-        self.check(name)
-        raise SignInError(UNKNOWN)
-
-    async def ended(self, ident: str) -> str:  # noqa: ARG002
-        raise SignInError(UNKNOWN)
-
-    async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
-        raise SignInError(OVER)
-
-    async def sign_out(self, name: str) -> bool:
-        self.check(name)
-        return False
-
-    async def stop(self) -> None:
-        """There is nothing to end."""
+        """End every server; afterwards none is started again."""

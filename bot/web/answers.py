@@ -1,5 +1,11 @@
-"""Every error as ``{ok: false, error}`` with the status that fits. The unforeseen is in ``limits.py``."""
+"""Answers without a schema: errors, a text of a tool as a file, a page of a few words.
 
+Every error is ``{ok: false, error}`` with the status that fits; the unforeseen is in ``limits.py``. What
+tools made is never shown as a page.
+"""
+
+import asyncio
+import html
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
@@ -7,9 +13,11 @@ from fastapi import Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
+from bot.domain.files import File, for_people, safe_name
+from bot.domain.text import escaped, made_visible
 from bot.errors import NodError
 from bot.tools.signature import fault_in_words
 
@@ -80,3 +88,24 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
     RequestValidationError: _unfit,
     HTTPException: _in_words,
 }
+
+
+async def download(file: File | None) -> Response:
+    """The file as an attachment, without secrets; 404 for None."""
+    if file is None:
+        raise Missing("There is no such file. It may have expired (NOD_RETENTION).")
+    text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escaped)
+    attached = f'attachment; filename="{safe_name(file.name)}"'
+    return PlainTextResponse(text, headers={"Content-Disposition": attached})
+
+
+def plain_page(words: str, status: int, base: str) -> HTMLResponse:
+    """A line is a paragraph; ``base`` is the path at which people reach Nod."""
+    paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines())
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Nod</title>'
+        f'<link rel="stylesheet" href="{html.escape(base)}/static/console.css">'
+        f'<main class="plain-page"><h1>Nod</h1>{paragraphs}'
+        f'<p><a href="{html.escape(base)}/">Go to Nod</a></p></main></html>'
+    )
+    return HTMLResponse(page, status, headers={"Cache-Control": "no-store"})
