@@ -190,14 +190,14 @@ def _newest(session: Session) -> list[Proposal]:
 
 
 async def _decline(world: World, ident: str) -> None:
-    reply = await world.app.assistant.handle(Press(rules.ANA, Verb.DECLINE, ident))
+    reply = await world.app.core.assistant.handle(Press(rules.ANA, Verb.DECLINE, ident))
     assert reply.answer is Answer.ACCEPTED, reply.text
 
 
 async def _sweep(world: World) -> None:
     at = now()
-    await world.app.recovery.expire_due(at)
-    await world.app.recovery.recover(at)
+    await world.app.core.recovery.expire_due(at)
+    await world.app.core.recovery.recover(at)
 
 
 if __name__ == "__main__":

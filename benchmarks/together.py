@@ -61,9 +61,9 @@ class Far:
             case ProposalOpened(proposal):
                 self._opened = proposal.id
             case TurnEnded(Ending.WAITING):
-                self._others.say("parked", [self._key, self._opened])
+                self._others.broadcast("parked", [self._key, self._opened])
             case TurnEnded(_, _, text):
-                self._others.say("answered", [self._key, text])
+                self._others.broadcast("answered", [self._key, text])
 
 
 class FarWire(Wire):
@@ -90,7 +90,7 @@ class FarWire(Wire):
         if done := self.ended.pop(ident, None):
             done.set_result(at)
         elif here and self._others is not None:
-            self._others.say("executed", [ident, at])
+            self._others.broadcast("executed", [ident, at])
 
     def _parked(self, said: list[str]) -> None:
         if ear := self.ears.get(said[0]):
@@ -180,7 +180,7 @@ class Process:
         self._model.hangs = True
         address = Address("bench", f"{self._name}-hangs")
         message = Message(address, ANA, _HANGS, address.key)
-        await self._world.app.assistant.handle(message)
+        await self._world.app.core.assistant.handle(message)
         await self._model.reached.wait()
         return address.key
 
@@ -191,7 +191,7 @@ class Process:
         return time.perf_counter()
 
     async def run(self, job: Job) -> tuple[Job, ...]:
-        made = await self._world.app.assistant.run(job)
+        made = await self._world.app.core.assistant.run(job)
         if job.work is Work.EXECUTE:
             self._wire.executed(job.key, time.perf_counter())
         return made
@@ -217,7 +217,7 @@ async def _serve(name: str, url: str, model_url: str, works: str) -> None:
             for each in floors:
                 stack.push_async_callback(each.close)
         process = Process(name, world, wire, model, *floors)
-        world.app.dispatcher.start(process.run, world.app.assistant.queue_of)
+        world.app.dispatcher.start(process.run, world.app.core.assistant.queue_of)
         gc.freeze()  # as `nod run` does once it is up
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(

@@ -118,7 +118,7 @@ class World:
         address = Address("bench", f"{self._name}{self._count}")
         ear = self._wire.ears[address.key] = Ear.new()
         who = PEOPLE[self._count % len(PEOPLE)]
-        reply = await self.app.assistant.handle(Message(address, who, ASKED, address.key))
+        reply = await self.app.core.assistant.handle(Message(address, who, ASKED, address.key))
         assert reply.answer is Answer.ACCEPTED, reply.text
         return ear, await asyncio.wait_for(ear.parked, _PATIENCE)
 
@@ -126,7 +126,7 @@ class World:
         """Who asked presses the button; returns once the decision is on disk."""
         who = proposal.requester
         press = Press(who, Verb.APPROVE, proposal.id, round=proposal.round, digest=proposal.digest)
-        reply = await self.app.assistant.handle(press)
+        reply = await self.app.core.assistant.handle(press)
         assert reply.answer is Answer.ACCEPTED, reply.text
 
     async def cycle(self) -> None:
@@ -149,7 +149,7 @@ class World:
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """What the dispatcher calls: the assistant, and a note of when an execution had ended."""
-        made = await self.app.assistant.run(job)
+        made = await self.app.core.assistant.run(job)
         if job.work is Work.EXECUTE and (done := self._executed.pop(job.key, None)):
             done.set_result(perf_counter())
         return made
@@ -205,5 +205,5 @@ async def running(database: Path | str, model: Model | None = None) -> AsyncIter
     """A world that is up."""
     world = make(database, model)
     async with world.app.running():
-        world.app.dispatcher.start(world.run, world.app.assistant.queue_of)
+        world.app.dispatcher.start(world.run, world.app.core.assistant.queue_of)
         yield world

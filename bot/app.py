@@ -16,7 +16,6 @@ from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.elicitation import PATIENCE, Questions
-from bot.approvals.gate import Gate
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
 from bot.approvals.lookup.people import SignedIn
@@ -26,10 +25,8 @@ from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import decision_tools, request_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel
-from bot.channels.delivery.cards import Cards
 from bot.channels.kinds import channels_of
-from bot.channels.lookup import CoreLookup
-from bot.core import Ports, core, policies_of
+from bot.core import Core, Ports, core, policies_of
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Process
@@ -37,10 +34,7 @@ from bot.domain.model import Model
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.inbox import Assistant
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
-from bot.jobs.recovery import Recovery
-from bot.jobs.reminders import Reminders
 from bot.jobs.scheduler import Scheduler
 from bot.jobs.webhooks import Webhooks
 from bot.settings import SCRIPTED, Settings
@@ -92,13 +86,8 @@ class App:
     database: Database
     registry: Registry
     notifier: ChangeNotifier
-    gate: Gate
-    cards: Cards
+    core: Core
     dispatcher: Runner
-    assistant: Assistant
-    recovery: Recovery
-    reminders: Reminders
-    lookup: CoreLookup
     callbacks: Webhooks
     scheduler: Scheduler
     channels: dict[str, Channel]
@@ -128,7 +117,7 @@ class App:
                 stack.push_async_callback(asyncio.to_thread, end)
             stack.enter_context(self.company.claim())
             stack.callback(self.database.close)
-            stack.callback(self.gate.close)
+            stack.callback(self.core.execution.close)
             stack.push_async_callback(self.model.close)
             if self.receives:
                 self.web.listen()
@@ -140,14 +129,17 @@ class App:
             await stack.enter_async_context(self.company.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
-            self.questions.start(self.assistant.handle)
+            self.questions.start(self.core.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
             await self.own.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(
-                    self.assistant.handle, self.lookup, receives=self.receives, others=self.company.others
+                    self.core.assistant.handle,
+                    self.core.lookup,
+                    receives=self.receives,
+                    others=self.company.others,
                 )
             stack.push_async_callback(self.logins.stop)
             stack.push_async_callback(self.doctor.stop)
@@ -159,9 +151,9 @@ class App:
                 await self.web.start()
             elif self.watched is not None:
                 await stack.enter_async_context(self.watched.running())
-            await self.recovery.take_over(self.clock())
-            self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
-            await self.recovery.recover(self.clock(), starting=True)
+            await self.core.recovery.take_over(self.clock())
+            self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
+            await self.core.recovery.recover(self.clock(), starting=True)
             if ticking:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
@@ -177,7 +169,7 @@ class App:
         """Look at the rows when another process changed them."""
         async for _ in self.company.rings():
             try:
-                await self.recovery.recover(self.clock())
+                await self.core.recovery.recover(self.clock())
                 self.notifier.notify()
             except SQLAlchemyError as error:  # the next tick looks again
                 log.error("a look at the rows failed", exc_info=error)
@@ -312,13 +304,8 @@ def build(
         database=database,
         registry=registry,
         notifier=notifier,
-        gate=made.gate,
-        cards=made.cards,
+        core=made,
         dispatcher=dispatcher,
-        assistant=made.assistant,
-        recovery=made.recovery,
-        reminders=made.reminders,
-        lookup=made.lookup,
         callbacks=callbacks,
         scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
         channels=ports.channels,

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.prompt import Briefing
+from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
-from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
@@ -17,7 +17,7 @@ from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.channels.lookup import CoreLookup
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Dispatcher, Process
+from bot.domain.jobs import Dispatcher, OwnWork, Process
 from bot.domain.model import Model
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
@@ -56,6 +56,7 @@ class Core:
     """Everything that knows no platform, put together."""
 
     gate: Gate
+    execution: Execution
     loop: Loop
     cards: Cards
     turns: Turns
@@ -88,7 +89,8 @@ def core(
     cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
     turns = Turns(channels, database, cards, clock, notices, leases, routes)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
-    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, own)
+    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds)
+    execution = Execution(ports.registry, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
     boards = TeamStatusDelivery(channels, database, clock, leases)
@@ -96,6 +98,7 @@ def core(
         database,
         gate,
         presses,
+        execution,
         loop,
         turns,
         cards,
@@ -109,12 +112,15 @@ def core(
     )
     return Core(
         gate,
+        execution,
         loop,
         cards,
         turns,
         assistant,
         CoreLookup(database, cards, presses, policies, notice),
-        Recovery(database, gate, turns, dispatcher, assistant.under_way, ports.process.id, retention),
+        Recovery(
+            database, gate, execution, turns, dispatcher, assistant.under_way, ports.process.id, retention
+        ),
         Reminders(database, policies, cards, notices),
     )
 

@@ -17,8 +17,9 @@ from sqlmodel import Session
 from bot.agent.loop import FollowUpJobs, Loop
 from bot.approvals import arrive
 from bot.approvals.commands import Commands
+from bot.approvals.commands.words import CommandParts
+from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
-from bot.approvals.own_work import OwnWork
 from bot.approvals.presses import Presses
 from bot.approvals.team import plans
 from bot.channels.delivery.cards import Cards
@@ -38,7 +39,7 @@ from bot.domain.chat import (
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
 from bot.domain.events import STOPPED, Ending, ProposalOpened, TurnEnded, TurnEvent, TurnFailed
-from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, Queue, Work
+from bot.domain.jobs import CHANGED, HERE, Dispatcher, Job, OwnWork, Queue, Work
 from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
@@ -72,14 +73,7 @@ _GIVEN_UP = (
     "Send “continue” to try again, or phrase it differently."
 )
 _NOT_MY_CARD = "This card does not show that proposal. Nothing was changed."
-# what a log line is about, by the kind of work
-_BOUND = {
-    Work.TURN: "conversation",
-    Work.EXECUTE: "proposal",
-    Work.REDRAW: "message",
-    Work.TEAM: "conversation",
-    Work.DELIVER: "conversation",
-}
+_SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line; else a conversation
 _NAMES_KEPT = 10_000
 
 
@@ -91,6 +85,7 @@ class Assistant:
         database: Database,
         gate: Gate,
         presses: Presses,
+        execution: Execution,
         loop: Loop,
         shown: Turns,
         cards: Cards,
@@ -109,6 +104,7 @@ class Assistant:
         self._process = process
         self._database = database
         self._gate = gate
+        self._execution = execution
         self._loop = loop
         self._shown = shown
         self._cards = cards
@@ -120,15 +116,17 @@ class Assistant:
         self._policies = gate.policies
         self._presses = presses
         self._commands = Commands(
-            database,
-            gate.policies,
-            gate.registry,
-            clock,
-            self.handle,
-            self.stop,
-            dispatcher.wake,
-            site_url,
-            cards.hindrance,
+            CommandParts(
+                database=database,
+                policies=gate.policies,
+                registry=gate.registry,
+                clock=clock,
+                inbox=self.handle,
+                stop=self.stop,
+                wake=dispatcher.wake,
+                site_url=site_url,
+                hindrance=cards.hindrance,
+            )
         )
         self._stopping: set[str] = set()
         self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere
@@ -154,7 +152,7 @@ class Assistant:
             case Press():
                 return await self._press(incoming)
             case Command():
-                if why := await self._database.read(self._unheard, incoming):
+                if why := await self._database.read(self._not_allowed, incoming):
                     return Reply(Answer.REFUSED, why)
                 return await self._commands.handle(incoming)
             case Request():
@@ -169,7 +167,7 @@ class Assistant:
             self._named.clear()
         self._named |= new
 
-    def _unheard(self, session: Session, incoming: Message | Command) -> str | None:
+    def _not_allowed(self, session: Session, incoming: Message | Command) -> str | None:
         """Why Nod does not listen to this person there, in words."""
         if not incoming.actor.outside:
             return None
@@ -178,7 +176,7 @@ class Assistant:
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Do one job; returns the work it made. Safe to run at any time, any number of times."""
-        with structlog.contextvars.bound_contextvars(**{_BOUND[job.work]: job.key}):
+        with structlog.contextvars.bound_contextvars(**{_SUBJECTS.get(job.work, "conversation"): job.key}):
             return await self._work[job.work](job.key)
 
     async def queue_of(self, job: Job) -> Queue:
@@ -227,7 +225,9 @@ class Assistant:
         """Where it is now; why it is not heard, in words; None where it was taken in before."""
         if new:
             _learn(session, new, message.actor)
-        return self._unheard(session, message) or arrive.accept(session, message, now, self._bounds, owner)
+        return self._not_allowed(session, message) or arrive.accept(
+            session, message, now, self._bounds, owner
+        )
 
     async def _request(self, request: Request) -> Reply:
         try:
@@ -258,7 +258,7 @@ class Assistant:
         if press.verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
-            self._gate.stop(press.proposal_id)  # another process that runs it reads so within a second
+            self._execution.stop(press.proposal_id)  # another process that runs it reads so within a second
         self._own.approved(decided.reply.proposals, decided.jobs)
         await self._dispatcher.wake(*decided.jobs)
         return decided.reply
@@ -324,7 +324,7 @@ class Assistant:
         """While it is under way here, however long that takes and whatever the clock does, it is ours."""
         self.under_way.add(proposal_id)
         try:
-            return await self._gate.execute(proposal_id, self._dispatcher.wake)
+            return await self._execution.start(proposal_id, self._dispatcher.wake)
         finally:
             self.under_way.discard(proposal_id)
 

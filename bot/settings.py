@@ -33,16 +33,6 @@ SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real 
 """What people are told where no model is named, outside the demo."""
 
 _ENTRY = re.compile(r"entry:[\w.\-]+")
-_FLAGS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
 _POSTGRES = "postgresql+psycopg"
 _DATABASES = "write sqlite:///file.db or postgresql+psycopg://user:password@host/name"
 _ACCOUNTS = (
@@ -61,15 +51,6 @@ def _duration(text: object) -> object:
 def words(value: object) -> object:
     """A comma-separated list."""
     return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
-
-
-def flag(text: object) -> object:
-    """``true`` or ``false``, as people write them; raises ValueError for any other text."""
-    if not isinstance(text, str):
-        return text
-    if text.strip().lower() not in _FLAGS:
-        raise ValueError("write true or false")
-    return _FLAGS[text.strip().lower()]
 
 
 def address(text: str) -> str:
@@ -138,7 +119,6 @@ def zone(name: object) -> object:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
-Flag = Annotated[bool, BeforeValidator(flag)]
 DatabaseAddress = Annotated[str, AfterValidator(database_address)]
 HttpAddress = Annotated[str, AfterValidator(address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
@@ -188,9 +168,13 @@ class Settings(BaseSettings):
     oidc_allowed: Words = Field((), validation_alias="NOD_OIDC_ALLOWED")
     url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
     token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
-    metrics_token: SecretStr | None = Field(None, validation_alias="NOD_METRICS_TOKEN")
+    metrics_token: SecretStr | None = Field(
+        None, min_length=_TOKEN_LENGTH, validation_alias="NOD_METRICS_TOKEN"
+    )
     metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="NOD_METRICS_PORT")
-    webhook_secret: SecretStr | None = Field(None, validation_alias="NOD_WEBHOOK_SECRET")
+    webhook_secret: SecretStr | None = Field(
+        None, min_length=_TOKEN_LENGTH, validation_alias="NOD_WEBHOOK_SECRET"
+    )
     webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
     public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
     admins: Words = Field((), validation_alias="NOD_ADMINS")
@@ -225,11 +209,11 @@ class Settings(BaseSettings):
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
     model_price: Prices = Field((), validation_alias="NOD_MODEL_PRICE")
     model_timeout: Duration = Field(timedelta(seconds=60), validation_alias="NOD_MODEL_TIMEOUT")
-    model_strict: Flag = Field(default=True, validation_alias="NOD_MODEL_STRICT")
-    model_stream_options: Flag = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
-    model_parallel_tool_calls: Flag = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
+    model_strict: bool = Field(default=True, validation_alias="NOD_MODEL_STRICT")
+    model_stream_options: bool = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
+    model_parallel_tool_calls: bool = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
 
-    issues: Flag = Field(default=True, validation_alias="NOD_ISSUES")
+    issues: bool = Field(default=True, validation_alias="NOD_ISSUES")
     workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
     shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003
     docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
@@ -288,23 +272,14 @@ class Settings(BaseSettings):
 
     @field_validator("webhook_secret")
     @classmethod
-    def _long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
+    def _decodable(cls, secret: SecretStr | None) -> SecretStr | None:
         text = secret.get_secret_value() if secret is not None else ""
-        if secret is not None and len(text) < _TOKEN_LENGTH:
-            raise ValueError("write at least 16 random characters")
         if text.startswith("whsec_"):
             try:
                 base64.b64decode(text.removeprefix("whsec_"), validate=True)
             except ValueError:
                 raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
         return secret
-
-    @field_validator("metrics_token")
-    @classmethod
-    def _long_token(cls, token: SecretStr | None) -> SecretStr | None:
-        if token is not None and len(token.get_secret_value()) < _TOKEN_LENGTH:
-            raise ValueError("write at least 16 random characters")
-        return token
 
     @field_validator("audit_key")
     @classmethod
@@ -454,7 +429,7 @@ class Settings(BaseSettings):
             try:
                 return cls(**given), faults
             except ValidationError as error:
-                told = [_told(fault) for fault in error.errors()]
+                told = [_in_words(fault) for fault in error.errors()]
                 wrong = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
                 faults += told
                 if not wrong or wrong <= given.keys() - overrides.keys():
@@ -482,7 +457,7 @@ def _written(value: Any) -> str:
     return str(value)
 
 
-def _told(fault: ErrorDetails) -> str:
+def _in_words(fault: ErrorDetails) -> str:
     """One fault, its variable first, in plain words with what to write instead."""
     where, given = ".".join(map(str, fault["loc"])), str(fault.get("input"))[:_SHOWN]
     limits = fault.get("ctx", {})
@@ -498,6 +473,8 @@ def _told(fault: ErrorDetails) -> str:
             what = f"'{given}' is not a number. Use {_range(where)}"
         case "bool_parsing" | "bool_type":
             what = f"'{given}' is neither true nor false. Use true or false"
+        case "too_short":
+            what = f"write at least {limits['min_length']} random characters"
         case "string_too_long":
             what = f"too long. Use at most {limits['max_length']} characters"
         case _:

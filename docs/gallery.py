@@ -88,7 +88,7 @@ class Studio:
         self._said += 1
         before = {p.id for p in await self.opened()}
         message = Message(_THREAD, ANA, words, str(self._said), private=False)
-        await self._app.assistant.handle(message)
+        await self._app.core.assistant.handle(message)
         await self._app.dispatcher.idle()
         return [p for p in await self.opened() if p.id not in before]
 
@@ -99,10 +99,10 @@ class Studio:
 
     async def begin(self, proposal: Proposal, verb: Verb, by: Actor = BEN, **more: Any) -> None:
         self._clock.now += timedelta(minutes=4)
-        await self._app.assistant.handle(Press(by, verb, proposal.id, **more))
+        await self._app.core.assistant.handle(Press(by, verb, proposal.id, **more))
 
     async def command(self, words: str) -> None:
-        await self._app.assistant.handle(Command(BEN, "approvals", words, _THREAD))
+        await self._app.core.assistant.handle(Command(BEN, "approvals", words, _THREAD))
 
     async def printed(self, proposal: Proposal) -> Card:
         """The card once its command has printed something."""
@@ -116,11 +116,11 @@ class Studio:
 
     async def expire(self) -> None:
         self._clock.now += timedelta(hours=25)
-        await self._app.recovery.expire_due(self._clock.now)
+        await self._app.core.recovery.expire_due(self._clock.now)
         await self._app.dispatcher.idle()
 
     async def card(self, proposal: Proposal) -> Card:
-        return (await self._app.cards.card(proposal.id))[1]
+        return (await self._app.core.cards.card(proposal.id))[1]
 
     async def opened(self) -> Sequence[Proposal]:
         found = await self._app.database.read(proposals.in_states, _OPEN)

@@ -29,6 +29,7 @@ WRONG = [
     ("NOD_MODEL_PRICE", "-1,2", "two numbers"),
     ("NOD_URL", "localhost:8080", "https://"),
     ("NOD_WEBHOOK_SECRET", "short", "at least 16"),
+    ("NOD_METRICS_TOKEN", "short", "at least 16"),
     ("NOD_WEBHOOK_SECRET", "whsec_this-is-no-base64", "base64"),
     ("NOD_PUBLIC_URL", "nod.example.com", "https://"),
     ("NOD_ADMINS", "ana", "slack:T0123/U0456"),

@@ -22,8 +22,7 @@ from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.approvals import grants
-from bot.approvals.gate import Gate
-from bot.approvals.judged_calls import JudgedCall, take_effect
+from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import available_tools
 from bot.domain.bounds import CALLS_PER_ANSWER
@@ -371,7 +370,7 @@ def _commit(
     if any(c.proposal or c.effect for c in judged):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
-        teammates.hold_lead(session, turn.transcript.teammate)
+        teammates.lock_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.key) for c in judged if c.proposal]
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
@@ -380,7 +379,7 @@ def _commit(
     message_id, ending = stored
     jobs: list[Job] = []
     if any(c.effect for c in judged):
-        jobs += take_effect(session, turn, available, message_id, judged, results, now)
+        jobs += apply_effects(session, turn, available, message_id, judged, results, now)
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
         jobs += plans.open_plan(session, policies, plan, now)
     opened = tuple(
@@ -391,7 +390,7 @@ def _commit(
         messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
     if turn.transcript.teammate:
         silent = ending is Ending.DONE
-        jobs += teammates.moved_on(session, turn.transcript.teammate, text, now, silent=silent)
+        jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
     return Committed(opened, ending, tuple(jobs))
 
 
@@ -458,7 +457,7 @@ def _fail(
     """
     ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
     if teammate:
-        teammates.hold_lead(session, teammate)
+        teammates.lock_lead(session, teammate)
     turns.check_owned(session, turn)
     last = [line for line in turn.transcript.lines[-1:] if line.role is LineRole.NOTICE]
     since = [line.created_at for line in last if line.text.endswith(_BY_MYSELF)]  # people know

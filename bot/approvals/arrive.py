@@ -1,17 +1,28 @@
-"""Incoming messages and requests become lines of their conversation, once per event of the channel."""
+"""What comes in becomes a line of its conversation, once per event of the channel: messages and requests.
 
-from dataclasses import dataclass
+A request opens a proposal that no model call led to, together with the notice above it, in one transaction.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlmodel import Session
 
+from bot.approvals import grants
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
+from bot.domain.jobs import Job, Work
+from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.record import Act
 from bot.domain.text import storable
-from bot.errors import TooMuch
-from bot.store import conversations, messages, turns
+from bot.errors import LostRace, TooMuch
+from bot.store import conversations, messages, proposals, transitions, turns, webhooks
+from bot.store.audit.log import By
 from bot.store.engine import id_of_new
+from bot.store.rules import Policies
 from bot.store.tables.conversations import MessageRow
 
 _HOUR = timedelta(hours=1)
@@ -76,7 +87,7 @@ def accept(
     return Accepted(conversation_id, message_id, found.person, new)
 
 
-def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
+def _add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
     """Append the notice that a request's card stands under; None when its event was taken in before."""
     conversation_id = request.into or conversations.open_at(session, request.address)
     if conversation_id is None:
@@ -98,3 +109,53 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
         },
     )
     return None if message_id is None else Accepted(conversation_id, message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The proposal, and the work it made; ``again`` where the same event had opened it before."""
+
+    proposal: Proposal
+    jobs: tuple[Job, ...] = ()
+    again: bool = False
+
+
+def opened_before(session: Session, request: Request) -> Opened | None:
+    """What an earlier request with the same event opened; None when there was none."""
+    if request.event_id is None:
+        return None
+    message_id = messages.message_of_event(session, request.address.channel, request.event_id)
+    found = proposals.of_message(session, message_id) if message_id is not None else []
+    return Opened(found[0], again=True) if found else None
+
+
+def open_request(
+    session: Session,
+    policies: Policies,
+    request: Request,
+    draft: Proposal,
+    key: Mapping[str, Any] | None,
+    process: str,
+    now: datetime,
+) -> Opened:
+    """Store a drafted proposal and what people read above it. Raises LostRace for two at the same time.
+
+    ``process``: the id of the one that waits for the answer, if it is a question.
+    """
+    if before := opened_before(session, request):
+        return before
+    call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
+    line = _add_request(session, request, call, now)
+    if line is None:
+        raise LostRace
+    placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
+    proposal = grants.use(session, policies, placed, key, now)
+    transitions.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
+    if proposal.kind is Kind.QUESTION:
+        transitions.own(session, proposal.id, process)
+    if request.callback_url is not None:
+        webhooks.add(session, proposal.id, request.callback_url, now)
+    jobs = [Job(Work.DELIVER, proposal.conversation_id)]
+    if proposal.state is State.APPROVED:
+        jobs.append(Job(Work.EXECUTE, proposal.id))
+    return Opened(proposal, tuple(jobs))

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from bot.approvals import questions, rights, votes
 from bot.approvals.lifecycle import end, expire, moved, redraw
 from bot.approvals.team import teammates
-from bot.approvals.votes import Contents, Decided, PressContext, Scopes, accepted, refused
+from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
@@ -41,15 +41,9 @@ def decide(
     press: Press,
     policies: Policies,
     now: datetime,
-    contents: Contents | None = None,
-    scopes: Scopes | None = None,
-    current: Contents | None = None,
+    prepared: Prepared = Prepared(),  # noqa: B008 - frozen
 ) -> Decided:
-    """Take in one press: authorise it, check that it is about what is there now, change, record.
-
-    ``contents`` and ``scopes`` as in `PressContext`. ``current``: contents of an expired proposal as they
-    would be now, with which it asks again.
-    """
+    """Take in one press: authorise it, check that it is about what is there now, change, record."""
     conversation_lock.with_proposal(session, press.proposal_id)
     p = proposals.get(session, press.proposal_id)
     if p is None:
@@ -57,7 +51,7 @@ def decide(
     if press.verb in (Verb.APPROVE_ALL, Verb.DECLINE_ALL):
         group = proposals.of_message(session, p.message_id)
         return _decide_group(session, press, policies, now, group)
-    return _decide_one(session, press, policies, now, p, contents, scopes, current)
+    return _decide_one(session, press, policies, now, p, prepared)
 
 
 def _decide_group(
@@ -78,7 +72,7 @@ def _decide_group(
     if not waiting:
         return Decided(Reply(Answer.INVALID, left, tuple(alone)))
     press = replace(press, verb=verb, round=None, digest=None, seen=None)
-    each = [_decide_one(session, press, policies, now, p) for p in waiting]
+    each = [_decide_one(session, press, policies, now, p, Prepared()) for p in waiting]
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
     took = [d for d in each if d.reply.answer is Answer.ACCEPTED]
     not_taken = [d for d in each if d.reply.answer is not Answer.ACCEPTED]
@@ -94,14 +88,7 @@ def _decide_group(
 
 
 def _decide_one(
-    session: Session,
-    press: Press,
-    policies: Policies,
-    now: datetime,
-    p: Proposal,
-    contents: Contents | None = None,
-    scopes: Scopes | None = None,
-    current: Contents | None = None,
+    session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
     policy, person = policies.load_for(session, press.actor)
     if refusal := rights.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
@@ -109,12 +96,12 @@ def _decide_one(
     if press.reason:
         schema = proposals.schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
-    context = PressContext(press, person, policies, now, policy.book.paused, contents, scopes)
+    context = PressContext(press, person, policies, now, policy.book.paused, prepared)
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
-    if p.state is State.EXPIRED and current is not None and not p.told_once:
-        return _ask_again(session, context, p, current)
+    if p.state is State.EXPIRED and prepared.current is not None and not p.told_once:
+        return _ask_again(session, context, p, prepared.current)
     if p.state is not _FROM.get(press.verb, State.PROPOSED):
         late = "It isn't running." if press.verb is Verb.STOP else too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
@@ -163,7 +150,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
         )
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teammates.back_at_work(session, p)))
+    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teammates.resume_work(session, p)))
 
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -197,7 +184,7 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
             round=p.round + 1,
         )
     )
-    again = teammates.back_at_work(session, p)
+    again = teammates.resume_work(session, p)
     return accepted(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *again)
 
 

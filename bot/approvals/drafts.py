@@ -20,7 +20,7 @@ from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.text import is_echo, one_line, requested, shortened, storable
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
-from bot.tools.tool import Tool
+from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
@@ -165,6 +165,12 @@ async def in_time(work: Any, seconds: float) -> Any:
         raise ToolTimedOut(
             "It cancelled itself before it answered."
         ) from None  # it was not this task that was cancelled
+
+
+async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    """Run it, within its own limit of time."""
+    done: ToolOutput = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+    return done
 
 
 @types.coroutine

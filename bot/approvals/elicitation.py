@@ -60,7 +60,7 @@ class Questions:
         if others is not None:
             others.on("question", self._asked_elsewhere)
             others.on("question over", self._over_elsewhere)
-            others.arrives(self._tell_all)
+            others.on_arrival(self._broadcast_all)
         self._database = database
         self._dispatcher = dispatcher
         self._bell = notifier
@@ -95,7 +95,7 @@ class Questions:
         conversation, actor = place
         name = f"question:{question.server}:{secrets.token_hex(4)}"
         self._open[name] = await asyncio.to_thread(self._made, question, name, self._open), question
-        self._tell("question", [name, asdict(question)])
+        self._broadcast("question", [name, asdict(question)])
         request = Request(
             actor,
             name,
@@ -112,37 +112,37 @@ class Questions:
             if not reply.proposals:
                 log.warning("a server's question could not be asked", server=question.server, why=reply.text)
                 return Elicited(Action.DECLINE)
-            heard = await self._heard(question, reply.proposals[0])
-            if heard is None:
+            answer = await self._answer_to(question, reply.proposals[0])
+            if answer is None:
                 self._end(opening)
-            return heard or Elicited(Action.CANCEL)
+            return answer or Elicited(Action.CANCEL)
         except BaseException:  # the call was cancelled, and with it its question, even one just being opened
             self._end(opening)
             raise
         finally:
             del self._open[name]
-            self._tell("question over", name)
+            self._broadcast("question over", name)
 
-    def _tell(self, kind: str, body: Any) -> None:
+    def _broadcast(self, kind: str, body: Any) -> None:
         if self._others is not None:
-            self._others.say(kind, body)
+            self._others.broadcast(kind, body)
 
-    def _tell_all(self) -> None:
+    def _broadcast_all(self) -> None:
         for name, (_, question) in self._open.items():
-            self._tell("question", [name, asdict(question)])
+            self._broadcast("question", [name, asdict(question)])
 
     def _asked_elsewhere(self, body: Any) -> None:
         name, question = body[0], Question(**body[1])
         if name in self._elsewhere:
             return
         self._elsewhere[name] = self._made(question, name, self._elsewhere)
-        while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not heard
+        while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not told
             del self._elsewhere[next(iter(self._elsewhere))]
 
     def _over_elsewhere(self, name: str) -> None:
         self._elsewhere.pop(name, None)
 
-    async def _heard(self, question: Question, opened: Proposal) -> Elicited | None:
+    async def _answer_to(self, question: Question, opened: Proposal) -> Elicited | None:
         """The answer; None where this process ends first."""
         while self._inbox is not None:
             rings = self._bell.rings

@@ -12,10 +12,9 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle
-from bot.approvals.drafts import in_time, preview_of, watched, words_of
-from bot.approvals.own_work import OwnWork
+from bot.approvals.drafts import in_time, preview_of, run_tool, watched, words_of
 from bot.domain.chat import Clock
-from bot.domain.jobs import Job, Wake, Work
+from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.text import one_line
@@ -26,7 +25,7 @@ from bot.store.locks.resource_lock import ResourceLock
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import Registry
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
@@ -143,7 +142,7 @@ class Execution:
         secrets = secrets_in(claimed.arguments, tool.parameters)
 
         async def show(words: str) -> None:
-            jobs = await self._database.write(lifecycle.tell_progress, claimed, words)
+            jobs = await self._database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
                 await wake(*jobs)
 
@@ -157,7 +156,7 @@ class Execution:
             progress.tail,
         )
         with hiding(secrets):
-            work = _work(tool, claimed, context)  # a task of its own, so that it alone can be stopped
+            work = run_tool(tool, claimed.arguments, context)  # a task of its own: it alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
                 output = await running
@@ -194,7 +193,7 @@ class Execution:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
-        now_is = await self._database.read(lifecycle.as_stopped, claimed)
+        now_is = await self._database.read(lifecycle.stopped_run, claimed)
         return now_is.error if now_is else None
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
@@ -219,12 +218,6 @@ class Execution:
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-async def _work(tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
-    """What the tool does: made when its task begins, so that one cancelled before that leaves nothing."""
-    done: ToolOutput = await in_time(watched(tool.run(claimed.arguments, context), tool.name), tool.timeout)
-    return done
 
 
 def _cause(error: Exception) -> Cause:
@@ -256,13 +249,13 @@ class Progress:
         self._shown: tuple[datetime, str] | None = None
 
     async def __call__(self, words: str) -> None:
-        await self._tell(words, lambda text: one_line(text)[:_LONGEST])
+        await self._show_cut(words, lambda text: one_line(text)[:_LONGEST])
 
     async def tail(self, printed: str) -> None:
         """The same with the last lines of what it prints, each in a line of its own."""
-        await self._tell(printed, _last_lines)
+        await self._show_cut(printed, _last_lines)
 
-    async def _tell(self, words: str, cut: Callable[[str], str]) -> None:
+    async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
         try:
             said = cut(veiled(str(words), self._secrets))
             now = self._clock()

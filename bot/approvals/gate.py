@@ -1,61 +1,71 @@
 """The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
 
 `Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
-that are not stored yet. `Gate.execute` runs an approved proposal (``execute.py``).
+that are not stored yet. What people approve is run by ``execute.py``.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import requests
+from bot.approvals import arrive
+from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
     as_error,
     decoded,
     draft,
-    in_time,
     preview_of,
+    run_tool,
     stated,
     summary_of,
     title_of,
-    watched,
     words_of,
 )
-from bot.approvals.execute import IN_TURNS, Execution, Progress
-from bot.approvals.judged_calls import JudgedCall, left_out, with_one_plan
-from bot.approvals.own_work import OwnWork
-from bot.approvals.requests import Opened
+from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown
-from bot.approvals.tools import outputs
+from bot.approvals.tools import outputs, team
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
-from bot.domain.conversations import Call, CallResult, Conversation, Transcript
+from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
 from bot.domain.files import File
-from bot.domain.jobs import Job, Wake
+from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Kind, Risk, digest
+from bot.domain.proposals import Kind, Proposal, Risk, digest
 from bot.domain.redaction import secrets_in
-from bot.errors import BadArguments, KeyTaken, Refused, TooMuch, UnknownTool
-from bot.store import conversations, people, proposals
+from bot.errors import BadArguments, KeyTaken, Refused, ToolError, TooMuch, UnknownTool
+from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import hiding
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import CallContext, Moment, Tool
 
 _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _READS_TOGETHER = 4  # of one conversation
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCall:
+    """One call after judgement: to be read now, to be done with the answer, to be proposed, or answered."""
+
+    call: Call
+    read: tuple[Tool, Mapping[str, Any]] | None = None
+    effect: tuple[Tool, Mapping[str, Any]] | None = None
+    proposal: Proposal | None = None
+    key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
+    result: CallResult | None = None
 
 
 class Gate:
@@ -69,22 +79,17 @@ class Gate:
         clock: Clock,
         process: str,
         bounds: Bounds | None = None,
-        own: OwnWork | None = None,
     ) -> None:
-        """``process``: the id of this process; ``own``: the work that it alone does."""
+        """``process``: the id of this process."""
         self._process = process
         self._bounds = bounds or Bounds()
         self.registry = registry
         self.policies = policies
         self._database = database
         self._clock = clock
-        self._execution = Execution(registry, database, clock, process, own or OwnWork("", 0))
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-
-    def close(self) -> None:
-        self._execution.close()
 
     async def consider(
         self,
@@ -100,9 +105,14 @@ class Gate:
         """
         if not calls:
             return []
-        policy, person, room, declined = await self._database.read(
-            self._before_judging, transcript.asker, transcript.conversation.id
-        )
+        conversation_id = transcript.conversation.id
+
+        def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
+            policy, person = self.policies.load_for(session, transcript.asker)
+            room = proposals.room(session, self._bounds, conversation_id, person.accounts)
+            return policy, person, room, conversations.just_declined(session, conversation_id)
+
+        policy, person, room, declined = await self._database.read(before)
         whole = available.offered
         reach = available_tools(whole, transcript.teammate)
         case = _Case(reach, whole, transcript, said, policy, person, declined)
@@ -116,13 +126,6 @@ class Gate:
             left -= each.proposal is not None
             judged.append(each)
         return with_one_plan(judged)
-
-    def _before_judging(
-        self, session: Session, actor: Actor, conversation_id: str
-    ) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
-        policy, person = self.policies.load_for(session, actor)
-        room = proposals.room(session, self._bounds, conversation_id, person.accounts)
-        return policy, person, room, conversations.just_declined(session, conversation_id)
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
@@ -200,7 +203,7 @@ class Gate:
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
-        if before := await self._database.read(requests.opened_before, request):
+        if before := await self._database.read(arrive.opened_before, request):
             return _same(before, tool, arguments)
         if await self._database.read(self._has_enough, request.actor):
             raise TooMuch(
@@ -219,7 +222,7 @@ class Gate:
             tool, arguments, preview, verdict, request.actor, request.reason, self._clock(), title=title
         )
         opened = await self._database.write(
-            requests.open_request,
+            arrive.open_request,
             self.policies,
             request,
             drafted,
@@ -272,8 +275,7 @@ class Gate:
         context = CallContext(request.into or "", str(request.actor))
         with hiding(secrets_in(arguments, tool.parameters)):
             try:
-                output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
-                return CallResult(output.text, ok=True)
+                return CallResult((await run_tool(tool, arguments, context)).text, ok=True)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the requester is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
@@ -304,27 +306,20 @@ class Gate:
         with hiding(secrets):
             try:
                 async with room:
-                    output = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
+                    output = await run_tool(tool, arguments, context)
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
             for file in output.files:
                 await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
-            text = await self._fitting(File(f"{tool.name}.txt", output.text), conversation)
-            return CallResult(text, ok=True)
+            return CallResult(
+                await self._fitting(File(f"{tool.name}.txt", output.text), conversation), ok=True
+            )
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text, cut to what the model may see in one result, with a handle for reading the rest."""
         if "output_read" in (await self.registry.available()).tools:
             return await outputs.cut(self._database, conversation.id, file, self._clock)
         return bounded(file.text)
-
-    async def execute(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
-        """Run an approved proposal, exactly as shown and at most once: `Execution.start`."""
-        return await self._execution.start(proposal_id, wake)
-
-    def stop(self, proposal_id: str) -> None:
-        """End what runs here for a proposal that someone wants stopped: `Execution.stop`."""
-        self._execution.stop(proposal_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,3 +352,52 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
 def _just_declined(who: str) -> str:
     """Why a call that people declined after the person's last message is not asked for again."""
     return f"{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
+
+
+def left_out(call: ToolCall, words: str, summary: str = "") -> JudgedCall:
+    """Answered without being looked at further."""
+    kept = Call(call.id, call.name, call.arguments, summary or call.name)
+    return JudgedCall(kept, result=CallResult(f"ERROR: {words}", ok=False, outside=False))
+
+
+def with_one_plan(judged: Sequence[JudgedCall]) -> list[JudgedCall]:
+    """One answer submits one plan; of several the first counts."""
+    kept: list[JudgedCall] = []
+    planned = False
+    for each in judged:
+        plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
+        if plans and planned:
+            words = "ERROR: You already submitted a plan in this answer. One is enough."
+            kept.append(JudgedCall(each.call, result=CallResult(words, ok=False, outside=False)))
+        else:
+            kept.append(each)
+        planned = planned or plans
+    return kept
+
+
+def apply_effects(
+    session: Session,
+    turn: Turn,
+    available: AvailableTools,
+    message_id: int,
+    judged: Sequence[JudgedCall],
+    results: dict[str, CallResult],
+    now: datetime,
+) -> list[Job]:
+    """Do what changes Nod's own rows, in the order it was asked for, and store what came of it."""
+    transcript = turn.transcript
+    reach = frozenset(t.name for t in available if t.group != team.GROUP)
+    jobs: list[Job] = []
+    for call, (tool, arguments) in ((c.call, c.effect) for c in judged if c.effect):
+        moment = Moment(transcript.conversation, transcript.asker, f"{message_id}:{call.id}", reach, now)
+        try:
+            if tool.effect is None:
+                raise ToolError(f"{tool.name} has no effect.")
+            done = tool.effect(session, moment, arguments)
+        except ToolError as error:
+            results[call.id] = CallResult(f"ERROR: {error.message}", ok=False)
+        else:
+            results[call.id] = CallResult(done.text, ok=True)
+            jobs += done.jobs
+    messages.add_results(session, message_id, results)
+    return jobs

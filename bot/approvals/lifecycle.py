@@ -96,7 +96,7 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNASKED)[1]
 
 
-def unask_left(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
+def cancel_left_questions(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """End every question whose process is gone, and the call that asked with it."""
     left = transitions.questions_left(session, process)
     return tuple(job for ident in left for job in unasked(session, ident, now))
@@ -133,16 +133,16 @@ def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str
     return transitions.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
 
 
-def as_stopped(session: Session, claimed: Proposal) -> Proposal | None:
+def stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
     """What a claim became when someone pressed Stop; None where no one did, or it is no longer that run."""
     p = proposals.get(session, claimed.id)
     stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
     return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
 
 
-def tell_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
+def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Keep how far a running proposal is, for its cards; nothing once it has ended."""
-    return (redraw(session, claimed),) if transitions.tell_progress(session, claimed, words) else ()
+    return (redraw(session, claimed),) if transitions.store_progress(session, claimed, words) else ()
 
 
 def finish(
@@ -162,7 +162,7 @@ def finish(
     """
     changes = {"cause": None, "error": None, **changes}
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
-    if p is None and (stopped := as_stopped(session, claimed)) is not None:
+    if p is None and (stopped := stopped_run(session, claimed)) is not None:
         p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
@@ -178,8 +178,8 @@ def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tup
     """
     if not p.called or proposals.has_unsettled(session, p.message_id):
         return ()
-    goes_on, more = teammates.settled(session, p, now) if p.teammate else (True, ())
-    if not goes_on:
+    continues, more = teammates.settled(session, p, now) if p.teammate else (True, ())
+    if not continues:
         return more
     resumed = turns.want_turn(session, p.conversation_id, now, owner)
     if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
@@ -249,8 +249,8 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     if batch:
         rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
-            if stood := _stood(p, since, at):
-                transitions.move(session, p, by, now, **_later(p, stood))
+            if stopped_for := _stopped_for(p, since, at):
+                transitions.move(session, p, by, now, **_later(p, stopped_for))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
         rules.keep_state(session, _MEMORY, {})
@@ -262,11 +262,11 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
 
 
-def _stood(p: Proposal, since: datetime, at: datetime) -> timedelta:
+def _stopped_for(p: Proposal, since: datetime, at: datetime) -> timedelta:
     """How long its timer was stopped; less than the pause if it began during it."""
     return max(at - max(since, p.expires_at - p.ttl), timedelta())
 
 
-def _later(p: Proposal, stood: timedelta) -> dict[str, Any]:
+def _later(p: Proposal, stopped_for: timedelta) -> dict[str, Any]:
     due = {name: getattr(p, name) for name in ("expires_at", "warn_at", "remind_at", "escalate_at")}
-    return {name: when + stood for name, when in due.items() if when is not None}
+    return {name: when + stopped_for for name, when in due.items() if when is not None}

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from bot.approvals import decide, grants, rights
 from bot.approvals.drafts import as_error, preview_of, title_of, unhidden
 from bot.approvals.gate import Gate
-from bot.approvals.votes import Contents, Decided, Scopes
+from bot.approvals.votes import Contents, Decided, Prepared
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
@@ -43,9 +43,9 @@ class Presses:
     async def take(self, press: Press) -> Decided:
         """Decide; returns once it is committed, with the answer and the work it made, which is not begun."""
         try:
-            contents, scopes = await self._prepare(press)
+            prepared = await self._prepare(press)
             decided = await self._database.write(
-                decide.decide, press, self._policies, self._clock(), contents, scopes, first=True
+                decide.decide, press, self._policies, self._clock(), prepared, first=True
             )
             if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
                 decided = await self._ask_again(press, decided)
@@ -100,19 +100,19 @@ class Presses:
         refused = rights.objection(session, self._policies, proposal, actor, at=address)
         return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
 
-    async def _prepare(self, press: Press) -> tuple[Contents | None, Scopes | None]:
-        """What the press needs worked out, since that may need the network. Raises ToolError."""
+    async def _prepare(self, press: Press) -> Prepared:
+        """Raises ToolError where what the press asks for can't be proposed."""
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
-            return None, None
+            return Prepared()
         proposal = await self._database.read(self._pressable, press)
         if proposal is None:
-            return None, None
+            return Prepared()
         if press.verb is Verb.APPROVE_STEPS:
-            return None, await self._steps(proposal)
+            return Prepared(scopes=await self._steps(proposal))
         if press.verb is Verb.SIMILAR:
             every = await self._scopes(proposal)
-            return None, [each for each in every if each[0].rung is press.rung]
-        return await self._edited(proposal, press.arguments or {}), None
+            return Prepared(scopes=[each for each in every if each[0].rung is press.rung])
+        return Prepared(await self._edited(proposal, press.arguments or {}))
 
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
         """The proposal, if it is open and this person may press: no one else makes a tool work."""
@@ -128,12 +128,12 @@ class Presses:
         if not late:
             return decided
         try:
-            current = await self._current(late[0])
+            prepared = Prepared(current=await self._current(late[0]))
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
         again = await self._database.write(
-            decide.decide, press, self._policies, self._clock(), None, None, current, first=True
+            decide.decide, press, self._policies, self._clock(), prepared, first=True
         )
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 

@@ -46,6 +46,19 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a press needs that is worked out before its transaction, since that may need the network.
+
+    ``contents``: those that an edit gives. ``current``: those of an expired proposal as they would be now,
+    with which it asks again. ``scopes``: of the grants to give; None where none are chosen.
+    """
+
+    contents: Contents | None = None
+    current: Contents | None = None
+    scopes: Scopes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decided:
     """The answer to the person who pressed, and the work it made."""
 
@@ -55,18 +68,14 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PressContext:
-    """What a press is decided by: who made it, under which rules, and what was worked out for it.
-
-    ``contents``: those that an edit gives it. ``scopes``: of the grants to give; None where none are chosen.
-    """
+    """What a press is decided by: who made it, under which rules, and what was prepared for it."""
 
     press: Press
     person: Person
     policies: Policies
     now: datetime
     paused: bool
-    contents: Contents | None = None
-    scopes: Scopes | None = None
+    prepared: Prepared
 
     @property
     def by(self) -> By:
@@ -94,8 +103,8 @@ def refused(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change the proposal if the press came with an edit, and vote for it; enough votes let it run."""
-    if context.contents is not None:
-        p = _edited(session, context, p, context.contents)
+    if context.prepared.contents is not None:
+        p = _edited(session, context, p, context.prepared.contents)
         press = context.press
         if refusal := rights.objection(session, context.policies, p, press.actor, at=press.address):
             # the edit brought it under another rule, which this person's vote does not satisfy
@@ -157,9 +166,9 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change what it would do, and ask again."""
-    if context.contents is None:
+    if context.prepared.contents is None:
         return refused(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
-    p = _edited(session, context, p, context.contents)
+    p = _edited(session, context, p, context.prepared.contents)
     if p.kind is Kind.QUESTION:
         return accepted(session, p, "Filled in, not sent yet. Press Send answer on its card.")
     return accepted(session, p, "Edited. It needs approval in this form.")
@@ -168,7 +177,7 @@ def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Approve, and allow what the chosen scope covers; both or neither."""
     duration, audience = context.press.lasting, context.press.reach
-    if not context.scopes or duration is None:
+    if not context.prepared.scopes or duration is None:
         return refused(Answer.INVALID, p, "Choose what else to allow, and for how long.")
     if why := grants.hindrance(session, context.policies, p):
         return refused(Answer.REFUSED, p, why)
@@ -185,7 +194,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     voted = approve(session, context, p)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
-    [(scope, words)] = context.scopes
+    [(scope, words)] = context.prepared.scopes
     actor, person = context.press.actor, context.person
     grant = grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
     until = "until this conversation ends" if in_conversation else f"for {duration}"
@@ -204,7 +213,7 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
             "or allow its steps once it has."
         )
         return refused(Answer.REFUSED, p, text)
-    if context.scopes is None:
+    if context.prepared.scopes is None:
         return refused(Answer.INVALID, p, "The steps can't be allowed from here. Approve the plan.")
     voted = approve(session, context, p)
     if voted.reply.answer is not Answer.ACCEPTED:
@@ -212,9 +221,9 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
     [p] = voted.reply.proposals
     actor, person = context.press.actor, context.person
     duration, audience = GrantDuration.CONVERSATION, GrantAudience.HERE
-    for scope, words in context.scopes:
+    for scope, words in context.prepared.scopes:
         grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
-    names = ", ".join(scope.tool_name for scope, _ in context.scopes)
+    names = ", ".join(scope.tool_name for scope, _ in context.prepared.scopes)
     allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
     text = f"Plan approved: {allowed}. What can't be undone still asks."
     return replace(voted, reply=replace(voted.reply, text=text))

@@ -145,7 +145,7 @@ class Waits:
         """The platform said so to this process."""
         self._keep(place, seconds)
         if self._others is not None:
-            self._others.say(self._kind, [place, seconds])
+            self._others.broadcast(self._kind, [place, seconds])
 
     def left(self, place: str) -> float:
         """Seconds until the place takes something again; 0 where it does."""

@@ -136,7 +136,7 @@ async def _run(
         host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
-            await app.assistant.handle(_team_request())
+            await app.core.assistant.handle(_team_request())
             url += f"/#/c/{_TEAM}"
         print(greeting.format(url=url), flush=True)
         if browser and _has_screen():
@@ -170,7 +170,9 @@ async def _offer_model() -> None:
 
 async def _say_what_runs(app: App) -> None:
     """What the end waits for: changes that were approved, and have begun."""
-    running = [await app.database.read(proposals.get, ident) for ident in sorted(app.assistant.under_way)]
+    running = [
+        await app.database.read(proposals.get, ident) for ident in sorted(app.core.assistant.under_way)
+    ]
     for proposal in running:
         if proposal is not None:
             words = f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}"

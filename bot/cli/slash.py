@@ -6,6 +6,7 @@ import re
 import typer
 
 from bot.approvals.commands import Commands as SlashCommands
+from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.deciding import presses_of
 from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json
@@ -64,7 +65,7 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             return (await presses.take(incoming)).reply
 
         gate = presses.gate
-        words = SlashCommands(
+        parts = CommandParts(
             database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url, hindrance
         )
-        return await words.handle(command)
+        return await SlashCommands(parts).handle(command)

@@ -1,16 +1,16 @@
 """The dispatcher of one process: an asyncio task per job, each (work, key) once at a time."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from bot.domain.jobs import Job, Queue, Work
-from bot.jobs.slots import Visit, WorkRoom
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
 # How much of each kind is done at a time: none of them waits for a place that another kind holds.
-ROOMS: Mapping[Work, int] = {
+SLOTS: Mapping[Work, int] = {
     Work.TURN: 100,
     Work.EXECUTE: 100,
     Work.REDRAW: 50,
@@ -28,14 +28,14 @@ class EmbeddedDispatcher:
     What is woken before `start`, while paused or after `close` is dropped; the rows still ask for it.
     """
 
-    def __init__(self, rooms: Mapping[Work, int] = ROOMS) -> None:
+    def __init__(self, sizes: Mapping[Work, int] = SLOTS) -> None:
         self._handler: Handler | None = None
         self._queue_of: QueueOf | None = None
         self._tasks: dict[Job, asyncio.Task[None]] = {}
-        self._places: dict[Job, Visit] = {}
+        self._places: dict[Job, SlotTicket] = {}
         self._again: set[Job] = set()
-        self._rooms = {work: WorkRoom(size) for work, size in rooms.items()}
-        self._sizes = rooms
+        self._slots = {work: Slots(size) for work, size in sizes.items()}
+        self._sizes = sizes
         self._paused = False
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
@@ -54,11 +54,11 @@ class EmbeddedDispatcher:
 
     def taken(self, work: Work) -> int:
         """How many places of this kind of work are taken."""
-        return self._rooms[work].taken
+        return self._slots[work].taken
 
     def is_crowded(self, work: Work, queue: Queue) -> bool:
         """Whether as much of this queue is at work as may be."""
-        return self._rooms[work].is_crowded(queue)
+        return self._slots[work].is_crowded(queue)
 
     async def wake(self, *jobs: Job) -> None:
         for job in jobs:
@@ -84,7 +84,7 @@ class EmbeddedDispatcher:
         if self._handler is None or self._paused or job in self._tasks:
             return
         if queue is not None:
-            self._places[job] = Visit(self._rooms[job.work], queue)
+            self._places[job] = SlotTicket(self._slots[job.work], queue)
         task = asyncio.create_task(self._do(job, self._handler), name=":".join(job))
         self._tasks[job] = task
         task.add_done_callback(lambda done: self._forget(job, done))  # it may be cancelled before it begins
@@ -126,7 +126,7 @@ class EmbeddedDispatcher:
         made: tuple[Job, ...] = ()
         try:
             if job not in self._places:
-                self._places[job] = Visit(self._rooms[job.work], await self._queue(job))
+                self._places[job] = SlotTicket(self._slots[job.work], await self._queue(job))
             await self._places[job].given
             made = await handler(job)
         except Exception as error:  # the rows still say what to do; the next tick finds it
@@ -146,3 +146,82 @@ class EmbeddedDispatcher:
 
     async def _queue(self, job: Job) -> Queue:
         return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])
+
+
+class Slots:
+    """How much work of one kind is done at a time: at most ``size``, shared fairly between queues.
+
+    Queues take turns, each within its own bound, ``later`` ones last.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._inside: Counter[str] = Counter()  # by a queue's name
+        self._waiting: dict[Queue, deque[SlotTicket]] = {}
+
+    @property
+    def taken(self) -> int:
+        """How many places are given."""
+        return self._inside.total()
+
+    def is_crowded(self, queue: Queue) -> bool:
+        """Whether the queue has reached its bound."""
+        return self._inside[queue.name] >= queue.most
+
+    def wait(self, place: "SlotTicket") -> None:
+        self._waiting.setdefault(place.queue, deque()).append(place)
+        self._admit()
+
+    def forget(self, place: "SlotTicket") -> None:
+        """It no longer waits."""
+        waiting = self._waiting.get(place.queue)
+        if waiting is not None and place in waiting:
+            waiting.remove(place)
+            if not waiting:
+                del self._waiting[place.queue]
+
+    def leave(self, place: "SlotTicket") -> None:
+        self._free += 1
+        self._inside -= Counter([place.queue.name])
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._free and (queue := self._next()):
+            waiting = self._waiting.pop(queue)
+            place = waiting.popleft()
+            if waiting:
+                self._waiting[queue] = waiting  # at the end: the others come first now
+            if place.given.done():
+                continue  # who waited was cancelled in the same moment, and did not run since
+            self._free -= 1
+            self._inside[queue.name] += 1
+            place.given.set_result(None)
+
+    def _next(self) -> Queue | None:
+        """The first queue that may send one in."""
+        ready = [queue for queue in self._waiting if not self.is_crowded(queue)]
+        return min(ready, key=lambda queue: queue.later, default=None)
+
+
+class SlotTicket:
+    """A slot that is waited for from the start; ``given`` is done once it is there."""
+
+    def __init__(self, slots: Slots, queue: Queue) -> None:
+        self.queue = queue
+        self.given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._slots = slots
+        slots.wait(self)
+
+    def move(self, queue: Queue) -> None:
+        """Wait in another queue from now on; nothing changes for a slot that was given."""
+        if queue != self.queue and not self.given.done():
+            self._slots.forget(self)
+            self.queue = queue
+            self._slots.wait(self)
+
+    def leave(self) -> None:
+        """Give the slot back, or wait for it no longer."""
+        if self.given.done() and not self.given.cancelled():
+            self._slots.leave(self)
+        else:
+            self._slots.forget(self)

@@ -17,14 +17,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.domain.jobs import HERE, Job, Queue, Work
 from bot.errors import LeasedElsewhere, SettingsError
-from bot.jobs.dispatcher import ROOMS, EmbeddedDispatcher, Handler, QueueOf
+from bot.jobs.dispatcher import SLOTS, EmbeddedDispatcher, Handler, QueueOf
 from bot.store.engine import why_refused
 from bot.store.notifications import Wire, conninfo
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in ROOMS.items()}
+_OWN_SHARE: Mapping[Work, int] = {work: size // 4 for work, size in SLOTS.items()}
 """How much of what it wakes a process does itself where there are others: one may receive everything, as from
 Telegram. Its worker takes so much less from the queue."""
 _WORKERS: Mapping[str, Sequence[Work]] = {
@@ -97,7 +97,7 @@ class DistributedDispatcher:
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # workers that failed, and were not steady since
         self._closing = False
-        wire.on("wake", self._hear)
+        wire.on("wake", self._woken)
 
     async def open(self) -> None:
         """Connect; raises ConnectorException."""
@@ -148,7 +148,7 @@ class DistributedDispatcher:
 
     async def stop_turn(self, conversation_id: str) -> None:
         self.interrupt(conversation_id)
-        self._wire.say("stop", conversation_id)
+        self._wire.broadcast("stop", conversation_id)
 
     def interrupt(self, conversation_id: str) -> bool:
         return self._local.interrupt(conversation_id)
@@ -216,7 +216,7 @@ class DistributedDispatcher:
                 await self._app.run_worker_async(
                     queues=_WORKERS[name],
                     name=name,
-                    concurrency=sum(ROOMS[work] - _OWN_SHARE[work] for work in _WORKERS[name]),
+                    concurrency=sum(SLOTS[work] - _OWN_SHARE[work] for work in _WORKERS[name]),
                     fetch_job_polling_interval=_POLL_SECONDS,
                     update_heartbeat_interval=_BEAT_SECONDS,
                     stalled_worker_timeout=_STALLED_SECONDS,
@@ -243,18 +243,18 @@ class DistributedDispatcher:
         try:
             made = await self._handler(job)
         except LeasedElsewhere as leased:
-            self._wire.say("wake", [leased.owner, *job])
+            self._wire.broadcast("wake", [leased.owner, *job])
             return ()
         await self.wake(*made)
         return ()
 
-    def _hear(self, said: list[str]) -> None:
+    def _woken(self, said: list[str]) -> None:
         owner, work, key = said
         if owner == self._wire.process:
             self._local.begin_or_repeat(Job(Work(work), key))
 
     async def _queue(self, job: Job) -> Queue:
-        return await self._queue_of(job) if self._queue_of else Queue("", ROOMS[job.work])
+        return await self._queue_of(job) if self._queue_of else Queue("", SLOTS[job.work])
 
 
 @contextlib.contextmanager

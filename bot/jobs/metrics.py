@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import Counter as Tally
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -55,70 +56,49 @@ class Metrics:
         self._under_way: set[int] = set()
         self._counted: set[int] = set()  # turns that ended, of those that may be seen again
         disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use to anyone here
-        self._registry = here = CollectorRegistry()
-        ProcessCollector(registry=here)
-        Gauge("nod_info", "Which Nod this is; always 1.", ["version"], registry=here).labels(__version__).set(
-            1
-        )
-        self._proposals = Gauge(
-            "nod_proposals", "Proposals, by the state they are in.", ["state"], registry=here
-        )
-        self._unknown = Gauge(
-            "nod_proposals_outcome_unknown", "Proposals that failed and may have happened.", registry=here
-        )
-        self._moves = Counter(
-            "nod_proposal_moves", "Proposals that came into a state.", ["state"], registry=here
-        )
-        self._decisions = Histogram(
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        gauge, counter = partial(Gauge, registry=self._registry), partial(Counter, registry=self._registry)
+        histogram = partial(Histogram, registry=self._registry)
+        gauge("nod_info", "Which Nod this is; always 1.", ["version"]).labels(__version__).set(1)
+        self._proposals = gauge("nod_proposals", "Proposals, by the state they are in.", ["state"])
+        self._unknown = gauge("nod_proposals_outcome_unknown", "Proposals that failed and may have happened.")
+        self._moves = counter("nod_proposal_moves", "Proposals that came into a state.", ["state"])
+        self._decisions = histogram(
             "nod_decision_seconds",
             "From a proposal's making until a person decided it.",
             buckets=_DECISION_SECONDS,
-            registry=here,
         )
-        self._turns = Histogram(
+        self._turns = histogram(
             "nod_turn_seconds",
             "From a message until its turn ended or waits, by how it ended.",
             ["end"],
             buckets=_TURN_SECONDS,
-            registry=here,
         )
-        self._waiting = Gauge(
-            "nod_work_waiting", "Work that is asked for and not done.", ["work"], registry=here
-        )
-        self._oldest = Gauge(
-            "nod_work_oldest_seconds", "For how long the first of it has waited.", ["work"], registry=here
-        )
-        self._up = Gauge(
-            "nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"], registry=here
-        )
+        self._waiting = gauge("nod_work_waiting", "Work that is asked for and not done.", ["work"])
+        self._oldest = gauge("nod_work_oldest_seconds", "For how long the first of it has waited.", ["work"])
+        self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
         self._told = Tally[tuple[str, str]]()  # of `problems`
-        self._problems = Counter(
+        self._problems = counter(
             "nod_problems",
             "Warnings and errors that this process logged, and lines that it dropped.",
             ["level", "part"],
-            registry=here,
         )
-        self._model = Histogram(
+        self._model = histogram(
             "nod_model_seconds",
             "How long a call of the language model took, by how it ended.",
             ["end"],
             buckets=_MODEL_SECONDS,
-            registry=here,
         )
-        self._first = Histogram(
+        self._first = histogram(
             "nod_model_first_part_seconds",
             "Until the language model said its first part.",
             buckets=_MODEL_SECONDS,
-            registry=here,
         )
-        self._tokens = Counter(
-            "nod_model_tokens", "Tokens, as the model server told.", ["kind"], registry=here
-        )
-        self._cost = Counter("nod_model_cost", "What they cost, by NOD_MODEL_PRICE.", registry=here)
-        self._recorded = Gauge("nod_audit_rows", "The number of the audit log's newest row.", registry=here)
-        self._sealed = Gauge(
-            "nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.", registry=here
-        )
+        self._tokens = counter("nod_model_tokens", "Tokens, as the model server told.", ["kind"])
+        self._cost = counter("nod_model_cost", "What they cost, by NOD_MODEL_PRICE.")
+        self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
+        self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")
 
     async def begin(self) -> None:
         """Count from here on."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from bot.approvals import lifecycle
+from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
@@ -30,6 +31,7 @@ class Recovery:
         self,
         database: Database,
         gate: Gate,
+        execution: Execution,
         shown: Turns,
         dispatcher: Dispatcher,
         under_way: Collection[str],
@@ -39,6 +41,7 @@ class Recovery:
         """``under_way``: ids of what this ``process`` executes. ``retention``: of long output."""
         self._database = database
         self._gate = gate
+        self._execution = execution
         self._shown = shown
         self._dispatcher = dispatcher
         self._under_way = under_way
@@ -64,7 +67,7 @@ class Recovery:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
         jobs = await self._abandon(await self._database.read(transitions.abandoned, self._process), now)
         if await self._database.read(transitions.questions_left, self._process):
-            jobs += await self._database.write(lifecycle.unask_left, self._process, now)
+            jobs += await self._database.write(lifecycle.cancel_left_questions, self._process, now)
         return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
@@ -99,7 +102,7 @@ class Recovery:
         """End what runs here and someone wants stopped, wherever they pressed."""
         if self._under_way:
             for ident in await self._database.read(proposals.stopping, tuple(self._under_way)):
-                self._gate.stop(ident)
+                self._execution.stop(ident)
 
     async def retry(self, _: datetime) -> None:
         """Try again soon what a platform refused for a moment; `recover` is the net below."""

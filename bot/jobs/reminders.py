@@ -56,7 +56,7 @@ class Reminders:
         if anchor := verification.anchor_due(session, now):
             log.info("audit anchor", anchor=anchor)
             self._notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
-        for text in _links_to_tell(session, now):
+        for text in _new_links(session, now):
             self._notices.for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
@@ -98,7 +98,7 @@ def _words(what: Act, proposal: Proposal, now: datetime) -> str:
     return f"Still waiting for a decision ({left} left): {proposal.description}"
 
 
-def _links_to_tell(session: Session, now: datetime) -> list[str]:
+def _new_links(session: Session, now: datetime) -> list[str]:
     """Which accounts became one person, or two again, since admins were last told."""
     last = rules.state_of(session, _TOLD_LINKS).get("row", 0)
     found = admin_changes.links_after(session, last)

@@ -64,11 +64,11 @@ class DatabaseCluster:
         beating = threading.Thread(
             target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
         )
-        with _told():
+        with _as_settings_error():
             await self.wire.open()
-        self.wire.say(_SETTINGS, [self._settings, True])
+        self.wire.broadcast(_SETTINGS, [self._settings, True])
         try:
-            with _told():
+            with _as_settings_error():
                 await self.dispatcher.open()
             beating.start()
             yield
@@ -81,21 +81,21 @@ class DatabaseCluster:
                 self._database.write_now(processes.leave, self._process)
                 notify(self._database.engine)  # what this one left is theirs
 
-    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
-        self.wire.on(kind, hear)
+    def on(self, kind: str, handler: Callable[[Any], None]) -> None:
+        self.wire.on(kind, handler)
 
-    def say(self, kind: str, body: Any) -> None:
-        self.wire.say(kind, body)
+    def broadcast(self, kind: str, body: Any) -> None:
+        self.wire.broadcast(kind, body)
 
-    def arrives(self, hear: Callable[[], None]) -> None:
-        self.wire.on(HERE, lambda _: hear())
+    def on_arrival(self, handler: Callable[[], None]) -> None:
+        self.wire.on(HERE, lambda _: handler())
 
-    async def hold(self, name: str) -> bool:
+    async def lease(self, name: str) -> bool:
         return await self._database.write(processes.lease, name, self._process.id) == self._process.id
 
     def join(self, notifier: ChangeNotifier) -> None:
         self.wire.on("rows", lambda _: notifier.notify(far=False))
-        notifier.further = lambda: self.wire.say("rows", None)
+        notifier.further = lambda: self.wire.broadcast("rows", None)
 
     def rings(self) -> AsyncIterator[None]:
         return self.wire.rings()
@@ -106,7 +106,7 @@ class DatabaseCluster:
         if others == self._settings:
             return
         if begins:
-            self.wire.say(_SETTINGS, [self._settings, False])
+            self.wire.broadcast(_SETTINGS, [self._settings, False])
         if others not in self._differ:
             self._differ.append(others)
             names = {name for name, _ in self._settings.items() ^ others.items()}
@@ -134,7 +134,7 @@ class DatabaseCluster:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _as_settings_error() -> Iterator[None]:
     """What refuses a start is a line, also where it is no fault of SQLAlchemy's."""
     try:
         yield

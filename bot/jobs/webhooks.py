@@ -74,9 +74,9 @@ class Webhooks:
         if self._secret is None:
             return
         due = await self._database.read(_due, now)
-        await asyncio.gather(*(self._tell(callback, body, now) for callback, body in due))
+        await asyncio.gather(*(self._deliver(callback, body, now) for callback, body in due))
 
-    async def _tell(self, callback: Webhook, body: "_Body", now: datetime) -> None:
+    async def _deliver(self, callback: Webhook, body: "_Body", now: datetime) -> None:
         last = callback.attempts + 1 >= len(PAUSES)
         again = now + PAUSES[min(callback.attempts, len(PAUSES) - 1)]
         if not await self._database.write(webhooks.claim, callback, again):

@@ -28,7 +28,7 @@ _PAUSE = 1.0  # seconds between tries to connect again
 HERE = "here"
 """Said by one that listens from now on, after a start or a break; and heard, after a break, by itself."""
 
-Hear = Callable[[Any], None]
+MessageHandler = Callable[[Any], None]
 
 
 def conninfo(url: str, *, hasty: bool = False) -> str:
@@ -48,36 +48,36 @@ class Wire:
         self._conninfo = conninfo(url, hasty=True)
         self.process = process
         self._channel = ""
-        self._heard: dict[str, Hear] = {HERE: lambda _: None}  # by kind
+        self._handlers: dict[str, MessageHandler] = {HERE: lambda _: None}  # by kind
         self._rang = asyncio.Event()
         self._numbers = itertools.count()
         self._pieces: dict[str, list[str]] = {}  # of messages that have not come in full
         self._listening: psycopg.AsyncConnection[Any] | None = None
-        self._speaking: psycopg.AsyncConnection[Any] | None = None
-        self._unsaid: list[str] = []
+        self._sending: psycopg.AsyncConnection[Any] | None = None
+        self._unsent: list[str] = []
         self._more = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.others = True  # there may be some
         self.heard_of_others = 0  # how often
 
-    def on(self, kind: str, hear: Hear) -> None:
+    def on(self, kind: str, handler: MessageHandler) -> None:
         """Call this with what other processes say of a kind."""
-        self._heard[kind] = hear
+        self._handlers[kind] = handler
 
     async def open(self) -> None:
         """Connect, and listen from now on. Raises psycopg.Error."""
         self._listening = await self._connected()
-        both = self._listen(self._listening), self._speak()
+        both = self._listen(self._listening), self._send()
         self._tasks = [asyncio.create_task(each, name="wire") for each in both]
-        self.say(HERE, None)
+        self.broadcast(HERE, None)
 
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._unsaid:
-            await self._say_all()
-        for connection in (self._listening, self._speaking):
+        if self._unsent:
+            await self._send_all()
+        for connection in (self._listening, self._sending):
             if connection is not None:
                 await connection.close()
 
@@ -97,24 +97,24 @@ class Wire:
         """As another process would."""
         self._rang.set()
 
-    def say(self, kind: str, body: Any) -> None:
+    def broadcast(self, kind: str, body: Any) -> None:
         """Tell all other processes soon, in this order; it may be lost, and they look at the rows anyway."""
         if self.others:
-            self._unsaid += self._cut(kind, body)
+            self._unsent += self._cut(kind, body)
             self._more.set()
 
-    async def _speak(self) -> None:
+    async def _send(self) -> None:
         while True:
             await self._more.wait()
             self._more.clear()
-            await self._say_all()
+            await self._send_all()
 
-    async def _say_all(self) -> None:
-        pieces, self._unsaid = self._unsaid, []
+    async def _send_all(self) -> None:
+        pieces, self._unsent = self._unsent, []
         try:
-            if self._speaking is None or self._speaking.closed:
-                self._speaking = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
-            await self._speaking.execute(
+            if self._sending is None or self._sending.closed:
+                self._sending = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+            await self._sending.execute(
                 "SELECT pg_notify(%s, piece) FROM unnest(%s::text[]) AS piece", (self._channel, pieces)
             )
         except psycopg.Error as error:
@@ -149,8 +149,8 @@ class Wire:
                 with contextlib.suppress(psycopg.Error):
                     self._listening = connection = await self._connected()
             log.info("the connection to other processes is back")
-            self.say(HERE, None)
-            self._heard[HERE](None)  # of those that were back earlier, it was not heard
+            self.broadcast(HERE, None)
+            self._handlers[HERE](None)  # of those that were back earlier, it was not heard
             self._rang.set()
 
     def _take(self, payload: str) -> None:
@@ -164,13 +164,13 @@ class Wire:
             pieces.append(text)
             if left == "0":
                 del self._pieces[sender]
-                self._hear("".join(pieces), number)
+                self._handle("".join(pieces), number)
 
-    def _hear(self, text: str, number: str) -> None:
+    def _handle(self, text: str, number: str) -> None:
         try:
             kind, body = json.loads(text)
-            hear = self._heard[kind]
+            handler = self._handlers[kind]
         except (ValueError, KeyError):  # its beginning was lost, or a newer release said it
             log.debug("another process was not understood", number=number)
             return
-        hear(body)
+        handler(body)

@@ -113,7 +113,7 @@ def move(
     return after
 
 
-def tell_progress(session: Session, claimed: Proposal, words: str) -> bool:
+def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
     """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}

@@ -36,7 +36,7 @@ async def edited_elsewhere(driver: Driver, text: str) -> None:
     """Ana edits it somewhere else: the note is to say ``text``."""
     (proposal,) = waiting(driver)
     press = Press(proposal.requester, Verb.EDIT, proposal.id, proposal.round, arguments={"text": text})
-    assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
+    assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
 async def becomes(driver: Driver, position: int, words: str) -> SeenCard:
@@ -239,7 +239,7 @@ async def approved_elsewhere(driver: Driver) -> None:
     """Ana approves what waits, in a place that is still there."""
     (proposal,) = waiting(driver)
     press = Press(proposal.requester, Verb.APPROVE, proposal.id, proposal.round)
-    assert (await driver.world.app.assistant.handle(press)).answer is Answer.ACCEPTED
+    assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
 class PlacesContract:
@@ -314,7 +314,7 @@ async def settles(driver: Driver) -> None:
     """What is still to be said is said, and said again where it was refused."""
     for _ in range(3):
         await driver.world.let_pass(timedelta(minutes=1))
-        await driver.world.app.reminders.remind(driver.world.clock())
+        await driver.world.app.core.reminders.remind(driver.world.clock())
         await driver.world.app.dispatcher.idle()
 
 

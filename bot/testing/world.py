@@ -173,9 +173,9 @@ class World:
         assert isinstance(self.clock, FakeClock), "time passes only by a clock that a test moves"
         await self.app.dispatcher.idle()
         self.clock.forward(time)
-        await self.app.recovery.expire_due(self.clock())
-        await self.app.recovery.retry(self.clock())
-        await self.app.recovery.recover(self.clock())
+        await self.app.core.recovery.expire_due(self.clock())
+        await self.app.core.recovery.retry(self.clock())
+        await self.app.core.recovery.recover(self.clock())
 
     def script_teammate(self, name: str, *answers: Says) -> None:
         self.model.of_teammates.setdefault(name, deque()).extend(answers)

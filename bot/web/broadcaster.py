@@ -113,7 +113,7 @@ class PeerRelay:
         # a proposal is read again where it is shown
         said = {"id": event.proposal.id} if isinstance(event, ProposalOpened) else asdict(event)
         who = [requester.channel, requester.key, requester.name]
-        self._others.say("turn", [address.channel, address.key, who, type(event).__name__, said])
+        self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, said])
 
     async def run(self) -> None:
         """Show what comes, until cancelled."""

@@ -130,7 +130,7 @@ class HttpChannel:
         update = TeamEvent.of(team=team)
         self.hub.publish(address.key, None, update)
         if self._others is not None:
-            self._others.say("team", [address.key, update.model_dump(mode="json")])
+            self._others.broadcast("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:

@@ -118,7 +118,7 @@ async def test_of_twenty_who_decide_at_the_same_time_one_wins_and_it_runs_once(t
 async def test_twenty_approvals_at_the_same_time_are_one_execution(nod: Nod) -> None:
     [p] = await nod.asked(red())
     await asyncio.gather(*(nod.press(Verb.APPROVE, p) for _ in range(20)))
-    await asyncio.gather(*(nod.gate.execute(p.id) for _ in range(20)))
+    await asyncio.gather(*(nod.execution.start(p.id) for _ in range(20)))
     await nod.idle()
     assert len(nod.world.runs) == 1
 

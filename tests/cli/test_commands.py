@@ -39,7 +39,7 @@ async def _ask(database: Path, *messages: str) -> list[str]:
     async with app.running(ticking=False):
         for number, message in enumerate(messages):
             actor = Actor("http", "ana", "Ana")
-            await app.assistant.handle(
+            await app.core.assistant.handle(
                 Message(Address("http", f"ana/{number}"), actor, message, f"e{number}")
             )
             await app.dispatcher.idle()

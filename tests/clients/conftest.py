@@ -127,7 +127,7 @@ class House:
     async def expire(self) -> None:
         await self.card()
         self.nod.clock.forward(timedelta(days=8))
-        await self.nod.app.recovery.expire_due(self.nod.clock())
+        await self.nod.app.core.recovery.expire_due(self.nod.clock())
 
 
 @pytest.fixture

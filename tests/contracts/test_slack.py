@@ -241,7 +241,7 @@ class TestSlack(Contract, PlacesContract):
         await driver.slack.deliver_event(home)
         driver.world.script(Says("Shall I?", (note("milk"),)))
         web = Actor("http", "ci")
-        await driver.world.app.assistant.handle(Message(Address("http", "ci/1"), web, "note milk", "e1"))
+        await driver.world.app.core.assistant.handle(Message(Address("http", "ci/1"), web, "note milk", "e1"))
         await eventually(lambda: "Note milk" in str(driver.slack.homes.get(ANA)), "the proposal at home")
 
         await driver.slack.click_home(ANA, "Decline")

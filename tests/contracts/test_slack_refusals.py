@@ -68,8 +68,8 @@ async def pass_by(driver: SlackDriver, seconds: int = 24) -> None:
 
 async def tick(driver: SlackDriver) -> None:
     now = driver.world.clock()
-    await driver.world.app.reminders.remind(now)
-    await driver.world.app.reminders.send(now)
+    await driver.world.app.core.reminders.remind(now)
+    await driver.world.app.core.reminders.send(now)
     await driver.world.app.dispatcher.idle()
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from bot.domain.jobs import Job, Queue, Work
 from bot.errors import LeasedElsewhere
-from bot.jobs.dispatcher import ROOMS, Handler, QueueOf
+from bot.jobs.dispatcher import SLOTS, Handler, QueueOf
 from bot.jobs.distributed import DistributedDispatcher, prepare
 from bot.store.engine import open_engine
 from bot.store.notifications import Wire
@@ -117,7 +117,7 @@ async def test_what_there_is_room_for_begins_here_and_is_never_put_into_a_queue(
 
 async def test_one_alone_does_all_of_it_within_its_room(office: Office) -> None:
     here = await office.dispatcher(alone=True)
-    size = ROOMS[Work.TEAM]
+    size = SLOTS[Work.TEAM]
     await here.wake(*team(size + 5))
     assert office.waiting() == 0
     await until(lambda: office.desk.most == size)
@@ -131,7 +131,7 @@ async def test_where_there_are_others_most_of_it_is_left_to_who_has_room(office:
     here = await office.dispatcher()
     there = await office.dispatcher()
     await here.wake(*team(20))
-    assert len(here.tasks) >= ROOMS[Work.TEAM] // 4
+    assert len(here.tasks) >= SLOTS[Work.TEAM] // 4
     await until(lambda: len(here.tasks) + len(there.tasks) == 20)
     assert there.tasks
     office.desk.go.set()
@@ -152,7 +152,7 @@ async def test_one_that_only_listens_leaves_all_of_it_to_those_who_work(office: 
 async def test_what_a_turn_asks_is_shown_by_the_process_that_runs_it(office: Office) -> None:
     here = await office.dispatcher()
     turn, word = Job(Work.TURN, "c1"), Job(Work.DELIVER, "c1")
-    await here.wake(*(Job(Work.DELIVER, f"d{number}") for number in range(ROOMS[Work.DELIVER] // 4)))
+    await here.wake(*(Job(Work.DELIVER, f"d{number}") for number in range(SLOTS[Work.DELIVER] // 4)))
     await here.wake(turn, word)
     assert {turn, word} <= set(here.tasks)
 
@@ -251,7 +251,7 @@ async def test_a_flood_of_one_person_takes_no_place_from_another(office: Office)
         return Queue(job.key[0], 3)
 
     here = await office.dispatcher(queue_of=queue_of)
-    await here.wake(*(Job(Work.TURN, f"a{number}") for number in range(ROOMS[Work.TURN] + 50)))
+    await here.wake(*(Job(Work.TURN, f"a{number}") for number in range(SLOTS[Work.TURN] + 50)))
     many = (Job(Work.TURN, f"{person}1") for person in "bcdefghijklmnopqrstuvwxyz")
     await here.wake(*many)  # more than it does itself where there are others
     await until(lambda: all(office.desk.at_work[f"{person}1"] for person in "bcdefghijklmnopqrstuvwxyz"))

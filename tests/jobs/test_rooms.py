@@ -10,8 +10,7 @@ from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
-from bot.jobs.dispatcher import EmbeddedDispatcher
-from bot.jobs.slots import Visit, WorkRoom
+from bot.jobs.dispatcher import EmbeddedDispatcher, Slots, SlotTicket
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, held, says, until
 
 
@@ -142,10 +141,10 @@ async def test_queues_take_turns_and_a_place_given_up_while_waiting_is_not_lost(
 
 
 async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment() -> None:
-    room = WorkRoom(1)
+    room = Slots(1)
 
     async def stay() -> None:
-        place = Visit(room, Queue("a", 1))
+        place = SlotTicket(room, Queue("a", 1))
         try:
             await place.given
             await asyncio.Event().wait()
@@ -160,7 +159,7 @@ async def test_a_place_is_not_given_to_one_who_was_cancelled_in_the_same_moment(
     ends = await asyncio.gather(inside, waits, last, return_exceptions=True)
     assert [type(end) for end in ends] == [asyncio.CancelledError] * 3
     assert room.taken == 0
-    await Visit(room, Queue("a", 1)).given  # the place is free again
+    await SlotTicket(room, Queue("a", 1)).given  # the place is free again
 
 
 async def test_what_is_cancelled_before_it_begins_leaves_its_place() -> None:

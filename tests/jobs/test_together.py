@@ -127,11 +127,13 @@ async def test_a_process_whose_work_cannot_be_taken_up_is_not_ready(nods: Proces
 
 
 async def say(app: App, words: str = "please", key: str = "1") -> Reply:
-    return await app.assistant.handle(Message(Address("http", f"ana/{key}"), ANA, words, f"e{next(_events)}"))
+    return await app.core.assistant.handle(
+        Message(Address("http", f"ana/{key}"), ANA, words, f"e{next(_events)}")
+    )
 
 
 async def press(app: App, proposal: Proposal, verb: Verb = Verb.APPROVE) -> Reply:
-    return await app.assistant.handle(Press(ANA, verb, proposal.id))
+    return await app.core.assistant.handle(Press(ANA, verb, proposal.id))
 
 
 async def eventually(look: Callable[[], Any]) -> Any:
@@ -181,7 +183,9 @@ async def test_two_that_both_look_for_work_run_each_turn_once(nods: Processes) -
         await say(first, key=key)
     await hold.reached.wait()
     for _ in range(3):
-        await asyncio.gather(first.recovery.recover(first.clock()), second.recovery.recover(second.clock()))
+        await asyncio.gather(
+            first.core.recovery.recover(first.clock()), second.core.recovery.recover(second.clock())
+        )
     hold.go.set()
     await eventually(lambda: _all(first, 6))
     assert nods.calls == 6
@@ -219,11 +223,11 @@ async def test_what_runs_though_its_lock_is_lost_lets_no_other_change_of_the_sam
     other.database.write_now(lambda s: s.execute(text(f"SELECT pg_terminate_backend(pid) {locks}")))
     await press(other, second)
     async with asyncio.timeout(30):
-        await other.gate.execute(second.id)
+        await other.core.execution.start(second.id)
     assert [p.id for p in await all_in(other, State.APPROVED)] == [second.id]
     hold.go.set()
     await eventually(lambda: all_in(other, State.SUCCEEDED))
-    await other.recovery.recover(other.clock())
+    await other.core.recovery.recover(other.clock())
     [again] = await eventually(lambda: all_in(other, State.PROPOSED))
     assert (again.id, again.preview[0].old_value) == (second.id, "red")
 
@@ -241,15 +245,15 @@ async def test_who_was_next_in_one_process_and_was_run_in_another_stands_in_no_o
     red, blue, green = waiting
     for each in waiting:  # no one is woken: who runs what is this test's matter
         asked = Press(ANA, Verb.APPROVE, each.id)
-        await one.database.write(decide.decide, asked, one.gate.policies, one.clock())
+        await one.database.write(decide.decide, asked, one.core.gate.policies, one.clock())
     hold = nods.world.before["paint"] = Hold()
-    running = asyncio.create_task(one.gate.execute(red.id))
+    running = asyncio.create_task(one.core.execution.start(red.id))
     await hold.reached.wait()
-    assert await one.gate.execute(blue.id) == ()
+    assert await one.core.execution.start(blue.id) == ()
     hold.go.set()
     assert Job(Work.EXECUTE, blue.id) in await running
-    await other.gate.execute(blue.id)
-    await one.gate.execute(green.id)
+    await other.core.execution.start(blue.id)
+    await one.core.execution.start(green.id)
     # both would change what is red by now, so people are asked again
     assert {p.id for p in await all_in(one, State.PROPOSED)} == {blue.id, green.id}
 
@@ -268,7 +272,7 @@ async def test_a_stop_reaches_the_turn_that_runs_elsewhere(nods: Processes) -> N
     await hold.reached.wait()
     http: Any = ear.channels["http"]
     with http.hub.listen("ana/1") as listener:
-        assert await ear.assistant.stop(Address("http", "ana/1"), ANA) == "Stopped."
+        assert await ear.core.assistant.stop(Address("http", "ana/1"), ANA) == "Stopped."
         async with asyncio.timeout(60):
             while not isinstance(event := (await listener.get())[0], TurnEnded):
                 pass
@@ -317,7 +321,7 @@ async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropp
 async def _taken_over(app: App, other: App) -> bool:
     """Time passes in which the other process gives no beat; whether its turn was answered here."""
     await app.database.write(processes.leave, other.process)
-    await app.recovery.recover(app.clock())
+    await app.core.recovery.recover(app.clock())
     return "OK." in await said(app)
 
 
@@ -376,7 +380,7 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     speaks, listens = here.channels["http"], there.channels["http"]
     assert isinstance(listens, HttpChannel)
     company: Any = here.company
-    company.others.say("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
+    company.others.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
     events: list[TurnEvent] = [
         AnswerBegun("k1"),
         Waited("The model is busy."),
@@ -454,7 +458,7 @@ async def test_a_question_is_answered_in_a_process_that_was_cut_off_when_it_was_
 ) -> None:
     asking, other = await nods.start(), await nods.start()
     wire: Any = other.company.wire  # type: ignore[attr-defined]
-    hears, missed = wire._heard["question"], asyncio.Event()
+    hears, missed = wire._handlers["question"], asyncio.Event()
     wire.on("question", lambda _: missed.set())
     p, answer = await asked(asking)
     await missed.wait()
@@ -480,7 +484,7 @@ async def asked(app: App) -> tuple[Proposal, asyncio.Task[Elicited]]:
 async def sent(app: App, question: Proposal) -> None:
     given = {"color": "red"}
     answer = Press(ANA, Verb.APPROVE, question.id, question.round, arguments=given, digest=question.digest)
-    reply = await app.assistant.handle(answer)
+    reply = await app.core.assistant.handle(answer)
     assert reply.answer is Answer.ACCEPTED, reply
 
 
@@ -492,10 +496,10 @@ async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods:
     first, second = await nods.start(), await nods.start()
     company: Any = first.company
     follower: Any = second.company
-    assert await company.hold("telegram")
-    assert not await follower.hold("telegram")
+    assert await company.lease("telegram")
+    assert not await follower.lease("telegram")
     await first.database.write(processes.leave, first.process)
-    assert await follower.hold("telegram")
+    assert await follower.lease("telegram")
 
 
 async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nods: Processes) -> None:

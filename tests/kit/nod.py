@@ -128,7 +128,7 @@ class Nod:
             briefing=self.briefing,
             routes=self.routes,
         )
-        self.gate, self.turns = made.gate, made.turns
+        self.gate, self.execution, self.turns = made.gate, made.execution, made.turns
         self.assistant, self.lookup = made.assistant, made.lookup
         self.recovery, self.reminders = made.recovery, made.reminders
         self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
@@ -238,7 +238,7 @@ class Nod:
 
     async def close(self) -> None:
         await self.dispatcher.close(0)
-        self.gate.close()
+        self.execution.close()
         self.database.close()
 
     async def restart(self) -> None:
@@ -250,7 +250,7 @@ class Nod:
         """Dead immediately: what runs gets to do nothing more. And up again; ``wait`` until it is idle."""
         self.database.dead.set()
         await kill(*self.dispatcher.tasks.values())
-        self.gate.close()
+        self.execution.close()
         self.database.close()
         await self.up(wait=wait)
 

@@ -124,7 +124,7 @@ def test_an_edit_that_brings_it_under_another_rule_does_not_count_the_editors_vo
 
     def press(session: Session) -> votes.Decided:
         asked = decide.Press(ANA, Verb.APPROVE, p.id, arguments=edit.arguments)
-        return decide.decide(session, asked, POLICIES, rows.clock(), edit)
+        return decide.decide(session, asked, POLICIES, rows.clock(), votes.Prepared(edit))
 
     decided = rows.database.write_now(press)
     assert decided.reply.text.startswith("Edited, not approved. You may not decide this one.")

@@ -78,13 +78,13 @@ async def test_what_waits_in_a_released_database_is_decided_and_done(
         for proposal in found:
             by = BEN if proposal.votes else LOCAL
             press = Press(by, Verb.APPROVE, proposal.id, proposal.round, digest=proposal.digest)
-            reply = await app.assistant.handle(press)
+            reply = await app.core.assistant.handle(press)
             assert reply.text.startswith("Approved."), reply
         await app.dispatcher.idle()
         ended = [await app.database.read(proposals.get, proposal.id) for proposal in found]
         assert {p.tool_name: p.cause for p in ended if p} == causes
         there = await app.database.read(conversation_of_the_grant)
-        await app.assistant.handle(Message(there, LOCAL, "comment on #1 'more'", "e-new"))
+        await app.core.assistant.handle(Message(there, LOCAL, "comment on #1 'more'", "e-new"))
         await app.dispatcher.idle()
         allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
         assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)

@@ -114,7 +114,7 @@ async def test_a_permission_prompt_tells_a_refusal_from_silence(serve: Serve):
         asking = asyncio.create_task(call(client, "permission_prompt", **prompt))
         await opened(nod)
         nod.clock.forward(timedelta(minutes=11))
-        await nod.app.recovery.expire_due(nod.clock())
+        await nod.app.core.recovery.expire_due(nod.clock())
         silent = await asking
         assert silent["behavior"] == "deny"
         assert "No one decided in time" in silent["message"]

@@ -86,7 +86,7 @@ async def test_the_ends_stay_different(serve: Serve):
         await press(nod, proposals[0], "decline", reason="Not on a Friday")
         await press(nod, proposals[1], "cancel", ANA)
         nod.clock.forward(timedelta(hours=25))
-        await nod.app.recovery.expire_due(nod.clock())
+        await nod.app.core.recovery.expire_due(nod.clock())
         ends = [await look(nod, p) for p in proposals]
         assert [e["end"] for e in ends] == ["declined", "cancelled", "expired"]
         assert ends[0]["decline_reason"] == "Not on a Friday"
@@ -96,7 +96,7 @@ async def test_what_has_expired_never_opens_again_since_the_script_was_told(serv
     async with serve(**SETTINGS) as nod:
         proposal = await ask(nod, ttl_seconds=60)
         nod.clock.forward(timedelta(minutes=2))
-        await nod.app.recovery.expire_due(nod.clock())
+        await nod.app.core.recovery.expire_due(nod.clock())
         await press(nod, proposal, "approve")
         assert (await look(nod, proposal))["end"] == "expired"
 

@@ -63,7 +63,7 @@ async def test_while_the_limit_of_requests_is_reached_probes_and_the_chats_are_a
         for path in ("/healthz", "/readyz"):
             assert (await nod.client.get(path)).status_code == 200
         said = Message(Address("shell", "here"), Actor("shell", "ana"), "hello", "event-1", private=True)
-        await nod.app.assistant.handle(said)
+        await nod.app.core.assistant.handle(said)
         await nod.idle()
         assert len(nod.model.seen) == 1
 

@@ -25,7 +25,7 @@ async def link(nod: Served) -> None:
     """Make one person of Ana's accounts in Slack and over HTTP."""
 
     async def say(actor: Actor, words: str) -> str:
-        return (await nod.app.assistant.handle(Command(actor, "nod", words, AT))).text
+        return (await nod.app.core.assistant.handle(Command(actor, "nod", words, AT))).text
 
     http = Actor("http", "ana", "ana")
     code = (await say(http, "link")).split("`")[1]

@@ -42,7 +42,7 @@ async def browser(nod: Served) -> AsyncIterator[Browser]:
 
 async def link(nod: Served, actor: Actor = CHIEF) -> str:
     """The code of the link that Nod gives someone in a chat."""
-    said = await nod.app.assistant.handle(Command(actor, "nod", "console", Address("slack", "T1/D1")))
+    said = await nod.app.core.assistant.handle(Command(actor, "nod", "console", Address("slack", "T1/D1")))
     address = said.text.partition("\n")[0]
     assert address.startswith(f"{nod.url}/#/sign-in/")
     return address.rpartition("/")[2]
@@ -159,9 +159,9 @@ async def test_a_session_ends_after_thirty_days(nod: Served, browser: Browser):
 async def test_the_code_of_a_link_joins_no_accounts_and_the_other_way_round(nod: Served, browser: Browser):
     code = await link(nod)
     ben = Actor("slack", "T1/U8", "Ben")
-    said = await nod.app.assistant.handle(Command(ben, "nod", f"link {code}", Address("slack", "T1/D2")))
+    said = await nod.app.core.assistant.handle(Command(ben, "nod", f"link {code}", Address("slack", "T1/D2")))
     assert "invalid" in said.text
-    given = await nod.app.assistant.handle(Command(CHIEF, "nod", "link", Address("slack", "T1/D1")))
+    given = await nod.app.core.assistant.handle(Command(CHIEF, "nod", "link", Address("slack", "T1/D1")))
     joining = given.text.split("`")[1]
     answer = await browser().post("/api/session", json={"code": joining.ljust(20, "x")})
     assert answer.status_code == 403

@@ -78,7 +78,7 @@ async def test_what_is_overdue_at_a_start_is_left_to_the_ticks(serve: Serve, clo
     async with serve() as nod:
         assert (await nod.client.get("/readyz")).status_code == 200
         assert (await nod.proposal(proposal["id"]))["state"] == "proposed"
-        await nod.app.recovery.expire_due(clock())
+        await nod.app.core.recovery.expire_due(clock())
         assert (await nod.proposal(proposal["id"]))["state"] == "expired"
 
 

@@ -181,7 +181,7 @@ async def test_an_expiry_is_told_in_the_trace_of_its_proposal(serve: Serve, coll
         nod.model.answer(ask(("keep", {"text": "milk"})))
         await nod.proposed()
         nod.clock.forward(timedelta(days=30))
-        assert await nod.app.recovery.expire_due(nod.clock()) == 1
+        assert await nod.app.core.recovery.expire_due(nod.clock()) == 1
         await nod.idle()
     [proposed], [decided] = collector.named("propose keep"), collector.named("decide keep")
     assert (decided.trace_id, decided.parent_span_id) == (proposed.trace_id, proposed.span_id)

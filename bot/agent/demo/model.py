@@ -1,7 +1,7 @@
 """The demo model: no network, no chance, the same answer each time.
 
 It stands in for a language model in ``nod demo``, and decides from the transcript alone. ``conversation.py``
-says where that stands, ``sentences.py`` what people's sentences ask for, ``answer.py`` makes reads and
+says where that stands, ``sentences.py`` what people's sentences ask for, `DemoAnswer` makes reads and
 proposals of it, and ``words.py`` tells what tools answered. One job takes up to four steps: find the issues
 that were only described, read, propose the writes, tell how they ended. ``team.py`` leads teammates.
 """
@@ -9,11 +9,14 @@ that were only described, read, propose the writes, tell how they ended. ``team.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from bot.agent.demo import team, words
-from bot.agent.demo.answer import DemoAnswer
-from bot.agent.demo.conversation import DemoConversation
+from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
+from bot.agent.demo.sentences import HELP, Talk, Wish, read
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
+from bot.domain.text import requested
 
 _WORD = re.compile(r"\s*\S+\s*?")
 
@@ -46,3 +49,140 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     if writes := conversation.writes:
         return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
     return DemoAnswer(conversation, {spec.name for spec in tools}).next()
+
+
+_FEW = 3  # sentences to press
+
+
+class DemoAnswer:
+    """The next answer: reads while something must be looked up, then words and the proposals."""
+
+    def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
+        self._conversation = conversation
+        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.reads}
+        self._said = [words.note(note) for note in conversation.notes]
+        self._chips: list[str] = []
+        self._wishes: list[Wish] = []
+        for message in conversation.wanted:
+            for each in read(message.text, message.name, conversation.it):
+                if isinstance(each, Wish) and (missing := _needed(each) - offered):
+                    self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
+                elif isinstance(each, Wish):
+                    self._wishes.append(each)
+                else:
+                    self._talk(each)
+        if not self._said and not self._wishes:
+            self._talk(HELP)
+
+    def next(self) -> tuple[str, tuple[ToolCall, ...]]:
+        wanted = [look for wish in self._wishes for look in self._looks(wish)]
+        missing: list[Wanted] = []
+        for tool, arguments in wanted:
+            if (tool, str(arguments)) not in self._results and (tool, arguments) not in missing:
+                missing.append((tool, arguments))
+        if missing:
+            return "" if self._results else "Let me look.", self._calls(missing)
+        return self._propose()
+
+    def _talk(self, talk: Talk) -> None:
+        self._said.append(talk.text)
+        self._chips += talk.chips
+
+    def _looks(self, wish: Wish) -> list[Wanted]:
+        """The reads that a wish needs, as far as they are known by now."""
+        found = self._found(wish)
+        looks: list[Wanted] = [("search_issues", {"query": wish.described})] if wish.described else []
+        if found and found.tool in LOOKUPS:
+            looks.append((found.tool, found.arguments))
+        elif found and (found.add or found.drop):  # all labels are set together, so know the present ones
+            looks.append(("get_issue", {"number": found.arguments["number"]}))
+        return looks
+
+    def _found(self, wish: Wish) -> Wish | None:
+        """The wish with the number of its issue; None where that is not known."""
+        if not wish.described:
+            return wish
+        fitting = self._fitting(wish)
+        if len(fitting) != 1:
+            return None
+        return replace(wish, described="", arguments={"number": fitting[0]["number"], **wish.arguments})
+
+    def _fitting(self, wish: Wish) -> list[dict[str, Any]]:
+        """The issues that can be meant: the one with that title, else those that the wish makes sense for."""
+        found = words.issues_in(self._result("search_issues", {"query": wish.described}))
+        exact = [issue for issue in found if str(issue.get("title", "")).lower() == wish.described.lower()]
+        if len(exact) == 1 or wish.tool in {"get_issue", "delete_issue"}:
+            return exact if len(exact) == 1 else found
+        state = "closed" if wish.arguments.get("state") == "open" else "open"
+        return [issue for issue in found if issue.get("state") == state]
+
+    def _result(self, tool: str, arguments: Any) -> str:
+        return self._results.get((tool, str(arguments)), "")
+
+    def _propose(self) -> tuple[str, tuple[ToolCall, ...]]:
+        """Tell what was read and what to propose. Whether that becomes a card is judged after this."""
+        told: list[str] = []
+        wanted: list[Wanted] = []
+        for wish in self._wishes:
+            found = self._found(wish)
+            if found is None:
+                told.append(self._ask_which(wish))
+            elif found.tool in LOOKUPS:
+                result = self._result(found.tool, found.arguments)
+                told.append(words.read(found.tool, found.arguments, result, found.view))
+            elif found.add or found.drop:
+                vain, change = self._labelled(found)
+                told += vain
+                wanted += change
+            else:
+                wanted.append((found.tool, found.arguments))
+        asking = [words.proposing(wanted)] if wanted else []
+        reason = self._reason()
+        calls = [(tool, {**arguments, "approval_reason": reason}) for tool, arguments in wanted]
+        chips = "\n".join(f"- → {chip}" for chip in list(dict.fromkeys(self._chips))[:_FEW])
+        return "\n\n".join(filter(None, [*told, *asking, *self._said, chips])), self._calls(calls)
+
+    def _ask_which(self, wish: Wish) -> str:
+        result = self._result("search_issues", {"query": wish.described})
+        fitting = self._fitting(wish)
+        said = words.short(wish.said)
+        if result.startswith("ERROR"):
+            return words.failed(result)
+        if not fitting:
+            return (
+                f"I found no such issue about “{wish.described}”, so I did nothing about “{said}”. "
+                "Do you know its number?"
+            )
+        self._chips += [f"show #{issue['number']}" for issue in fitting[:_FEW]]
+        head = f"Several issues fit “{said}”. Which one do you mean? Please give me its number."
+        return "\n".join([head, "", *map(words.line, fitting)])
+
+    def _labelled(self, wish: Wish) -> tuple[list[str], list[Wanted]]:
+        """What to say of labels, and the change with all the labels that the issue should have."""
+        number = wish.arguments["number"]
+        result = self._result("get_issue", {"number": number})
+        found = words.issues_in(result)
+        if not found:
+            return [f"{words.failed(result)} So I did nothing about “{words.short(wish.said)}”."], []
+        present = list(found[0].get("labels") or [])
+        labels = [each for each in dict.fromkeys([*present, *wish.add]) if each not in wish.drop]
+        if labels != present:
+            return [], [(wish.tool, {**wish.arguments, "labels": labels})]
+        vain = [f"#{number} has those labels already." if wish.add else f"#{number} has no such label."]
+        return vain, [(wish.tool, wish.arguments)] if len(wish.arguments) > 1 else []
+
+    def _reason(self) -> str:
+        asked = self._conversation.wanted
+        who = next((each.name for each in reversed(asked) if each.name), "")
+        return requested(" ".join(each.text for each in asked), who)
+
+    def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
+        c = self._conversation
+        return calls_at(len(c.before) + len(c.asked) + len(c.since), wanted)
+
+
+def _needed(wish: Wish) -> set[str]:
+    """The tools that a wish takes."""
+    needed = {wish.tool}
+    needed |= {"search_issues"} if wish.described else set()
+    return needed | ({"get_issue"} if wish.add or wish.drop else set())

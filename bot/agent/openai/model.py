@@ -2,9 +2,9 @@
 
 The library opens the request (retries, Retry-After, errors); the stream is then read here as plain JSON,
 because building its typed chunks costs more than all other work of a turn, and because only the raw stream
-tells an answer that ended (``[DONE]``) from one that was cut. Fragments of calls are put together in
-``tool_calls.py``, text is cleaned in ``streams.py``, errors put into words in ``errors.py``. Servers
-that do not stream answer with one JSON object, which is read as the one chunk it is.
+tells an answer that ended (``[DONE]``) from one that was cut. In ``streams.py`` fragments of calls are put
+together and text is cleaned, in ``errors.py`` errors are put into words. Servers that do not stream answer
+with one JSON object, which is read as the one chunk it is.
 """
 
 import asyncio
@@ -31,8 +31,7 @@ from bot.agent.openai.errors import (
     too_long,
     worth_retrying,
 )
-from bot.agent.openai.streams import Deltas, EventTooLongError, data_of, joined
-from bot.agent.openai.tool_calls import Calls
+from bot.agent.openai.streams import Calls, Deltas, EventTooLongError, data_of, joined
 from bot.domain.model import (
     AssistantText,
     Busy,
@@ -117,8 +116,6 @@ class OpenAIModel:
         self._asked_window = False
         self._parallel_tool_calls = parallel_tool_calls
         self._always: _Json = {"stream_options": {"include_usage": True}} if stream_options else {}
-        self._specs: tuple[ToolSpec, ...] = ()
-        self._tools: _Json = {}
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=base_url,
@@ -137,7 +134,7 @@ class OpenAIModel:
                 yield part
         except (ModelCut, ModelTooLong) as error:
             if not answer.spoke:
-                error.window = await self._told_window()
+                error.window = await self._window_size()
             raise
 
     async def _parts(
@@ -242,7 +239,7 @@ class OpenAIModel:
 
         return check
 
-    async def _told_window(self) -> int | None:
+    async def _window_size(self) -> int | None:
         """How many tokens the server says that this model takes, asked once; None where it does not say."""
         if not self._asked_window:
             self._asked_window = True
@@ -264,15 +261,11 @@ class OpenAIModel:
         return wait if paused + wait <= _LONGEST_WAIT else None
 
     def _offer(self, tools: Sequence[ToolSpec]) -> _Json:
-        """The request's fields about tools, made again only when the tools changed."""
-        specs = tuple(tools)
-        if specs != self._specs:
-            offered = [_tool(spec, strict=self._strict) for spec in specs]
-            self._tools = {"tools": offered}
-            if self._parallel_tool_calls:
-                self._tools["parallel_tool_calls"] = True
-            self._specs = specs
-        return self._tools if specs else {}
+        """The request's fields about tools."""
+        if not tools:
+            return {}
+        offered: _Json = {"tools": [_tool(spec, strict=self._strict) for spec in tools]}
+        return offered | ({"parallel_tool_calls": True} if self._parallel_tool_calls else {})
 
     async def close(self) -> None:
         await self._client.close()

@@ -11,9 +11,16 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandError, CommandReply, Subcommand, first_word, unquoted
+from bot.approvals.commands.words import (
+    CommandError,
+    CommandParts,
+    CommandReply,
+    Subcommand,
+    first_word,
+    unquoted,
+)
 from bot.domain.cards import card_of, whole_text
-from bot.domain.chat import Clock, Command, Inbox, Press
+from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
@@ -24,26 +31,17 @@ from bot.store import proposals
 from bot.store.audit import log
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.registry import Registry
 
 
 class DecideCommands:
-    def __init__(
-        self, database: Database, policies: Policies, registry: Registry, inbox: Inbox, clock: Clock
-    ) -> None:
-        self._database = database
-        self._policies = policies
-        self._registry = registry
-        self._inbox = inbox
-        self._clock = clock
-        self.words = {
-            "list": Subcommand("list", "everything waiting for a decision", self._list),
-            "show": Subcommand("show ID", "one proposal in full, with its history", self._show),
-            **{
-                str(each.verb): Subcommand(_usage(each), each.command, self._pressing(each))
-                for each in COMMANDS
-            },
-        }
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._registry, self._inbox = parts.registry, parts.inbox
+        self.words = [
+            Subcommand("list", "everything waiting for a decision", self._list),
+            Subcommand("show ID", "one proposal in full, with its history", self._show),
+            *(Subcommand(_usage(each), each.command, self._pressing(each)) for each in COMMANDS),
+        ]
 
     async def _list(self, command: Command, __: str) -> str:
         waiting = await self._database.read(self._waiting, command.actor)

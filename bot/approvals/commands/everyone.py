@@ -3,56 +3,33 @@
 ``/nod team``: the teammates at work in this conversation, their plans and their status.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.commands.decide import titled
-from bot.approvals.commands.words import Subcommand, Words
-from bot.domain.chat import Address, Clock, Command
-from bot.domain.people import Actor
+from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.domain.chat import Command
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
 from bot.store.audit.log import By
-from bot.store.database import Database
-from bot.store.rules import Policies
-
-Stop = Callable[[Address, Actor], Awaitable[str]]
-"""Stops what runs at an address, and says what that was; nothing when nothing ran."""
 
 
 class EveryoneCommands:
-    def __init__(
-        self,
-        database: Database,
-        policies: Policies,
-        clock: Clock,
-        stop: Stop,
-        linking: Mapping[str, Subcommand],
-    ) -> None:
-        self._database = database
-        self._policies = policies
-        self._clock = clock
-        self._stop = stop
-        self.words = Words(
-            "nod",
-            {
-                "new": Subcommand("new", "start a new conversation here", self._new, here=True),
-                "status": Subcommand(
-                    "status", "what is waiting for you to decide, and what you asked for", self._status
-                ),
-                "stop": Subcommand(
-                    "stop", "stop what I am writing here, and my teammates", self.stop, here=True
-                ),
-                "team": Subcommand("team", "my teammates here, their plans and their status", self._team),
-                **linking,
-            },
-        )
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._stop = parts.stop
+        self.words = [
+            Subcommand("new", "start a new conversation here", self._new, here=True),
+            Subcommand("status", "what is waiting for you to decide, and what you asked for", self._status),
+            Subcommand("stop", "stop what I am writing here, and my teammates", self.stop, here=True),
+            Subcommand("team", "my teammates here, their plans and their status", self._team),
+        ]
 
     async def _new(self, command: Command, _: str) -> str:
         stopped = await self._stop(command.address, command.actor)

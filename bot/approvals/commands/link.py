@@ -1,6 +1,5 @@
 """``/nod link``, ``/nod unlink``, the same for admins, and ``/nod console``: accounts become one person."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
@@ -8,12 +7,10 @@ from sqlmodel import Session
 from bot.approvals.accounts import linking, sign_in_links
 from bot.approvals.accounts.linking import End, Pair
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandError, Subcommand
-from bot.domain.chat import Clock, Command
+from bot.approvals.commands.words import CommandError, CommandParts, Subcommand
+from bot.domain.chat import Command
 from bot.domain.people import Actor
 from bot.store import people
-from bot.store.database import Database
-from bot.store.rules import Policies
 
 _WRONG = 5  # codes in a minute, for each account
 _MINUTE = timedelta(minutes=1)
@@ -23,27 +20,19 @@ _TWO = 2
 
 
 class LinkCommands:
-    def __init__(
-        self, database: Database, policies: Policies, clock: Clock, site_url: Callable[[], str]
-    ) -> None:
-        self._database = database
-        self._policies = policies
-        self._clock = clock
-        self._site_url = site_url
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._site_url = parts.site_url
         self._wrong: dict[str, list[datetime]] = {}  # by account: when a code was not valid
-        self.words = {
-            "link": Subcommand(
-                "link [CODE]", "make your accounts in several channels one person", self._link
-            ),
-            "unlink": Subcommand(
-                "unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink
-            ),
-            "console": Subcommand("console", "a link that signs you in to the console", self._console),
-        }
-        self.admins = {
-            "link": Subcommand("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
-            "unlink": Subcommand("unlink ACCOUNT", "separate a linked account again", self._unlink_any),
-        }
+        self.words = [
+            Subcommand("link [CODE]", "make your accounts in several channels one person", self._link),
+            Subcommand("unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink),
+            Subcommand("console", "a link that signs you in to the console", self._console),
+        ]
+        self.admins = [
+            Subcommand("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),
+            Subcommand("unlink ACCOUNT", "separate a linked account again", self._unlink_any),
+        ]
 
     async def _link(self, command: Command, text: str) -> str:
         first, _, rest = text.partition(" ")

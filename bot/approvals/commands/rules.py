@@ -11,10 +11,17 @@ from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
 from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds
-from bot.approvals.commands.words import CommandError, CommandReply, Subcommand, first_word, unquoted
+from bot.approvals.commands.words import (
+    CommandError,
+    CommandParts,
+    CommandReply,
+    Subcommand,
+    first_word,
+    unquoted,
+)
 from bot.domain import outward
-from bot.domain.chat import Address, Answer, Clock, Command
-from bot.domain.jobs import Job, Wake, Work
+from bot.domain.chat import Address, Answer, Command
+from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role
 from bot.domain.policy import Judgement, Place, Policy, explain
 from bot.domain.proposals import Kind, Level, Risk
@@ -24,123 +31,96 @@ from bot.domain.times import when, written
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
-from bot.store.database import Database
 from bot.store.locks.process_lock import notify
-from bot.store.rules import Policies
-from bot.tools.registry import Registry
 from bot.tools.tool import Tool
 
 _SHOWN_AUDIT = 20
 _NAMED = 5  # tools in one sentence
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
-
-
-Hindrance = Callable[[Address], Awaitable[str]]
-"""Why Nod can't post at an address, as its platform says it; empty where it can."""
+EVERYWHERE_WORDS = frozenset(
+    {"rules", "roles", "sessions", "grants", "revoke", "audit", "pause", "resume", "quiet"}
+)
+"""Subcommands that show or change something of every workspace."""
 
 
 class RuleCommands:
-    def __init__(
-        self,
-        database: Database,
-        policies: Policies,
-        registry: Registry,
-        clock: Clock,
-        wake: Wake,
-        hindrance: Hindrance,
-    ) -> None:
-        self._database = database
-        self._policies = policies
-        self._registry = registry
-        self._clock = clock
-        self._wake = wake
-        self._hindrance = hindrance
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
         rest = "[for TOOLS] [in PLACE]"
-        self.words = {
-            "rules": Subcommand("rules", "every current rule, by number", self._rules),
-            "drop": Subcommand(
+        self.words = [
+            Subcommand("rules", "every current rule, by number", self._rules),
+            Subcommand(
                 "drop NUMBER",
                 "drop a rule",
                 self._drop,
                 also=("unset", "remove", "delete", "clear", "reset", "undo"),
             ),
-            "policy": Subcommand(
+            Subcommand(
                 f"policy always|writes|destructive|never {rest}, "
                 "or policy test TOOL {…} [as WHO] [in PLACE]",
                 "what needs approval; test says what would happen",
                 self._policy,
             ),
-            "risk": Subcommand(
+            Subcommand(
                 f"risk read|write|destructive {rest}", "what a tool's calls are", self._set(Subject.RISK)
             ),
-            "approvers": Subcommand(
+            Subcommand(
                 f"approvers WHO… {rest}",
                 "who may decide: requester, approver, admin, member, or accounts",
                 self._set(Subject.DECIDERS),
             ),
-            "roles": Subcommand(
+            Subcommand(
                 "roles [add|remove ACCOUNT admin|approver [everywhere]]",
                 "who is admin or approver; everywhere: in every Slack workspace",
                 self._roles,
             ),
-            "sessions": Subcommand(
+            Subcommand(
                 "sessions [end ACCOUNT]", "who is signed in to the console; end someone's", self._sessions
             ),
-            "outsiders": Subcommand(
+            Subcommand(
                 "outsiders talk [in PLACE]",
                 "let guests and people of another company write to Nod there; they decide nothing",
                 self._set(Subject.OUTSIDERS),
             ),
-            "quorum": Subcommand(
-                f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)
-            ),
-            "plans": Subcommand(
+            Subcommand(f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)),
+            Subcommand(
                 "plans human|lead|both [in PLACE]",
                 "who approves teammates' plans: a person, the lead agent, or both",
                 self._set(Subject.PLANS),
             ),
-            "ttl": Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
-            "remind": Subcommand(
-                f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)
-            ),
-            "escalate": Subcommand(
+            Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
+            Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
+            Subcommand(
                 f"escalate 4h PLACE {rest}",
                 "show it there if no one has decided",
                 self._set(Subject.ESCALATE),
             ),
-            "quiet": Subcommand(
-                "quiet 22:00 07:00", "no reminders in these hours (UTC)", self._set(Subject.QUIET)
-            ),
-            "route": Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
-            "digest": Subcommand(
+            Subcommand("quiet 22:00 07:00", "no reminders in these hours (UTC)", self._set(Subject.QUIET)),
+            Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
+            Subcommand(
                 "digest 09:00 PLACE [in PLACE]", "what is open, once a day (UTC)", self._set(Subject.DIGEST)
             ),
-            "grants": Subcommand(
+            Subcommand(
                 f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants
             ),
-            "fetch": Subcommand(
+            Subcommand(
                 f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
             ),
-            "revoke": Subcommand("revoke G-7|all", "end a grant", self._revoke),
-            "audit": Subcommand(
+            Subcommand("revoke G-7|all", "end a grant", self._revoke),
+            Subcommand(
                 "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
                 "who did what; whether the audit log is intact",
                 self._audit,
             ),
-            "pause": Subcommand("pause", "nothing executes, proposals wait, clocks stop", self._pause),
-            "resume": Subcommand("resume", "continue after a pause", self._resume),
-        }
+            Subcommand("pause", "nothing executes, proposals wait, clocks stop", self._pause),
+            Subcommand("resume", "continue after a pause", self._resume),
+        ]
 
     async def _named(self, text: str) -> str:
         """A text for people, where rules and grants have accounts and addresses."""
         return await self._database.read(people.named, text)
-
-    @property
-    def everywhere(self) -> frozenset[str]:
-        """Words that show or change something of every workspace."""
-        words = {"rules", "roles", "grants", "revoke", "audit", "pause", "resume", "quiet"}
-        return frozenset({*words, "sessions"})
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
         """Raises Misspoken where an admin of one workspace would rule in others."""

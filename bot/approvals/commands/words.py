@@ -1,13 +1,41 @@
-"""A table of words behind one slash command, with help and the near word for a wrong one."""
+"""A table of words behind one slash command, with help and the near word for a wrong one.
+
+`CommandParts` is what all commands work over.
+"""
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from bot.domain.chat import Answer, Command, Reply
+from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
+from bot.domain.jobs import Wake
+from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.text import made_visible
 from bot.errors import NodError
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class CommandParts:
+    """What slash commands look things up in, and what they have done.
+
+    ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
+    nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
+    can't post at an address, as its platform says it; empty where it can.
+    """
+
+    database: Database
+    policies: Policies
+    registry: Registry
+    clock: Clock
+    inbox: Inbox
+    stop: Callable[[Address, Actor], Awaitable[str]]
+    wake: Wake
+    site_url: Callable[[], str]
+    hindrance: Callable[[Address], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +66,7 @@ class CommandError(NodError):
 class Subcommand:
     """One word: how it is used, what it means, and what does it (given what follows the word).
 
-    ``here`` says that it is about the conversation it is typed in.
+    ``usage`` begins with the word. ``here`` says that it is about the conversation it is typed in.
     """
 
     usage: str
@@ -46,6 +74,10 @@ class Subcommand:
     do: Do
     here: bool = False
     also: tuple[str, ...] = ()  # what people type who mean this word
+
+    @property
+    def word(self) -> str:
+        return self.usage.split()[0].strip(",")
 
 
 _FEW = 15  # words, each with a line of its own in a list of them
@@ -66,9 +98,10 @@ def first_word(text: str) -> tuple[str, str]:
 class Words:
     """The words of ``/<name>``. ``help`` is always one of them."""
 
-    def __init__(self, name: str, words: Mapping[str, Subcommand]) -> None:
+    def __init__(self, name: str, words: Sequence[Subcommand]) -> None:
         self._name = name
-        self._words = {"help": Subcommand("help [WORD]", "this list, or one of it", self._help), **words}
+        every = [Subcommand("help [WORD]", "this list, or one of it", self._help), *words]
+        self._words = {each.word: each for each in every}
 
     async def answer(self, command: Command) -> Reply:
         """Do what the words say. An unknown word changes nothing and gets one line, with the near word."""

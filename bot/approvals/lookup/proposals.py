@@ -12,8 +12,8 @@ from bot.approvals import grants, rights
 from bot.domain.cards import Card, card_of, named_on
 from bot.domain.conversations import AskedQuestion, Conversation
 from bot.domain.files import File
-from bot.domain.people import Actor, Names
-from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
+from bot.domain.people import Actor
+from bot.domain.proposals import Kind, Mark, Proposal, Sought, State
 from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
 from bot.store.database import Database
@@ -127,9 +127,28 @@ class ProposalLookup:
         ``to_decide``: only what they may decide.
         """
         available = await self._registry.available()
-        return await self._database.read(
-            self._page, actor, available, states, limit, before, sought, to_decide
-        )
+
+        def read(session: Session) -> tuple[list[Seen], Mark | None]:
+            mark = before
+            reach = rights.reach(session, self._policies, actor)
+            kept: list[Proposal] = []
+            for _ in range(_LOOKS):
+                found = proposals.seen_by(session, reach, states, limit + 1, mark, sought)
+                seen = (p for p in found if rights.visible(session, self._policies, p, actor))
+                kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
+                if len(kept) > limit:
+                    mark = Mark.of(kept[limit - 1], sought.order)
+                    break
+                if len(found) <= limit:
+                    mark = None
+                    break
+                mark = Mark.of(found[-1], sought.order)
+            shown = _light(kept[:limit])
+            if len(shown) < min(len(kept), limit):
+                mark = Mark.of(shown[-1], sought.order)
+            return self._seen(session, shown, actor, available), mark
+
+        return await self._database.read(read)
 
     async def newest_change(self) -> int:
         """The number of the last change of any proposal."""
@@ -151,7 +170,20 @@ class ProposalLookup:
         New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
         of an address. Each is as the person whose conversation it is sees it.
         """
-        return await self._database.read(self._news, since, far, wanted, await self._registry.available())
+        available = await self._registry.available()
+
+        def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
+            rows, now = log.since(session, since), proposals.progress(session)
+            changes = []
+            for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
+                proposal = proposals.get(session, proposal_id)
+                conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
+                if proposal and conversation and wanted(conversation.origin.key):
+                    seen = self._seen(session, [proposal], conversation.requester, available)
+                    changes.append((conversation.origin.key, seen[0]))
+            return rows[-1][0] if rows else since, now, changes
+
+        return await self._database.read(read)
 
     def visible(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
@@ -170,53 +202,6 @@ class ProposalLookup:
         found = proposals.get(session, proposal_id)
         return found if found and rights.visible(session, self._policies, found, actor) else None
 
-    def _page(
-        self,
-        session: Session,
-        actor: Actor,
-        available: AvailableTools,
-        states: Sequence[State],
-        limit: int,
-        before: Mark | None,
-        sought: Sought,
-        to_decide: bool,  # noqa: FBT001 - handed through the database
-    ) -> tuple[list[Seen], Mark | None]:
-        reach = rights.reach(session, self._policies, actor)
-        kept: list[Proposal] = []
-        for _ in range(_LOOKS):
-            found = proposals.seen_by(session, reach, states, limit + 1, before, sought)
-            seen = (p for p in found if rights.visible(session, self._policies, p, actor))
-            kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
-            if len(kept) > limit:
-                before = Mark.of(kept[limit - 1], sought.order)
-                break
-            if len(found) <= limit:
-                before = None
-                break
-            before = Mark.of(found[-1], sought.order)
-        shown = _light(kept[:limit])
-        if len(shown) < min(len(kept), limit):
-            before = Mark.of(shown[-1], sought.order)
-        return self._seen(session, shown, actor, available), before
-
-    def _news(
-        self,
-        session: Session,
-        since: int,
-        far: Mapping[str, str],
-        wanted: Callable[[str], bool],
-        available: AvailableTools,
-    ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        rows, now = log.since(session, since), proposals.progress(session)
-        changes = []
-        for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
-            proposal = proposals.get(session, proposal_id)
-            conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
-            if proposal and conversation and wanted(conversation.origin.key):
-                seen = self._seen(session, [proposal], conversation.requester, available)
-                changes.append((conversation.origin.key, seen[0]))
-        return rows[-1][0] if rows else since, now, changes
-
     def _seen(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
@@ -225,31 +210,21 @@ class ProposalLookup:
         declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
         schemas = {p.id: available.schema_of(session, p) for p in found}
         named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
-        return [
-            self._one(
-                session, p, actor, schemas[p.id], groups.get(p.id, ()), declined.get(p.id), paused, named
+        seen = []
+        for p in found:
+            card = card_of(
+                p,
+                schemas[p.id],
+                groups.get(p.id, ()),
+                grantable=grants.possible(session, self._policies, p),
+                paused=paused,
+                declined=declined.get(p.id),
+                names=named,
             )
-            for p in found
-        ]
-
-    def _one(
-        self,
-        session: Session,
-        p: Proposal,
-        actor: Actor,
-        schema: Mapping[str, object],
-        siblings: Sequence[Sibling],
-        declined: Proposal | None,
-        paused: str,
-        named: Names,
-    ) -> Seen:
-        grantable = grants.possible(session, self._policies, p)
-        card = card_of(
-            p, schema, siblings, grantable=grantable, paused=paused, declined=declined, names=named
-        )
-        conversation = conversations.get_conversation(session, p.conversation_id)
-        teammate = p.teammate or _teammate_at(session, conversation)
-        return Seen(p, card, self._may_decide(session, p, actor), conversation, teammate)
+            conversation = conversations.get_conversation(session, p.conversation_id)
+            teammate = p.teammate or _teammate_at(session, conversation)
+            seen.append(Seen(p, card, self._may_decide(session, p, actor), conversation, teammate))
+        return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)

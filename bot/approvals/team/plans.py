@@ -46,7 +46,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     people_alone = _approver(session, policies, p) is Approver.HUMAN
     why = "was submitted. People approve it; you may reject it or ask for changes" if people_alone else _NEW
     # where it has no vote it is told without a turn of its own: it may look once it speaks again
-    jobs += teammates.wants_review(session, found, p, why, now, wake=not people_alone)
+    jobs += teammates.request_review(session, found, p, why, now, wake=not people_alone)
     return tuple(jobs)
 
 
@@ -59,7 +59,7 @@ def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """People approved a plan that the lead agent must approve, too: it is asked once more."""
     found = teams.get(session, p.conversation_id)
     why = "was approved by people and needs your approval as well"
-    return teammates.wants_review(session, found, p, why, now) if found else ()
+    return teammates.request_review(session, found, p, why, now) if found else ()
 
 
 def review(
@@ -132,7 +132,7 @@ def stop(
         return ()
     turns.stop_turn(session, teammate.id, now)
     jobs = teammates.finish(session, teammate.id, Standing.STOPPED, why, now, wake=False, tell=tell)
-    return (*jobs, *_take_back(session, teammate, by, who, now))
+    return (*jobs, *_withdraw_all(session, teammate, by, who, now))
 
 
 def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[Job, ...]:
@@ -141,10 +141,13 @@ def fail(session: Session, teammate_id: str, why: str, now: datetime) -> tuple[J
     if found is None or found.over:
         return ()
     jobs = teammates.finish(session, teammate_id, Standing.FAILED, why, now)
-    return (*jobs, *_take_back(session, found, By.nod(Act.FAIL, why), f"Nod, since {found.name} failed", now))
+    return (
+        *jobs,
+        *_withdraw_all(session, found, By.nod(Act.FAIL, why), f"Nod, since {found.name} failed", now),
+    )
 
 
-def _take_back(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
+def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: datetime) -> tuple[Job, ...]:
     jobs: list[Job] = []
     for p in teammate.waits_for:
         if p.state in (State.PROPOSED, State.APPROVED):

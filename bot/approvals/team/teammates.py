@@ -82,7 +82,7 @@ def spawn(
     )
     session.add(row)
     session.flush()
-    jobs = tell(session, ident, f"[Nod] Your task:\n{task}", asker, now)
+    jobs = send(session, ident, f"[Nod] Your task:\n{task}", asker, now)
     return teams.from_row(session, row), (*jobs, teams.change(session, lead.id, lead.origin))
 
 
@@ -109,20 +109,20 @@ def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> 
         )
 
 
-def hold_lead(session: Session, teammate: Teammate) -> None:
+def lock_lead(session: Session, teammate: Teammate) -> None:
     """Take the lead's turn before the teammate's own, as the lead does: so neither waits for the other."""
     conversation_lock.in_conversation(session, teammate.id)
     turns.hold_wanted(session, teammate.lead_id)
 
 
-def tell(session: Session, teammate_id: str, text: str, asker: Actor, now: datetime) -> tuple[Job, ...]:
+def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datetime) -> tuple[Job, ...]:
     """Send a message to a teammate and wake it; what it asks for from now on is on ``asker``'s behalf."""
     messages.add_note(session, teammate_id, text, now, actor=asker)
     turns.want_turn(session, teammate_id, now)
     return (Job(Work.TURN, teammate_id),)
 
 
-def moved_on(
+def after_answer(
     session: Session, teammate: Teammate, text: str, now: datetime, *, silent: bool
 ) -> tuple[Job, ...]:
     """What a teammate's answer leads to. ``silent``: it fell silent, so the text is its result.
@@ -185,7 +185,7 @@ def settled(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[J
     return True, (teams.change(session, found.lead_id),)
 
 
-def back_at_work(session: Session, p: Proposal) -> tuple[Job, ...]:
+def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
     """A proposal of a teammate is open again: if it was done it is at work once more, and can be stopped."""
     if not p.teammate:
         return ()
@@ -198,7 +198,7 @@ def back_at_work(session: Session, p: Proposal) -> tuple[Job, ...]:
     return (teams.change(session, lead_id),) if lead_id else ()
 
 
-def wants_review(
+def request_review(
     session: Session, teammate: Teammate, p: Proposal, why: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
     """Ask the lead agent to look at a plan; ``wake`` False: once it speaks again."""

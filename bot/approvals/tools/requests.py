@@ -127,7 +127,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         seen = await database.read(_seen, context, [State.PROPOSED], policies)
-        return _page([_told(s.proposal) | {"you_may_decide": s.may_decide} for s in seen], limit)
+        return _page([_summary(s.proposal) | {"you_may_decide": s.may_decide} for s in seen], limit)
 
     @tool(writes=False, group=GROUP, summary="Look up recent decisions")
     async def my_decisions(context: CallContext, limit: Count = 20) -> dict[str, Any]:
@@ -139,7 +139,9 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         """
         seen = await database.read(_seen, context, _DECIDED, policies)
         mine = [s for s in seen if s.voted or s.asked]
-        return _page([_told(s.proposal) | _ended(s.proposal) | {"you_voted": s.voted} for s in mine], limit)
+        return _page(
+            [_summary(s.proposal) | _outcome(s.proposal) | {"you_voted": s.voted} for s in mine], limit
+        )
 
     return FixedToolset(GROUP, (proposals_waiting, my_decisions))
 
@@ -163,7 +165,7 @@ def _seen(session: Session, context: CallContext, states: Sequence[State], polic
     return [s for s in found if here is not None and s.proposal.conversation_id == here.id]
 
 
-def _told(p: Proposal) -> dict[str, Any]:
+def _summary(p: Proposal) -> dict[str, Any]:
     return {
         "id": p.id,
         "what": p.description,
@@ -172,7 +174,7 @@ def _told(p: Proposal) -> dict[str, Any]:
     } | ({"expires_at": _time(p.expires_at)} if p.state is State.PROPOSED else {})
 
 
-def _ended(p: Proposal) -> dict[str, Any]:
+def _outcome(p: Proposal) -> dict[str, Any]:
     return {"state": p.state, "decided_by": p.decided_by}
 
 

@@ -179,7 +179,7 @@ class _Effects:
         found = _at_work(session, moment, given["teammate"])
         text = f"[Nod] The lead agent says:\n{given['text']}"
         return Effected(
-            f"{found.name} has been told.", teammates.tell(session, found.id, text, moment.asker, moment.now)
+            f"{found.name} has been told.", teammates.send(session, found.id, text, moment.asker, moment.now)
         )
 
     def list(self, session: Session, moment: Moment, _: Arguments) -> Effected:

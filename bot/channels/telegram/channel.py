@@ -216,7 +216,7 @@ class TelegramChannel(Poster):
         updater = self._app.updater
         while updater is not None:
             try:
-                ours = await others.hold("telegram")
+                ours = await others.lease("telegram")
                 if ours and not updater.running:
                     await self._moves.load()  # what the one before was told, this one may not have been
                     await self._mailbox.put_unhandled(self._bot)

@@ -150,7 +150,7 @@ class ChatPace(BaseRateLimiter[int]):
             await self._wait(line, window, urgency)
             self._sent(chat_id)
             if self._others is not None:
-                self._others.say(_SENT, chat_id)
+                self._others.broadcast(_SENT, chat_id)
             try:
                 return await callback(*args, **kwargs)
             except RetryAfter as refused:

@@ -106,7 +106,7 @@ class Moves:
         state = await self._database.write(self._learn, old, new)
         self._note(old, state)
         if self._others is not None:
-            self._others.say(_TOLD, [old, state])
+            self._others.broadcast(_TOLD, [old, state])
         log.info("a telegram group has a new id", old=old, new=new)
 
     def left(self, chat_id: int) -> bool:

@@ -6,7 +6,7 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.agent.openai.tool_calls import Calls
+from bot.agent.openai.streams import Calls
 from bot.domain.model import ToolCall
 from tests.fakes.openai_server import fragment
 

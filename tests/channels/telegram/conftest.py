@@ -50,18 +50,18 @@ class Process:
         self.told: dict[str, Callable[[Any], None]] = {}
         all_.members.append(self)
 
-    def on(self, kind: str, hear: Callable[[Any], None]) -> None:
-        self.told[kind] = hear
+    def on(self, kind: str, handler: Callable[[Any], None]) -> None:
+        self.told[kind] = handler
 
-    def say(self, kind: str, body: Any) -> None:
+    def broadcast(self, kind: str, body: Any) -> None:
         for member in self._all.members:
             if member is not self and not self._all.deaf:
                 member.told[kind](body)
 
-    def arrives(self, hear: Callable[[], None]) -> None:
+    def on_arrival(self, handler: Callable[[], None]) -> None:
         raise NotImplementedError
 
-    async def hold(self, name: str) -> bool:
+    async def lease(self, name: str) -> bool:
         return self._all.holds is self
 
 

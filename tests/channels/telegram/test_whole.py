@@ -84,7 +84,7 @@ async def test_a_card_whose_posting_was_never_answered_is_brought_up_to_date_onc
     lost = await telegram.see(ANA, 'Rename it to "new"')
     await app.dispatcher.idle()
     clock.forward(timedelta(minutes=2))
-    await app.recovery.recover(clock())
+    await app.core.recovery.recover(clock())
     card = await telegram.see(ANA, 'Rename it to "new"', count=2)
     assert lost is not card
     await telegram.press(ANA, lost, "Approve")

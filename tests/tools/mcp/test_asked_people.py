@@ -48,7 +48,7 @@ class Talk:
     async def say(self, text: str) -> str:
         """Ana writes; gives the conversation's id."""
         actor = Actor("http", "ana", "ana")
-        reply = await self.app.assistant.handle(
+        reply = await self.app.core.assistant.handle(
             Message(Address("http", "ana/c1"), actor, text, text, begin="c1")
         )
         assert reply.conversation_id
@@ -187,7 +187,7 @@ async def test_what_no_one_answers_expires_and_the_server_is_told_that_no_one_di
     async with talking(CHOOSE) as talk:
         call, question = await chosen(talk)
         clock.forward(PATIENCE + timedelta(seconds=1))
-        await talk.app.recovery.expire_due(clock())
+        await talk.app.core.recovery.expire_due(clock())
         assert (await talk.ended(question)).state is State.EXPIRED
         failed = await talk.ended(call)
         assert (failed.state, "cancel" in str(failed.error)) == (State.FAILED, True)
@@ -229,7 +229,7 @@ async def test_a_question_in_the_middle_of_a_turn_is_asked_before_the_turn_can_e
         question = await talk.question()
         await talk.press(question, "approve", arguments={"color": "red"})
         await talk.app.dispatcher.idle()
-        model: Any = talk.app.assistant._loop._model
+        model: Any = talk.app.core.assistant._loop._model
         assert "desk would be red" in str(model.seen[-1])
 
 
@@ -294,7 +294,7 @@ async def test_a_question_is_ended_also_when_its_call_is_broken_off_while_it_is_
         await talk.app.dispatcher.idle()
 
         async def slowly(incoming: Incoming) -> Reply:
-            reply = await talk.app.assistant.handle(incoming)
+            reply = await talk.app.core.assistant.handle(incoming)
             opened.set()
             await hold.wait()
             return reply
@@ -321,7 +321,7 @@ async def test_a_server_that_no_one_needs_yet_holds_up_no_start_of_nod(talking, 
     started = tmp_path / "started"
     touch = f"import pathlib; pathlib.Path({str(started)!r}).touch()"
     async with talking(command=sys.executable, args=["-c", touch]) as talk:
-        await talk.app.recovery.recover(talk.app.clock())
+        await talk.app.core.recovery.recover(talk.app.clock())
         assert not started.exists()
         await talk.say("What can you do?")
         await until(started.exists)

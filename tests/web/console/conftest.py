@@ -88,7 +88,7 @@ class Served:
 
     def handle(self, command: Command) -> Reply:
         """What Nod answers to a command that someone types in a chat."""
-        return asyncio.run_coroutine_threadsafe(self.app.assistant.handle(command), self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(self.app.core.assistant.handle(command), self.loop).result(20)
 
     def ask(self, message: str) -> list[Json]:
         """Say something elsewhere; what it proposes."""
