@@ -261,12 +261,9 @@ def build(
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
             routes += channel.routes()
 
-    def back() -> str:
-        return site_url() + BACK
-
     signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
     doctor = Doctor(settings, lambda: web.port, clock)
-    logins = mcp.sign_ins(database, clock, back)
+    logins = mcp.sign_ins(database, clock, lambda: site_url() + BACK)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
@@ -353,8 +350,9 @@ def registry_of(
         team_tools(policies, TeamLimits(settings.max_teammates)),
     ]
     builtin = [*builtin_tools(settings, database, clock), *always]
-    own = own_tools(settings, builtin)
-    mcp = _mcp(settings, database, clock, lambda: own.known | names_of(builtin), questions)
+    taken = frozenset(tool.name for toolset in builtin for tool in toolset.fixed)
+    own = load_own(settings.tools, taken)
+    mcp = _mcp(settings, database, clock, lambda: own.known | taken, questions)
     found = [*builtin, own, mcp] if toolsets is None else [*toolsets, *always]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
@@ -377,15 +375,6 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
     if settings.fetch:
         found.append(fetch_tools(ports=settings.fetch_ports))
     return found
-
-
-def own_tools(settings: Settings, builtin: Sequence[FixedToolset]) -> OwnTools:
-    """The tools a team names in ``NOD_TOOLS``; raises SettingsError where one cannot be had."""
-    return load_own(settings.tools, names_of(builtin))
-
-
-def names_of(toolsets: Sequence[FixedToolset]) -> frozenset[str]:
-    return frozenset(tool.name for toolset in toolsets for tool in toolset.fixed)
 
 
 def _mcp(

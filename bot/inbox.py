@@ -7,7 +7,7 @@ No platform is known here. What a turn says goes out by ``bot/channels/delivery/
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -77,55 +77,37 @@ _SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line;
 _NAMES_KEPT = 10_000
 
 
+@dataclass(eq=False)
 class Assistant:
     """Takes in messages, presses and commands; runs jobs."""
 
-    def __init__(
-        self,
-        database: Database,
-        gate: Gate,
-        presses: Presses,
-        execution: Execution,
-        loop: Loop,
-        shown: Turns,
-        cards: Cards,
-        boards: TeamStatusDelivery,
-        dispatcher: Dispatcher,
-        clock: Clock,
-        process: str,
-        bounds: Bounds,
-        own: OwnWork,
-        site_url: Callable[[], str] = str,
-    ) -> None:
-        """``process``: the id of this one. ``own``: the work that it alone does.
+    database: Database
+    gate: Gate
+    presses: Presses
+    execution: Execution
+    loop: Loop
+    shown: Turns
+    cards: Cards
+    boards: TeamStatusDelivery
+    dispatcher: Dispatcher
+    clock: Clock
+    process: str  # the id of this one
+    bounds: Bounds
+    own: OwnWork  # of this process alone
+    site_url: Callable[[], str] = str  # where people find the console, if there is one
 
-        ``site_url``: where people find the console, if there is one.
-        """
-        self._process = process
-        self._database = database
-        self._gate = gate
-        self._execution = execution
-        self._loop = loop
-        self._shown = shown
-        self._cards = cards
-        self._boards = boards
-        self._dispatcher = dispatcher
-        self._clock = clock
-        self._bounds = bounds
-        self._own = own
-        self._policies = gate.policies
-        self._presses = presses
+    def __post_init__(self) -> None:
         self._commands = Commands(
             CommandParts(
-                database=database,
-                policies=gate.policies,
-                registry=gate.registry,
-                clock=clock,
+                self.database,
+                self.gate.policies,
+                self.gate.registry,
+                self.clock,
                 inbox=self.handle,
                 stop=self.stop,
-                wake=dispatcher.wake,
-                site_url=site_url,
-                hindrance=cards.hindrance,
+                wake=self.dispatcher.wake,
+                site_url=self.site_url,
+                hindrance=self.cards.hindrance,
             )
         )
         self._stopping: set[str] = set()
@@ -137,7 +119,7 @@ class Assistant:
             Work.EXECUTE: self._execute,
             Work.REDRAW: self._redraw,
             Work.TEAM: self._show_team,
-            Work.DELIVER: shown.deliver,
+            Work.DELIVER: self.shown.deliver,
         }
 
     async def handle(self, incoming: Incoming) -> Reply:
@@ -146,13 +128,13 @@ class Assistant:
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
             return await self._message(incoming, new)
         if new:
-            await self._database.write(_learn, new, incoming.actor)
+            await self.database.write(_learn, new, incoming.actor)
             self._learned(new)
         match incoming:
             case Press():
                 return await self._press(incoming)
             case Command():
-                if why := await self._database.read(self._not_allowed, incoming):
+                if why := await self.database.read(self._not_allowed, incoming):
                     return Reply(Answer.REFUSED, why)
                 return await self._commands.handle(incoming)
             case Request():
@@ -172,7 +154,7 @@ class Assistant:
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
-        return self._policies.load(session).refusal(person, str(incoming.address))
+        return self.gate.policies.load(session).refusal(person, str(incoming.address))
 
     async def run(self, job: Job) -> tuple[Job, ...]:
         """Do one job; returns the work it made. Safe to run at any time, any number of times."""
@@ -181,13 +163,13 @@ class Assistant:
 
     async def queue_of(self, job: Job) -> Queue:
         """Where a job waits for its place: turns by person, everything else as it comes."""
-        if job == CHANGED or (job.work is Work.REDRAW and not self._cards.stand_anywhere):
+        if job == CHANGED or (job.work is Work.REDRAW and not self.cards.stand_anywhere):
             return HERE
         if job.work is not Work.TURN:
             return Queue("", sys.maxsize)
-        if (own := self._own.queue(job.key)) is not None:
+        if (own := self.own.queue(job.key)) is not None:
             return own
-        return await self._database.read(turns.queue, job.key, self._bounds.turns_by_person, self._process)
+        return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _message(self, message: Message, new: Names) -> Reply:
         if not made_visible(message.text, lambda _: "").strip():
@@ -198,9 +180,9 @@ class Assistant:
                 f"That is {len(message.text):,} characters; I read at most {MAX_MESSAGE:,} in one message. "
                 "Please shorten or split it.",
             )
-        owner = self._own.owner(message.actor)
+        owner = self.own.owner(message.actor)
         try:
-            accepted = await self._database.write(self._accept, message, new, self._clock(), owner)
+            accepted = await self.database.write(self._accept, message, new, self.clock(), owner)
         except TooMuch as error:
             return Reply(Answer.LATER, error.message)
         self._learned(new)
@@ -208,10 +190,10 @@ class Assistant:
             return Reply(Answer.REFUSED, accepted)
         if accepted is None:
             return Reply(Answer.DUPLICATE, "I have this already.")
-        self._own.learn(message.actor, accepted.person)
+        self.own.learn(message.actor, accepted.person)
         if owner and accepted.wants_turn:
-            self._own.begins(accepted.conversation_id, message.actor)
-        await self._dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
+            self.own.begins(accepted.conversation_id, message.actor)
+        await self.dispatcher.wake(Job(Work.TURN, accepted.conversation_id))
         return Reply(
             Answer.ACCEPTED,
             "",
@@ -225,13 +207,11 @@ class Assistant:
         """Where it is now; why it is not heard, in words; None where it was taken in before."""
         if new:
             _learn(session, new, message.actor)
-        return self._not_allowed(session, message) or arrive.accept(
-            session, message, now, self._bounds, owner
-        )
+        return self._not_allowed(session, message) or arrive.accept(session, message, now, self.bounds, owner)
 
     async def _request(self, request: Request) -> Reply:
         try:
-            opened = await self._gate.open(request)
+            opened = await self.gate.open(request)
         except BadArguments as error:
             return Reply(Answer.INVALID, error.message, fields=error.fields)
         except (KeyTaken, LostRace) as error:
@@ -244,35 +224,35 @@ class Assistant:
             return Reply(Answer.INVALID, error.message)
         if not opened.again:
             tracing.proposed(opened.proposal.id, opened.proposal.tool_name)
-        await self._dispatcher.wake(*opened.jobs)
+        await self.dispatcher.wake(*opened.jobs)
         answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
     async def _press(self, press: Press) -> Reply:
         if press.ref is not None and press.address is not None:
-            stands = await self._cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
-            if stands is None:
+            found = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
+            if found is None:
                 return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
-            await self._dispatcher.wake(*stands)
-        decided = await self._presses.take(press)
+            await self.dispatcher.wake(*found)
+        decided = await self.presses.take(press)
         if press.verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
-            self._execution.stop(press.proposal_id)  # another process that runs it reads so within a second
-        self._own.approved(decided.reply.proposals, decided.jobs)
-        await self._dispatcher.wake(*decided.jobs)
+            self.execution.stop(press.proposal_id)  # another process that runs it reads so within a second
+        self.own.approved(decided.reply.proposals, decided.jobs)
+        await self.dispatcher.wake(*decided.jobs)
         return decided.reply
 
     async def stop(self, address: Address, who: Actor) -> str:
         """A person stops the turn at an address, and its team; says what was stopped, nothing if nothing."""
-        found = await self._database.read(conversations.open_conversation, address)
+        found = await self.database.read(conversations.open_conversation, address)
         if found is None:
             return ""
-        spoke, team, jobs = await self._database.write(_stop, found, who, self._clock(), first=True)
+        spoke, team, jobs = await self.database.write(_stop, found, who, self.clock(), first=True)
         for conversation_id in (*((found.id,) if spoke else ()), *team):
             self._stopping.add(conversation_id)
-            await self._dispatcher.stop_turn(conversation_id)
-        await self._dispatcher.wake(*jobs)
+            await self.dispatcher.stop_turn(conversation_id)
+        await self.dispatcher.wake(*jobs)
         if not team:
             return STOPPED if spoke else ""
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
@@ -280,41 +260,41 @@ class Assistant:
 
     def stopped_elsewhere(self, conversation_id: str) -> None:
         """A person stopped a turn by another process; the rows say so, and here it may run."""
-        if self._dispatcher.interrupt(conversation_id):
+        if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)
 
     async def _turn(self, conversation_id: str) -> tuple[Job, ...]:
         self._stopping.discard(conversation_id)  # a stop of an earlier turn was not meant for this one
-        turn, policy = await self._database.read(self._take_up, conversation_id)
+        turn, policy = await self.database.read(self._take_up, conversation_id)
         if turn is None:
             return ()
-        if turn.owner != self._process:
-            taken = await self._database.write(turns.take, turn.id, self._process, _MAX_ATTEMPTS)
-            turn = replace(turn, owner=self._process)
+        if turn.owner != self.process:
+            taken = await self.database.write(turns.take, turn.id, self.process, _MAX_ATTEMPTS)
+            turn = replace(turn, owner=self.process)
             if not taken:
-                return await self._database.write(_give_up, turn, self._clock())
+                return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
-        shows_rows = self._shown.shows_rows(conversation, policy.book)
+        shows_rows = self.shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
         teammate = turn.transcript.teammate
         traced = tracing.turn(conversation_id, teammate.name if teammate else "", _ended(turn.transcript))
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
                 events_of_turn = self._watched(turn, made, noted, delivered=shows_rows)
-                made += await self._shown.show(
+                made += await self.shown.show(
                     conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
                 )
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
-            await self._database.write(turns.release, turn.id, self._process)
+            await self.database.write(turns.release, turn.id, self.process)
             raise
         except TakenOver:
             log.warning("another process took over this turn; what was said here is dropped")
         except Exception as error:
             if not in_a_line(error):  # else the database failed it
-                await self._database.write(partial(turns.release, failed=True), turn.id, self._process)
+                await self.database.write(partial(turns.release, failed=True), turn.id, self.process)
             raise
         finally:
-            self._own.turn_over(conversation_id)
+            self.own.turn_over(conversation_id)
         if conversation_id in self._asked:  # of what another process took in, the rows tell
             self._asked.discard(conversation_id)
             made.append(Job(Work.DELIVER, conversation_id))
@@ -324,12 +304,12 @@ class Assistant:
         """While it is under way here, however long that takes and whatever the clock does, it is ours."""
         self.under_way.add(proposal_id)
         try:
-            return await self._execution.start(proposal_id, self._dispatcher.wake)
+            return await self.execution.start(proposal_id, self.dispatcher.wake)
         finally:
             self.under_way.discard(proposal_id)
 
     def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
-        return teams.take_up(session, conversation_id), self._policies.load(session)
+        return teams.take_up(session, conversation_id), self.gate.policies.load(session)
 
     async def _watched(
         self, turn: Turn, made: list[Job], noted: tracing.Noted, *, delivered: bool
@@ -337,9 +317,9 @@ class Assistant:
         """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
         conversation_id = turn.transcript.conversation.id
         try:
-            async for event in self._loop.run(turn, delivered=delivered):
+            async for event in self.loop.run(turn, delivered=delivered):
                 if isinstance(event, FollowUpJobs):
-                    await self._dispatcher.wake(*event.jobs)
+                    await self.dispatcher.wake(*event.jobs)
                     continue
                 match event:
                     case ProposalOpened(proposal):
@@ -364,13 +344,13 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw(self, key: str) -> tuple[Job, ...]:
-        await self._cards.changed()
+        await self.cards.changed()
         if key:
-            await self._cards.redraw(int(key))
+            await self.cards.redraw(int(key))
         return ()
 
     async def _show_team(self, lead_id: str) -> tuple[Job, ...]:
-        await self._boards.show(lead_id)
+        await self.boards.show(lead_id)
         return ()
 
 

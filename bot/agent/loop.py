@@ -160,9 +160,8 @@ class Loop:
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
             passing = isinstance(error, ModelError) and error.passing
-            now = self._clock()
             told, jobs = await self._database.write(
-                partial(_fail, passing=passing), run.turn, words, delivered, now
+                partial(_fail, passing=passing), run, words, self._clock()
             )
             if jobs:
                 yield FollowUpJobs(jobs)
@@ -214,12 +213,11 @@ class Loop:
         committed = await self._database.write(
             partial(_commit, again=again),
             self._gate.policies,
-            turn,
+            run,
             available,
             said,
             judged,
             results,
-            run.delivered,
             self._clock(),
         )
         run.ending = committed.ending
@@ -352,12 +350,11 @@ class Loop:
 def _commit(
     session: Session,
     policies: Policies,
-    turn: Turn,
+    run: _Run,
     available: AvailableTools,
     text: str,
     judged: Sequence[JudgedCall],
     results: dict[str, CallResult],
-    delivered: bool,  # noqa: FBT001 - passed through by position
     now: datetime,
     *,
     again: bool,
@@ -366,14 +363,14 @@ def _commit(
 
     ``again``: the answer was cut at its length, and the model may continue it.
     """
-    calls = [c.call for c in judged]
+    turn, calls = run.turn, [c.call for c in judged]
     if any(c.proposal or c.effect for c in judged):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.key) for c in judged if c.proposal]
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
-    stored = turns.answer(session, turn, text, calls, results, ending, delivered=delivered, now=now)
+    stored = turns.answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
     if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
@@ -442,19 +439,14 @@ def _rest(session: Session, turn: Turn, now: datetime) -> bool:
 
 
 def _fail(
-    session: Session,
-    turn: Turn,
-    explanation: str,
-    delivered: bool,  # noqa: FBT001 - passed through by position
-    now: datetime,
-    *,
-    passing: bool,
+    session: Session, run: _Run, explanation: str, now: datetime, *, passing: bool
 ) -> tuple[str, tuple[Job, ...]]:
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
     What is ``passing`` is tried again later. If it is a teammate's turn, the teammate fails and the lead
     agent is told. Gives the words for people, empty where they know, and the work it made.
     """
+    turn = run.turn
     ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
     if teammate:
         teammates.lock_lead(session, teammate)
@@ -472,7 +464,7 @@ def _fail(
         return explanation, plans.fail(session, ident, explanation, now)
     told = "" if since and retry_at else explanation
     if told:
-        messages.add_notice(session, ident, told, seen, now, delivered=delivered)
+        messages.add_notice(session, ident, told, seen, now, delivered=run.delivered)
     if messages.heard_since(session, ident, seen):
         turns.want_turn(session, ident, now)
     return told, ()

@@ -43,7 +43,7 @@ class Execution:
         self._clock = clock
         self._process = process
         self._own = own
-        self._turnstile = ResourceLock(database)
+        self._resource_lock = ResourceLock(database)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
     def stop(self, proposal_id: str) -> None:
@@ -56,7 +56,7 @@ class Execution:
             running.cancel()
 
     def close(self) -> None:
-        self._turnstile.close()
+        self._resource_lock.close()
 
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
         """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
@@ -71,25 +71,25 @@ class Execution:
         made: tuple[Job, ...] = ()
         following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
-            following = self._turnstile.forget(proposal_id)
+            following = self._resource_lock.forget(proposal_id)
         elif not (name := await self._touched(proposal)):
             made = await self._execute(proposal, "", wake)
         elif await self._enter(proposal_id, name):
             try:
                 made = await self._execute(proposal, name, wake)
             finally:
-                following = await self._turnstile.leave(proposal_id, name)
+                following = await self._resource_lock.leave(proposal_id, name)
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
         """`ResourceLock.enter`, past those in line here whom another process ran since."""
-        while not await self._turnstile.enter(proposal_id, name):
-            if (ahead := self._turnstile.ahead(name)) is None:
+        while not await self._resource_lock.enter(proposal_id, name):
+            if (ahead := self._resource_lock.ahead(name)) is None:
                 return False
             found = await self._database.read(proposals.get, ahead)
             if found is not None and found.state is State.APPROVED:
                 return False
-            self._turnstile.forget(ahead)
+            self._resource_lock.forget(ahead)
         return True
 
     async def _touched(self, proposal: Proposal) -> str:

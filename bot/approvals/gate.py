@@ -53,6 +53,7 @@ from bot.tools.tool import CallContext, Moment, Tool
 _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
+_JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
 _READS_TOGETHER = 4  # of one conversation
 
 
@@ -120,12 +121,12 @@ class Gate:
         left = room.left
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                judged.append(left_out(call, _TOO_MANY_CALLS))
+                judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
             left -= each.proposal is not None
             judged.append(each)
-        return with_one_plan(judged)
+        return _with_one_plan(judged)
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
@@ -140,19 +141,18 @@ class Gate:
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
-                return left_out(call, _just_declined(who), summary)
+                return _answered(call, summary, f"ERROR: {_JUST_DECLINED.format(who=who)}")
             if tool.effect:
                 return JudgedCall(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
             risk = self._risk(tool, arguments, case.policy, case.place, case.person, case.transcript)
             verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
             if verdict.judgement is Judgement.REFUSE:
-                why = CallResult(f"REFUSED: {verdict.rule}", ok=False, outside=False)
-                return JudgedCall(kept, result=why)
+                return _answered(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return JudgedCall(kept, read=(tool, arguments))
             if full is not None:
-                return left_out(call, full.words, summary)
+                return _answered(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes and not plans:
                 check_unlocked(case.transcript.teammate, tool)
             if plans:
@@ -162,12 +162,8 @@ class Gate:
                 summary = await title_of(tool, arguments)
             key = await tool.key(arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
-            text = f"ERROR: {words_of(error, call.name)}"
             own = isinstance(error, BadArguments | UnknownTool | Refused)
-            return JudgedCall(
-                Call(call.id, call.name, call.arguments, summary),
-                result=CallResult(text, ok=False, outside=not own),
-            )
+            return _answered(call, summary, f"ERROR: {words_of(error, call.name)}", outside=not own)
         await self.keep_schema(tool)
         drafted = draft(
             tool,
@@ -349,18 +345,13 @@ def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
     return opened
 
 
-def _just_declined(who: str) -> str:
-    """Why a call that people declined after the person's last message is not asked for again."""
-    return f"{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
+def _answered(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
+    """A call that leads to nothing further."""
+    kept = Call(call.id, call.name, call.arguments, summary)
+    return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))
 
 
-def left_out(call: ToolCall, words: str, summary: str = "") -> JudgedCall:
-    """Answered without being looked at further."""
-    kept = Call(call.id, call.name, call.arguments, summary or call.name)
-    return JudgedCall(kept, result=CallResult(f"ERROR: {words}", ok=False, outside=False))
-
-
-def with_one_plan(judged: Sequence[JudgedCall]) -> list[JudgedCall]:
+def _with_one_plan(judged: Sequence[JudgedCall]) -> list[JudgedCall]:
     """One answer submits one plan; of several the first counts."""
     kept: list[JudgedCall] = []
     planned = False

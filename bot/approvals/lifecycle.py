@@ -1,11 +1,6 @@
 """What time and machines do to proposals: expire, claim, finish, settle, abandon. One transaction each.
 
-What people do is in ``bot/approvals/decide.py``.
-
-The end of a pause: what waits gets back the time that its timer was stopped, then work continues.
-
-In steps, so that no transaction is long: the pause holds until the last deadline is extended. How far it came
-is in the book's memory, so a resume that was cut off is finished by the next.
+What people do is in ``bot/approvals/decide.py``. A pause of everything ends by `step`.
 """
 
 from collections.abc import Sequence
@@ -235,7 +230,12 @@ class ResumeStep:
 
 
 def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> ResumeStep | None:
-    """Do the next part of a resume; None when nothing is paused."""
+    """Do the next part of a resume; None when nothing is paused.
+
+    What waits gets back the time that its timer was stopped, so many proposals at a time that no transaction
+    is long. The pause lasts until the last deadline is extended. How far it came is a row, so that the next
+    resume continues one that was cut off.
+    """
     conversation_lock.everywhere(session)
     since = rules.paused_since(session)
     if since is None:

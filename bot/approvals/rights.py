@@ -1,4 +1,4 @@
-"""Who may press what, and who may see a proposal: the policy asked with what the rows know of people."""
+"""Who may press what, and who may see a proposal, by the policy and what the rows know of people."""
 
 from sqlmodel import Session
 

@@ -1,7 +1,7 @@
 """Which tools an agent can reach: the lead agent all but ``plan_submit``, a teammate only its own share.
 
 A teammate that must plan first is locked until its plan is approved: it may only look around. The narrowed
-shelf is what the model is offered, and what `Gate.consider` judges its calls by.
+selection is what the model is offered, and what `Gate.consider` judges its calls by.
 """
 
 from bot.approvals.tools import outputs, team
@@ -18,7 +18,7 @@ UNLOCKED_ONLY = frozenset({"fs", "runtime"})
 
 
 def available_tools(available: AvailableTools, teammate: Teammate | None) -> AvailableTools:
-    """The part of the shelf that is in reach; the rest is withheld, each with the reason."""
+    """The tools that are in reach; the rest is withheld, each with the reason."""
     locked = teammate is not None and teammate.locked
     withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
     if not withheld:
@@ -29,7 +29,7 @@ def available_tools(available: AvailableTools, teammate: Teammate | None) -> Ava
 
 
 def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
-    """Raises ToolError if a locked teammate would change data, whatever its shelf let through."""
+    """Raises ToolError if a locked teammate would change data, whatever it was offered."""
     if teammate is not None and teammate.locked:
         raise ToolError(f"{tool.name} isn't read-only, and you are locked until your plan is approved.")
 

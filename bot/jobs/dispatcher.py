@@ -64,7 +64,7 @@ class EmbeddedDispatcher:
         for job in jobs:
             place = self._places.get(job)
             if place is not None and not place.given.done():  # so it did not look at the rows yet
-                place.move(await self._queue(job))  # a person may wait for it now
+                place.move(await self.queue(job))  # a person may wait for it now
             else:
                 self.begin_or_repeat(job)
 
@@ -126,7 +126,7 @@ class EmbeddedDispatcher:
         made: tuple[Job, ...] = ()
         try:
             if job not in self._places:
-                self._places[job] = SlotTicket(self._slots[job.work], await self._queue(job))
+                self._places[job] = SlotTicket(self._slots[job.work], await self.queue(job))
             await self._places[job].given
             made = await handler(job)
         except Exception as error:  # the rows still say what to do; the next tick finds it
@@ -144,7 +144,8 @@ class EmbeddedDispatcher:
             if place := self._places.pop(job, None):
                 place.leave()
 
-    async def _queue(self, job: Job) -> Queue:
+    async def queue(self, job: Job) -> Queue:
+        """Where a job waits for its place."""
         return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])
 
 

@@ -93,7 +93,6 @@ class DistributedDispatcher:
         )
         self._task = self._app.task(name="work")(self._work)
         self._handler: Handler | None = None
-        self._queue_of: QueueOf | None = None
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # workers that failed, and were not steady since
         self._closing = False
@@ -105,7 +104,7 @@ class DistributedDispatcher:
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """As `EmbeddedDispatcher.start`."""
-        self._handler, self._queue_of = handler, queue_of
+        self._handler = handler
         self._local.start(self._do, queue_of)
         if self._works and not self._workers:
             self._workers = [asyncio.create_task(self._run_worker(name), name=name) for name in _WORKERS]
@@ -130,7 +129,7 @@ class DistributedDispatcher:
                     await self._local.wake(job)
                 elif job.work is Work.DELIVER and Job(Work.TURN, job.key) in self.tasks:
                     self._local.begin(job)  # only the process of a turn can show what the turn asks
-                elif self._is_near(job, queue := await self._queue(job)):
+                elif self._is_near(job, queue := await self._local.queue(job)):
                     self._local.begin(job, queue)
                 else:
                     await self._defer(job, queue)
@@ -198,7 +197,7 @@ class DistributedDispatcher:
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
         with _logged(f"{work} {key}"):
-            queue = await self._queue(job)
+            queue = await self._local.queue(job)
             crowded = self._local.is_crowded(job.work, queue)
             if job in self.tasks:
                 await self._local.wake(job)
@@ -252,9 +251,6 @@ class DistributedDispatcher:
         owner, work, key = said
         if owner == self._wire.process:
             self._local.begin_or_repeat(Job(Work(work), key))
-
-    async def _queue(self, job: Job) -> Queue:
-        return await self._queue_of(job) if self._queue_of else Queue("", SLOTS[job.work])
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Each sweep is safe at any time and any number of times; who calls them when is i
 
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -24,29 +25,18 @@ _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
 
 
+@dataclass(frozen=True, slots=True)
 class Recovery:
     """Lets time pass, and finds unfinished work."""
 
-    def __init__(
-        self,
-        database: Database,
-        gate: Gate,
-        execution: Execution,
-        shown: Turns,
-        dispatcher: Dispatcher,
-        under_way: Collection[str],
-        process: str,
-        retention: timedelta = timedelta(days=30),
-    ) -> None:
-        """``under_way``: ids of what this ``process`` executes. ``retention``: of long output."""
-        self._database = database
-        self._gate = gate
-        self._execution = execution
-        self._shown = shown
-        self._dispatcher = dispatcher
-        self._under_way = under_way
-        self._process = process
-        self._retention = retention
+    database: Database
+    gate: Gate
+    execution: Execution
+    shown: Turns
+    dispatcher: Dispatcher
+    under_way: Collection[str]  # ids of what this process executes
+    process: str
+    retention: timedelta = timedelta(days=30)  # of long output
 
     async def expire_due(self, now: datetime) -> int:
         """Expire what no one decided in time, for about a second at most; returns how many.
@@ -55,62 +45,62 @@ class Recovery:
         """
         count, end = 0, time.monotonic() + _SWEEP_SECONDS
         while True:
-            expired = await self._database.write(lifecycle.expire_due, self._gate.policies, now, _BATCH)
+            expired = await self.database.write(lifecycle.expire_due, self.gate.policies, now, _BATCH)
             count += len(expired)
             for p, _ in expired:
                 tracing.decided(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
-            await self._dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
+            await self.dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH or time.monotonic() >= end:
                 return count
 
     async def take_over(self, now: datetime) -> list[Job]:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
-        jobs = await self._abandon(await self._database.read(transitions.abandoned, self._process), now)
-        if await self._database.read(transitions.questions_left, self._process):
-            jobs += await self._database.write(lifecycle.cancel_left_questions, self._process, now)
+        jobs = await self._abandon(await self.database.read(transitions.abandoned, self.process), now)
+        if await self.database.read(transitions.questions_left, self.process):
+            jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
 
     async def recover(self, now: datetime, *, starting: bool = False) -> None:
         """Find unfinished work in the rows and wake it. ``starting``: no one else can be working on it."""
         jobs = await self.take_over(now)
         patience = now if starting else now - _DELIVERY_PATIENCE
-        read = self._database.read
-        await self._database.write(turns.retry, now)
+        read = self.database.read
+        await self.database.write(turns.retry, now)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
-        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self._process)]
+        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self.process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.all_behind)]
         jobs += [Job(Work.TEAM, ident) for ident in await read(teams.all_behind)]
-        await self._dispatcher.find(*dict.fromkeys(jobs))
+        await self.dispatcher.find(*dict.fromkeys(jobs))
 
     async def _abandon(self, lost: Sequence[Proposal], now: datetime) -> list[Job]:
         """Mark executions whose process is gone as outcome unknown; idempotent ones run again."""
         jobs: list[Job] = []
         if not lost:
             return jobs  # to ask for tools would start MCP servers, and wait for them
-        available = await self._gate.registry.available()
+        available = await self.gate.registry.available()
         for proposal in lost:
-            if proposal.id in self._under_way:
+            if proposal.id in self.under_way:
                 continue  # it is ours
             tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
-            jobs += await self._database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
+            jobs += await self.database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs
 
     async def stop(self, _: datetime) -> None:
         """End what runs here and someone wants stopped, wherever they pressed."""
-        if self._under_way:
-            for ident in await self._database.read(proposals.stopping, tuple(self._under_way)):
-                self._execution.stop(ident)
+        if self.under_way:
+            for ident in await self.database.read(proposals.stopping, tuple(self.under_way)):
+                self.execution.stop(ident)
 
     async def retry(self, _: datetime) -> None:
         """Try again soon what a platform refused for a moment; `recover` is the net below."""
-        await self._dispatcher.wake(*self._shown.due())
+        await self.dispatcher.wake(*self.shown.due())
 
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again, and long output of long ago, in pieces."""
-        await self._database.write(questions.purge, now)
-        for forget, kept in ((events.forget_handled, _EVENTS_KEPT), (outputs.purge, self._retention)):
-            while await self._database.write(forget, now - kept, _BATCH) == _BATCH:
+        await self.database.write(questions.purge, now)
+        for forget, kept in ((events.forget_handled, _EVENTS_KEPT), (outputs.purge, self.retention)):
+            while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

@@ -4,7 +4,7 @@ Due times live in the proposals' rows and each is taken by a guarded move, so se
 twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,21 +33,21 @@ _KEEP = "It proves later that the audit log up to now was not changed: `nod audi
 _LISTED = 50  # in a digest, which is one post to read
 
 
+@dataclass(frozen=True, slots=True)
 class Reminders:
-    def __init__(self, database: Database, policies: Policies, cards: Cards, notices: Notices) -> None:
-        self._database = database
-        self._policies = policies
-        self._cards = cards
-        self._notices = notices
+    database: Database
+    policies: Policies
+    cards: Cards
+    notices: Notices
 
     async def remind(self, now: datetime) -> None:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
-        await self._database.write(self._news, now)
-        book = (await self._database.read(self._policies.load)).book
+        await self.database.write(self._news, now)
+        book = (await self.database.read(self.policies.load)).book
         if not book.paused:
             quiet = is_quiet(book, now)
             for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
-                await self._database.write(self._take, what, now)
+                await self.database.write(self._take, what, now)
             if not quiet:
                 await self._digest(book, now)
         await self.send(now)
@@ -55,13 +55,13 @@ class Reminders:
     def _news(self, session: Session, now: datetime) -> None:
         if anchor := verification.anchor_due(session, now):
             log.info("audit anchor", anchor=anchor)
-            self._notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
+            self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _new_links(session, now):
-            self._notices.for_admins(session, text)
+            self.notices.for_admins(session, text)
 
     async def send(self, now: datetime) -> None:
         """Post what is to be said, or tried again, by now."""
-        await self._notices.send(now, self._cards.post_at)
+        await self.notices.send(now, self.cards.post_at)
 
     def _take(self, session: Session, what: Act, now: datetime) -> None:
         """Claim what is due, each in a guarded move with its audit row, and have it told."""
@@ -70,7 +70,7 @@ class Reminders:
             if what is Act.REMIND and proposal.remind_every:
                 admin_changes = {"remind_at": now + proposal.remind_every}
             if what is Act.ESCALATE:
-                policy = self._policies.load(session)
+                policy = self.policies.load(session)
                 before = proposal.deciders
                 each = (Role.APPROVER, Role.ADMIN)
                 roles = tuple(role for role in each if policy.holders(role, before.place))
@@ -80,7 +80,7 @@ class Reminders:
             if moved is None:
                 continue
             if what is not Act.ESCALATE:
-                self._notices.nudge(session, moved, _words(what, moved, now))
+                self.notices.nudge(session, moved, _words(what, moved, now))
             elif moved.escalate_to:
                 notices.keep(session, Address.parse(moved.escalate_to), "", now, moved.id)
 
@@ -88,7 +88,7 @@ class Reminders:
         for rule in book.about(Subject.DIGEST):
             if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
                 continue
-            await self._database.write(_digest_once, rule, Address.parse(rule.value.to), now)
+            await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now)
 
 
 def _words(what: Act, proposal: Proposal, now: datetime) -> str:

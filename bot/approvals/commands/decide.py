@@ -1,6 +1,6 @@
-"""``/approvals``: look at proposals and decide them by ID.
+"""Subcommands of ``/approvals`` that look at proposals and decide them by ID.
 
-Proposals as lines of text, and finding the one a person means.
+With proposals and rows of the audit log as lines of text.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -91,7 +91,7 @@ def _usage(each: Button) -> str:
 
 
 def _check_who(words: Sequence[str]) -> None:
-    """Raises Misspoken for what names no one who could decide."""
+    """Raises CommandError for what names no one who could decide."""
     if not words:
         raise CommandError("Who should decide?")
     for word in words:
@@ -104,7 +104,7 @@ SHORT_ID = 8
 
 
 async def find(database: Database, policies: Policies, actor: Actor, prefix: str) -> Proposal:
-    """The one proposal whose id starts with that; raises Misspoken when none or several do.
+    """The one proposal whose id starts with that; raises CommandError when none or several do.
 
     What the account may not see is not found.
     """

@@ -1,7 +1,4 @@
-"""``/nod``: commands for everyone.
-
-``/nod team``: the teammates at work in this conversation, their plans and their status.
-"""
+"""Subcommands of ``/nod``, for everyone."""
 
 from collections.abc import Sequence
 from datetime import datetime

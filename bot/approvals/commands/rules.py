@@ -1,4 +1,4 @@
-"""``/approvals``: the rules, grants, the record, and the kill switch."""
+"""Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -123,7 +123,7 @@ class RuleCommands:
         return await self._database.read(people.named, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
-        """Raises Misspoken where an admin of one workspace would rule in others."""
+        """Raises CommandError where an admin of one workspace would rule in others."""
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
@@ -351,7 +351,7 @@ def _object(text: str) -> tuple[Any, str]:
 
 
 def _check_lowered(given: Setting, tools: Sequence[Tool]) -> None:
-    """Raises Misspoken where the rule would call a loss reading."""
+    """Raises CommandError where the rule would call a loss reading."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
     if lost := [tool.name for tool in tools if tool.destructive]:

@@ -63,7 +63,7 @@ def parse(subject: Subject, text: str, command: Command) -> Setting:
 
 
 def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
-    """Read ``[as WHO] [in PLACE]``: for whom and where, if not here; raises Misspoken."""
+    """Read ``[as WHO] [in PLACE]``: for whom and where, if not here; raises CommandError."""
     words, who, where = text.split(), command.actor, None
     for word, named in zip(words[::2], words[1::2], strict=False):
         if word == "as":
@@ -94,14 +94,14 @@ def _address(text: str) -> Address:
 
 
 def _check_channel(channel: str) -> None:
-    """Raises Misspoken for a near miss: a rule for ``slak:`` would never apply, and no one would notice."""
+    """Raises CommandError for a near miss: a rule for ``slak:`` would never apply unnoticed."""
     near = difflib.get_close_matches(channel, channel_names(), 1)
     if near and near[0] != channel:
         raise CommandError(f"There is no channel {channel}. Did you mean {near[0]}?")
 
 
 def account(text: str) -> Actor:
-    """Read an account; raises Misspoken."""
+    """Read an account; raises CommandError."""
     _check_channel(text.partition(":")[0])
     try:
         return Actor.parse(text)
@@ -112,7 +112,7 @@ def account(text: str) -> Actor:
 
 
 def seconds(text: str) -> float:
-    """Read a duration such as 15m; raises Misspoken."""
+    """Read a duration such as 15m; raises CommandError."""
     try:
         read = duration(text)
     except ValueError as error:

@@ -1,7 +1,4 @@
-"""People as one list: which accounts are one Person, the roles of each, and since when.
-
-Who is signed in to the console, and how they get in and out.
-"""
+"""People as one list (`listed`), and who is signed in to the console (`SignedIn`)."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping

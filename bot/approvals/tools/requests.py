@@ -1,12 +1,10 @@
-"""What scripts and other agents ask people for, as tools that no model is offered.
+"""Tools about requests and decisions.
 
-Running one does nothing but say that it was approved: who asked acts on it. Requests come in over HTTP
-(``bot/web/approvals.py``) and MCP.
+`request_tools` are what scripts and other agents ask people for; no model is offered them. Running one only
+says that it was approved: who asked acts on it. They come in over HTTP (``bot/web/approvals.py``) and MCP.
 
-What waits for a decision and what was decided, for the agent to tell: never more than its asker may see.
-
-In a private chat that is what they may decide or asked for, wherever it stands; where others read along, only
-what was asked for in that conversation.
+`decision_tools` let the agent tell what waits and what was decided, never more than its asker may see: in a
+private chat what they may decide or asked for anywhere, else only what was asked for in that conversation.
 """
 
 from collections.abc import Mapping, Sequence
