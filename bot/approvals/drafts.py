@@ -77,9 +77,12 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
 
 def _titled(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
     """Whether the tool's summary quotes this argument itself: not another one that has its words."""
-    named = [name for name in arguments if label_of(name) == label_of(field.field)]
     value = field.new_value
-    if tool.title or field.old_value is not None or not value or len(named) != 1 or re.search("[“”]", value):
+    if tool.title or field.old_value is not None or not value or re.search("[“”]", value):
+        return False
+    label = label_of(field.field)
+    named = [name for name in arguments if label_of(name) == label]
+    if len(named) != 1:
         return False
     quoted = tool.summary({**arguments, named[0]: _PLACE}) if arguments[named[0]] == value else ""
     return f"“{_PLACE}”" in quoted

@@ -116,7 +116,9 @@ class Gate:
         policy, person, room, declined = await self._database.read(before)
         whole = available.offered
         reach = available_tools(whole, transcript.teammate)
-        case = _Case(reach, whole, transcript, said, policy, person, declined)
+        there = transcript.conversation
+        place = Place(str(there.origin), there.private)
+        case = _Case(reach, whole, transcript, said, policy, person, declined, place)
         judged: list[JudgedCall] = []
         left = room.left
         for position, call in enumerate(calls):
@@ -329,11 +331,7 @@ class _Case:
     policy: Policy
     person: Person
     declined: Mapping[str, str]  # who, by digest, since the person's last message
-
-    @property
-    def place(self) -> Place:
-        there = self.transcript.conversation
-        return Place(str(there.origin), there.private)
+    place: Place
 
 
 def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:

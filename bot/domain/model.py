@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Protocol
 
 
@@ -60,7 +59,7 @@ class ToolResult:
 Entry = SystemText | UserText | AssistantText | ToolResult
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as offered to the model. ``strict`` says the schema fits OpenAI's strict mode."""
 
@@ -68,11 +67,16 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     strict: bool = True
+    size: int = field(init=False, compare=False)  # characters of it in a request
 
-    @cached_property
-    def size(self) -> int:
-        """Characters of it in a request."""
-        return len(json.dumps(vars(self), default=dict))
+    def __post_init__(self) -> None:
+        told = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "strict": self.strict,
+        }
+        object.__setattr__(self, "size", len(json.dumps(told, default=dict)))
 
 
 @dataclass(frozen=True, slots=True)

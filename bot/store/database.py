@@ -29,9 +29,9 @@ from bot.store.engine import (
     PATIENCE,
     POSTGRES_WRITERS,
     READERS,
-    SQLiteFile,
     open_engine,
 )
+from bot.telemetry.outages import FileFault, is_damage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,6 +47,47 @@ READ_ONCE = "read once"
 """Where a session that reads one snapshot to its end, and changes nothing, has a dictionary for it."""
 
 _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
+
+
+_Identity = tuple[int, int]  # device and inode
+
+
+class SQLiteFile:
+    """The file behind the open connections of this process: it may be moved or damaged while Nod runs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: _Identity | None = None
+        self._damaged = False
+
+    def opened(self, *_: object) -> None:
+        """A connection was opened; the first one says which file it is."""
+        self._opened = self._opened or self._identity()
+
+    def check(self) -> None:
+        """Raises FileFault where what is written now would be lost, or written to a damaged file."""
+        if self._damaged:
+            raise FileFault(
+                f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
+            )
+        if self._opened is not None and self._opened != self._identity():
+            raise FileFault(
+                f"The database file {self._path.name} was moved or replaced while Nod ran. "
+                "Put it back, or restart Nod."
+            )
+
+    def failed(self, error: BaseException) -> None:
+        """A statement failed. Raises FileFault where that means damage, as does each `check` from then on."""
+        if isinstance(error, DBAPIError) and is_damage(error):
+            self._damaged = True
+            self.check()
+
+    def _identity(self) -> _Identity | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 class Database:

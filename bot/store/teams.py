@@ -183,13 +183,11 @@ def all_behind(session: Session) -> list[str]:
     return list(session.exec(select(TeamStatusRow.lead_id).where(_BEHIND)))
 
 
-def mark_shown(session: Session, copy: TeamStatusCopy, ref: str) -> None:
-    """It stands there as ``ref`` and shows what was wanted when it was read."""
-    session.execute(
-        update(TeamStatusRow)
-        .where(col(TeamStatusRow.lead_id) == copy.lead_id)
-        .values(rendered=copy.wanted, ref=ref)
-    )
+def mark_shown(session: Session, copy: TeamStatusCopy, ref: str) -> bool:
+    """It stands there as ``ref`` and shows what was wanted when it was read; whether a change came since."""
+    shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
+    wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
+    return wanted is not None and wanted != copy.wanted
 
 
 def mark_gone(session: Session, copy: TeamStatusCopy) -> None:

@@ -20,7 +20,7 @@ from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Names, Role, called, channel_called
-from bot.domain.policy import same_chat
+from bot.domain.policy import Policy, same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, rules
@@ -62,7 +62,9 @@ class Cards:
     def __post_init__(self) -> None:
         self._pauses: Pauses[tuple[int, int]] = Pauses(self.clock)  # by copy and the version it is to show
 
-    async def post_all(self, opened: Sequence[Proposal], jobs: list[Job], *, last: bool) -> None:
+    async def post_all(
+        self, conversation: Conversation, opened: Sequence[Proposal], jobs: list[Job], *, last: bool
+    ) -> None:
         """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet.
 
         The first carries the buttons for all of them, and gets those once the others stand below it.
@@ -70,7 +72,7 @@ class Cards:
         hindered: list[ChannelError] = []
         for proposal in opened:
             try:
-                jobs += await self._post(proposal, last=last)
+                jobs += await self._post(conversation, proposal, last=last)
             except ChannelError as error:
                 hindered.append(error)
         if len(opened) > 1 and posters(self.channels):
@@ -79,12 +81,12 @@ class Cards:
         if hindered:
             raise hindered[0]
 
-    async def _post(self, proposal: Proposal, *, last: bool) -> tuple[Job, ...]:
+    async def _post(self, conversation: Conversation, proposal: Proposal, *, last: bool) -> tuple[Job, ...]:
         """Post a proposal's card wherever people may decide; nowhere at all ends the proposal.
 
         Raises ChannelError when it may still arrive at one more of them, unless this is the ``last`` try.
         """
-        there, wanted = await self.database.read(self._destinations, proposal)
+        there, wanted = await self.database.read(self._destinations, conversation, proposal)
         failures: dict[Address, ChannelError] = {}
         jobs: set[Job] = set()
         for address in wanted:
@@ -110,10 +112,12 @@ class Cards:
             return tuple(jobs)
         return await self.database.write(self._undeliverable, proposal, next(iter(failures.values())).message)
 
-    def _destinations(self, session: Session, proposal: Proposal) -> tuple[set[Address], list[Address]]:
+    def _destinations(
+        self, session: Session, conversation: Conversation, proposal: Proposal
+    ) -> tuple[set[Address], list[Address]]:
         """Where its card was posted already, and where it is to be."""
         there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
-        return there, self._addresses(session, proposal)
+        return there, self._addresses(session, conversation, proposal)
 
     def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
         jobs = lifecycle.undeliverable(session, proposal.id, why, self.clock())
@@ -222,28 +226,26 @@ class Cards:
     def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
         """Where a card of this proposal may stand; ``actor``'s private chat is one of these."""
         places = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
-        places |= {*self._addresses(session, proposal), Address(actor.channel, actor.key)}
+        places.add(Address(actor.channel, actor.key))
+        if conversation := conversations.get_conversation(session, proposal.conversation_id):
+            places.update(self._addresses(session, conversation, proposal))
         if proposal.escalate_to:
             places.add(Address.parse(proposal.escalate_to))
         return places
 
-    def _addresses(self, session: Session, proposal: Proposal) -> list[Address]:
+    def _addresses(self, session: Session, conversation: Conversation, proposal: Proposal) -> list[Address]:
         """Where its card is posted first, each place once: where it was asked for, then the routes."""
-        conversation = conversations.get_conversation(session, proposal.conversation_id)
-        if conversation is None:
-            return []
         if proposal.kind is Kind.QUESTION:
             return [conversation.origin]
-        book = self.policies.load(session).book
-        routes = book.routes(str(conversation.origin), proposal.tool_name)
+        policy = self.policies.load(session)
+        routes = policy.book.routes(str(conversation.origin), proposal.tool_name)
         further = (*self.routes, *map(Address.parse, routes))
         # deciders first: the requester's card says that they have it
-        others = () if further or not conversation.private else self._others(session, proposal)
+        others = () if further or not conversation.private else self._others(session, policy, proposal)
         return list(dict.fromkeys((*others, conversation.origin, *further)))
 
-    def _others(self, session: Session, proposal: Proposal) -> list[Address]:
+    def _others(self, session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
         """Private chats of those who may decide, where no one in the requester's own may approve it."""
-        policy = self.policies.load(session)
         requester = people.person_of(session, proposal.requester)
         asks = proposal.state is State.PROPOSED
         if not asks or policy.objection(proposal, requester, requester) is None:

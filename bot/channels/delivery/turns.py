@@ -174,7 +174,7 @@ class Turns:
             last = self.clock() - self._failing.get(line.id, self.clock()) >= GIVE_UP
             try:
                 await self._say(conversation, line, last=last)
-                await self.cards.post_all(opened, jobs, last=last)
+                await self.cards.post_all(conversation, opened, jobs, last=last)
             except ChannelError as error:
                 log.warning("message not delivered", message=line.id, why=error.message)
                 self._failing.setdefault(line.id, self.clock())
@@ -337,6 +337,7 @@ class TeamStatusDelivery:
                     return
 
     async def _show(self, copy: TeamStatusCopy, board: TeamStatus) -> bool:
+        """Whether it changed again while it was shown."""
         channel = self.channels.get(copy.address.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
             return False
@@ -344,14 +345,15 @@ class TeamStatusDelivery:
             ref = await channel.show_team(copy.address, copy.ref, board)
         except (CopyGone, NotDeliverable):
             await self.database.write(teams.mark_gone, copy)
+            behind = False
         except ChannelError as error:
             log.warning("team status not updated yet", conversation=copy.lead_id, why=error.message)
             self._pauses.refused(copy.lead_id)
             return False
         else:
-            await self.database.write(teams.mark_shown, copy, ref)
+            behind = await self.database.write(teams.mark_shown, copy, ref)
         self._pauses.over(copy.lead_id)
-        return True
+        return behind
 
 
 def _behind(session: Session, lead_id: str) -> tuple[TeamStatusCopy | None, TeamStatus]:
