@@ -14,6 +14,8 @@ import regex
 T = TypeVar("T")
 
 _NUL = "\x00"
+_HALVES = re.compile("[\ud800-\udfff]")
+_UNSTORABLE = re.compile(f"{_NUL}|{_HALVES.pattern}")
 _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 
 
@@ -23,7 +25,7 @@ def storable(value: T) -> T:
     Of a text, and of each text in a list, a tuple or the values of a dictionary.
     """
     clean: Any = value
-    if isinstance(value, str) and unstorable(value) is not None:
+    if isinstance(value, str) and _UNSTORABLE.search(value):
         clean = value.replace(_NUL, "").encode(errors="replace").decode()
     elif isinstance(value, dict):
         clean = {key: storable(each) for key, each in value.items()}
@@ -44,7 +46,7 @@ def unstorable(text: str) -> str | None:
 
 def halved(text: str) -> bool:
     """Whether half of a character is missing somewhere."""
-    return not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)
+    return _HALVES.search(text) is not None
 
 
 def as_written(text: str) -> str:
