@@ -119,38 +119,36 @@ class _Run:
     ending: Ending | None = None
 
 
+@dataclass(eq=False)
 class Loop:
-    def __init__(
-        self,
-        model: Model,
-        gate: Gate,
-        database: Database,
-        clock: Clock,
-        limits: TurnLimits,
-        briefing: Briefing | None = None,
-    ) -> None:
-        self._briefing = briefing or Briefing()
-        self._model = model
-        self._gate = gate
-        self._database = database
-        self._clock = clock
-        self._limits = limits
+    """Runs turns, one after the other or side by side."""
+
+    model: Model
+    gate: Gate
+    database: Database
+    clock: Clock
+    limits: TurnLimits
+    briefing: Briefing
+    fault: str = ""  # why the model gave no answer last, in words
+
+    def __post_init__(self) -> None:
         self._fits = sys.maxsize  # characters of a request that the model is known to take
-        self.fault = ""  # why the model gave no answer last, in words
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
-            available = (await self._gate.registry.available()).offered
+            available = (await self.gate.registry.available()).offered
             while run.ending is None:
                 if run.turn.transcript.awaits_answer:
                     async for event in self._step(run, available):
                         yield event
-                elif await self._database.write(_rest, run.turn, self._clock()):
+                elif await self.database.write(_rest, run.turn, self.clock()):
                     run.ending = Ending.WAITING
-                if run.ending is None:
-                    run.turn = await self._next(run.turn)
+                if run.ending is None:  # continue with what was said by it and by people since
+                    before = run.turn.transcript
+                    now = await self.database.read(teams.read_transcript, before.conversation.id)
+                    run.turn = replace(run.turn, transcript=now or before)
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
@@ -160,9 +158,7 @@ class Loop:
                 log.error("a turn failed", conversation=turn.transcript.conversation.id, exc_info=error)
             words = error.message if isinstance(error, ModelError) else _BROKEN
             passing = isinstance(error, ModelError) and error.passing
-            told, jobs = await self._database.write(
-                partial(_fail, passing=passing), run, words, self._clock()
-            )
+            told, jobs = await self.database.write(partial(_fail, passing=passing), run, words, self.clock())
             if jobs:
                 yield FollowUpJobs(jobs)
             seen = run.turn.transcript.seen
@@ -175,7 +171,7 @@ class Loop:
     async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
-        if _steps(turn) >= self._limits.model_calls:
+        if _steps(turn) >= self.limits.model_calls:
             raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
@@ -193,7 +189,7 @@ class Loop:
         said = answer.text
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
-        judged = await self._gate.consider(available, calls, turn.transcript, said)
+        judged = await self.gate.consider(available, calls, turn.transcript, said)
         results = {c.call.id: c.result for c in judged if c.result}
         reads = [(c.call, *c.read) for c in judged if c.read]
         for call in (c.call for c in judged[:CALLS_PER_ANSWER] if c.result):
@@ -210,15 +206,15 @@ class Loop:
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
-        committed = await self._database.write(
+        committed = await self.database.write(
             partial(_commit, again=again),
-            self._gate.policies,
+            self.gate.policies,
             run,
             available,
             said,
             judged,
             results,
-            self._clock(),
+            self.clock(),
         )
         run.ending = committed.ending
         if committed.jobs:
@@ -237,11 +233,11 @@ class Loop:
         """
         reach = available_tools(available, transcript.teammate)
         specs = tuple(tool.spec for tool in reach)
-        zone = self._briefing.zone
-        here = scene(transcript, self._clock(), self._briefing)
-        prompt = system_prompt(reach, transcript.teammate, self._briefing, here)
+        zone = self.briefing.zone
+        here = scene(transcript, self.clock(), self.briefing)
+        prompt = system_prompt(reach, transcript.teammate, self.briefing, here)
         offered = sum(spec.size for spec in specs)
-        room = min(self._limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
+        room = min(self.limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
         history, learned = entries(transcript, prompt, room, zone), False
         attempt = 0
         while True:
@@ -282,7 +278,7 @@ class Loop:
     ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
         """Fill in the answer to a history; raises ModelEmpty for one that says nothing where it should."""
         thoughts = ReasoningFilter()
-        async for part in self._model.stream(history, specs):
+        async for part in self.model.stream(history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
             if thought:
                 yield ThoughtDelta(thought)
@@ -315,7 +311,7 @@ class Loop:
                 heard.put_nowait(ToolProgress(call.id, call.tool_name, words))
 
             with tracing.reading(call.tool_name, call.id) as noted:
-                results[call.id] = await self._gate.read(
+                results[call.id] = await self.gate.read(
                     tool, arguments, transcript.conversation, transcript.asker, show
                 )
                 if not results[call.id].ok:
@@ -332,14 +328,9 @@ class Loop:
                 work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
 
-    async def _next(self, turn: Turn) -> Turn:
-        """The same turn, with what it said and what people said in the meantime."""
-        transcript = await self._database.read(teams.read_transcript, turn.transcript.conversation.id)
-        return replace(turn, transcript=transcript or turn.transcript)
-
     def _spent_up(self, teammate: Teammate) -> str | None:
         """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
-        most = self._limits.team
+        most = self.limits.team
         if teammate.model_calls >= most.model_calls:
             return f"It took {teammate.model_calls} steps, which is all that one teammate may take."
         if teammate.tokens >= most.tokens:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, timedelta, tzinfo
 from enum import IntEnum
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 from bot.domain.conversations import Call, Line, LineRole, Transcript
@@ -265,7 +266,9 @@ def _result(at: int, call: Call, part: _Part) -> ToolResult:
 
 def _told_later(transcript: Transcript) -> set[str]:
     """Ids of the proposals that ended after the conversation continued: a note of `settle` tells that."""
-    spoken = sorted((each for each in transcript.lines if each.role is not LineRole.NOTICE), key=_by_id)
+    spoken = sorted(
+        (each for each in transcript.lines if each.role is not LineRole.NOTICE), key=attrgetter("id")
+    )
     notes = [line for line in spoken if line.role is LineRole.NOTE and EARLIER in line.text]
     following = {line.id: after for line, after in pairwise(spoken)}
     return {
@@ -275,10 +278,6 @@ def _told_later(transcript: Transcript) -> set[str]:
         for note in notes
         if note.id > p.message_id and f"- {one_line(p.description)}: " in note.text
     }
-
-
-def _by_id(line: Line) -> int:
-    return line.id
 
 
 def size_of(history: Sequence[Entry]) -> int:

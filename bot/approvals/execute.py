@@ -5,6 +5,7 @@ While it runs, people are told how far it is in its tool's words, never more oft
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -32,18 +33,18 @@ log = logger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a tool ended
 
 
+@dataclass(eq=False)
 class Execution:
-    """Runs what people approved; rows are the only state. ``process``: the id of this process."""
+    """Runs what people approved; rows are the only state."""
 
-    def __init__(
-        self, registry: Registry, database: Database, clock: Clock, process: str, own: OwnWork
-    ) -> None:
-        self._registry = registry
-        self._database = database
-        self._clock = clock
-        self._process = process
-        self._own = own
-        self._resource_lock = ResourceLock(database)
+    registry: Registry
+    database: Database
+    clock: Clock
+    process: str  # the id of this one
+    own: OwnWork
+
+    def __post_init__(self) -> None:
+        self._resource_lock = ResourceLock(self.database)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
     def stop(self, proposal_id: str) -> None:
@@ -66,8 +67,8 @@ class Execution:
         Checking the old values, claiming and running are one step, which no other change to the same
         object can interrupt. A proposal that finds one running is called again when that ends.
         """
-        proposal = self._own.take_approved(proposal_id)
-        proposal = proposal or await self._database.read(proposals.get, proposal_id)
+        proposal = self.own.take_approved(proposal_id)
+        proposal = proposal or await self.database.read(proposals.get, proposal_id)
         made: tuple[Job, ...] = ()
         following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
@@ -86,7 +87,7 @@ class Execution:
         while not await self._resource_lock.enter(proposal_id, name):
             if (ahead := self._resource_lock.ahead(name)) is None:
                 return False
-            found = await self._database.read(proposals.get, ahead)
+            found = await self.database.read(proposals.get, ahead)
             if found is not None and found.state is State.APPROVED:
                 return False
             self._resource_lock.forget(ahead)
@@ -95,7 +96,7 @@ class Execution:
     async def _touched(self, proposal: Proposal) -> str:
         """What it would change, by name; a tool that cannot say is kept to one call at a time."""
         try:
-            tool = (await self._registry.available()).get(proposal.tool_name)
+            tool = (await self.registry.available()).get(proposal.tool_name)
             return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
@@ -107,9 +108,11 @@ class Execution:
         """
         plans = proposal.kind is Kind.PLAN
         try:
-            tool = (await self._registry.available()).get(proposal.tool_name)
+            tool = (await self.registry.available()).get(proposal.tool_name)
             if proposal.teammate and not plans:
-                await self._check_teammate(proposal)
+                barred = await self.database.read(teams.barred, proposal.conversation_id)
+                if barred:  # its teammate is locked, or was stopped
+                    raise ToolError(barred)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 return await self._finish(
                     proposal,
@@ -122,19 +125,14 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             words = words_of(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
-        now = self._clock()
+        now = self.clock()
         if old_values(preview) != old_values(proposal.preview):
-            return await self._database.write(lifecycle.ask_again, proposal, preview, now, first=True)
-        claimed = await self._database.write(lifecycle.claim, proposal, self._process, now, name, first=True)
+            return await self.database.write(lifecycle.ask_again, proposal, preview, now, first=True)
+        claimed = await self.database.write(lifecycle.claim, proposal, self.process, now, name, first=True)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
             return await self._run(tool, claimed, wake, noted)
-
-    async def _check_teammate(self, proposal: Proposal) -> None:
-        """Raises ToolError where the teammate that asked for it is locked, or was stopped."""
-        if why := await self._database.read(teams.barred, proposal.conversation_id):
-            raise ToolError(why)
 
     async def _run(
         self, tool: Tool, claimed: Proposal, wake: Wake | None, noted: tracing.Noted
@@ -142,11 +140,11 @@ class Execution:
         secrets = secrets_in(claimed.arguments, tool.parameters)
 
         async def show(words: str) -> None:
-            jobs = await self._database.write(lifecycle.store_progress, claimed, words)
+            jobs = await self.database.write(lifecycle.store_progress, claimed, words)
             if wake is not None:
                 await wake(*jobs)
 
-        progress = Progress(self._clock, ON_CARDS, show, secrets)
+        progress = Progress(self.clock, ON_CARDS, show, secrets)
         context = CallContext(
             claimed.conversation_id,
             str(claimed.requester),
@@ -193,20 +191,20 @@ class Execution:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
-        now_is = await self._database.read(lifecycle.stopped_run, claimed)
+        now_is = await self.database.read(lifecycle.stopped_run, claimed)
         return now_is.error if now_is else None
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store how it ended. Only this process knows, so it is tried until it is written."""
         pause = _FIRST_PAUSE
         while True:
-            owner = self._own.owner(proposal.requester)
+            owner = self.own.owner(proposal.requester)
             try:
-                done = await self._database.write(
+                done = await self.database.write(
                     partial(lifecycle.finish, owner=owner, **changes),
                     proposal,
                     state,
-                    self._clock(),
+                    self.clock(),
                     first=True,
                 )
             except (SQLAlchemyError, LostRace) as error:
@@ -214,7 +212,7 @@ class Execution:
             else:
                 jobs = done[1] if done else ()
                 if owner and Job(Work.TURN, proposal.conversation_id) in jobs:
-                    self._own.begins(proposal.conversation_id, proposal.requester)
+                    self.own.begins(proposal.conversation_id, proposal.requester)
                 return jobs
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

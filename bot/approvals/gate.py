@@ -6,7 +6,7 @@ that are not stored yet. What people approve is run by ``execute.py``.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
@@ -69,25 +69,18 @@ class JudgedCall:
     result: CallResult | None = None
 
 
+@dataclass(eq=False)
 class Gate:
-    """Holds what a call needs to be judged and run; rows are the only state."""
+    """Judges calls, and runs those that only read; rows are the only state."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        policies: Policies,
-        database: Database,
-        clock: Clock,
-        process: str,
-        bounds: Bounds | None = None,
-    ) -> None:
-        """``process``: the id of this process."""
-        self._process = process
-        self._bounds = bounds or Bounds()
-        self.registry = registry
-        self.policies = policies
-        self._database = database
-        self._clock = clock
+    registry: Registry
+    policies: Policies
+    database: Database
+    clock: Clock
+    process: str  # the id of this one
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def __post_init__(self) -> None:
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -110,10 +103,10 @@ class Gate:
 
         def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
             policy, person = self.policies.load_for(session, transcript.asker)
-            room = proposals.room(session, self._bounds, conversation_id, person.accounts)
+            room = proposals.room(session, self.bounds, conversation_id, person.accounts)
             return policy, person, room, conversations.just_declined(session, conversation_id)
 
-        policy, person, room, declined = await self._database.read(before)
+        policy, person, room, declined = await self.database.read(before)
         whole = available.offered
         reach = available_tools(whole, transcript.teammate)
         there = transcript.conversation
@@ -174,7 +167,7 @@ class Gate:
             verdict,
             case.transcript.asker,
             stated(str(reason), case.said, case.transcript.heard),
-            self._clock(),
+            self.clock(),
             title=summary,
         )
         return JudgedCall(
@@ -201,11 +194,11 @@ class Gate:
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
-        if before := await self._database.read(arrive.opened_before, request):
+        if before := await self.database.read(arrive.opened_before, request):
             return _same(before, tool, arguments)
-        if await self._database.read(self._has_enough, request.actor):
+        if await self.database.read(self._has_enough, request.actor):
             raise TooMuch(
-                f"{self._bounds.open_by_person:,} of your proposals wait for a decision already. "
+                f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
                 "Try again once some are decided."
             )
         verdict = await self._judge(tool, arguments, request)
@@ -217,26 +210,26 @@ class Gate:
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
         drafted = draft(
-            tool, arguments, preview, verdict, request.actor, request.reason, self._clock(), title=title
+            tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
-        opened = await self._database.write(
+        opened = await self.database.write(
             arrive.open_request,
             self.policies,
             request,
             drafted,
             key,
-            self._process,
+            self.process,
             drafted.created_at,
         )
         return _same(opened, tool, arguments) if opened.again else opened
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
         accounts = people.person_of(session, actor).accounts
-        most = self._bounds.open_by_person
+        most = self.bounds.open_by_person
         return proposals.waiting_of(session, accounts, most) >= most
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        policy, person = await self._database.read(self.policies.load_for, request.actor)
+        policy, person = await self.database.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
         with as_error(tool.name):
             risk = self._risk(tool, arguments, policy, place, person)
@@ -280,7 +273,7 @@ class Gate:
     async def keep_schema(self, tool: Tool) -> None:
         """The schema of what is proposed is on disk before the proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
-            await self._database.write(proposals.keep, tool.name, tool.version, tool.form)
+            await self.database.write(proposals.keep, tool.name, tool.version, tool.form)
             self._kept.add((tool.name, tool.version))
 
     async def read(
@@ -299,7 +292,7 @@ class Gate:
         context = CallContext(conversation.id, str(asker or conversation.requester))
         secrets = secrets_in(arguments, tool.parameters)
         if show is not None:
-            context = replace(context, progress=Progress(self._clock, IN_TURNS, show, secrets))
+            context = replace(context, progress=Progress(self.clock, IN_TURNS, show, secrets))
         room = self._reading.setdefault(conversation.id, asyncio.Semaphore(_READS_TOGETHER))
         with hiding(secrets):
             try:
@@ -308,7 +301,7 @@ class Gate:
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
             for file in output.files:
-                await self._database.write(outputs_store.keep, conversation.id, file, self._clock())
+                await self.database.write(outputs_store.keep, conversation.id, file, self.clock())
             return CallResult(
                 await self._fitting(File(f"{tool.name}.txt", output.text), conversation), ok=True
             )
@@ -316,7 +309,7 @@ class Gate:
     async def _fitting(self, file: File, conversation: Conversation) -> str:
         """The text, cut to what the model may see in one result, with a handle for reading the rest."""
         if "output_read" in (await self.registry.available()).tools:
-            return await outputs.cut(self._database, conversation.id, file, self._clock)
+            return await outputs.cut(self.database, conversation.id, file, self.clock)
         return bounded(file.text)
 
 

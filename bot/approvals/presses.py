@@ -5,7 +5,7 @@ with what is there now. Channels come here through the inbox, the command line d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlmodel import Session
@@ -31,21 +31,20 @@ from bot.tools.tool import Tool
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
+@dataclass(eq=False)
 class Presses:
     """Takes in one press after another; rows are the only state."""
 
-    def __init__(self, database: Database, gate: Gate, clock: Clock) -> None:
-        self.gate = gate
-        self._database = database
-        self._policies = gate.policies
-        self._clock = clock
+    database: Database
+    gate: Gate
+    clock: Clock
 
     async def take(self, press: Press) -> Decided:
         """Decide; returns once it is committed, with the answer and the work it made, which is not begun."""
         try:
             prepared = await self._prepare(press)
-            decided = await self._database.write(
-                decide.decide, press, self._policies, self._clock(), prepared, first=True
+            decided = await self.database.write(
+                decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
             )
             if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
                 decided = await self._ask_again(press, decided)
@@ -62,14 +61,14 @@ class Presses:
         said = decided.reply.text
         if not written_in(said):
             return decided
-        text = await self._database.read(people.named, said)
+        text = await self.database.read(people.named, said)
         return replace(decided, reply=replace(decided.reply, text=text))
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
         """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
-        proposal = await self._database.read(self._grantable, proposal_id, actor, address)
+        proposal = await self.database.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
             return []
         try:
@@ -86,10 +85,10 @@ class Presses:
             p = self._grantable(session, proposal_id, actor, address)
             if p is None:
                 return []
-            found = grants.reaches(session, self._policies, p, people.person_of(session, actor))
+            found = grants.reaches(session, self.gate.policies, p, people.person_of(session, actor))
             return [(audience, audience.words(p.requester.label)) for audience in found]
 
-        return await self._database.read(read)
+        return await self.database.read(read)
 
     def _grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
@@ -97,14 +96,14 @@ class Presses:
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        refused = rights.objection(session, self._policies, proposal, actor, at=address)
-        return None if refused or grants.hindrance(session, self._policies, proposal) else proposal
+        refused = rights.objection(session, self.gate.policies, proposal, actor, at=address)
+        return None if refused or grants.hindrance(session, self.gate.policies, proposal) else proposal
 
     async def _prepare(self, press: Press) -> Prepared:
         """Raises ToolError where what the press asks for can't be proposed."""
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
             return Prepared()
-        proposal = await self._database.read(self._pressable, press)
+        proposal = await self.database.read(self._pressable, press)
         if proposal is None:
             return Prepared()
         if press.verb is Verb.APPROVE_STEPS:
@@ -119,7 +118,7 @@ class Presses:
         found = proposals.get(session, press.proposal_id)
         if found is None or found.state is not State.PROPOSED or press.round not in (None, found.round):
             return None
-        refusal = rights.objection(session, self._policies, found, press.actor, press.verb, press.address)
+        refusal = rights.objection(session, self.gate.policies, found, press.actor, press.verb, press.address)
         return None if refusal else found
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
@@ -132,8 +131,8 @@ class Presses:
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
-        again = await self._database.write(
-            decide.decide, press, self._policies, self._clock(), prepared, first=True
+        again = await self.database.write(
+            decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
         )
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 
@@ -165,7 +164,7 @@ class Presses:
             tool = (await self.gate.registry.available()).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
-            if proposal.teammate and (why := await self._database.read(teams.past, proposal)):
+            if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
                 raise ToolError(why)
             plans = proposal.kind is Kind.PLAN
             return Contents(
@@ -180,8 +179,8 @@ class Presses:
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""
-        policy, person = await self._database.read(self._policies.load_for, proposal.requester)
-        place = await self._database.read(conversations.place_of, proposal.conversation_id)
+        policy, person = await self.database.read(self.gate.policies.load_for, proposal.requester)
+        place = await self.database.read(conversations.place_of, proposal.conversation_id)
         verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)

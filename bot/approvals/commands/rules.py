@@ -324,7 +324,11 @@ class RuleCommands:
         return Wanted(tool=text, known=not text)
 
     async def _pause(self, command: Command, __: str) -> str:
-        behind = await self._database.write(_paused, command, self._clock())
+        def pause(session: Session) -> list[int] | None:
+            paused = rules.pause(session, command.actor, self._clock())
+            return posted_cards.show_again(session) if paused else None  # every open card says so
+
+        behind = await self._database.write(pause)
         if behind is None:
             return "Already paused."
         await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))
@@ -371,11 +375,6 @@ def _follows(given: Setting, tools: Sequence[Tool]) -> str:
             "Each run still has a card and an audit row. What can't be undone still asks."
         )
     return ""
-
-
-def _paused(session: Session, command: Command, now: datetime) -> list[int] | None:
-    """Pause, and have every open card say so; None where it was paused already."""
-    return posted_cards.show_again(session) if rules.pause(session, command.actor, now) else None
 
 
 def _ended_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:

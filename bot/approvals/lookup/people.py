@@ -1,7 +1,7 @@
 """People as one list (`listed`), and who is signed in to the console (`SignedIn`)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -68,7 +68,8 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
     def account_of(account: str, row: Linked | None) -> Account:
         own = actor.label if account == str(actor) else ""
         name = own or called.get(account, "") or (row.name if row else "")
-        held = (HeldRole(role, since.get((account, role))) for role in _roles(policy, account))
+        alone = Person(account, accounts=frozenset({account}))  # whatever the others of its Person are
+        held = (HeldRole(role, since.get((account, role))) for role in sorted(policy.roles_of(alone)))
         return Account(account, "" if name == account else name, row.at if row else None, tuple(held))
 
     known = [
@@ -76,11 +77,6 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
         for ident, accounts in grouped.items()
     ]
     return sorted(known, key=lambda each: (not each.you, each.id))
-
-
-def _roles(policy: Policy, account: str) -> Iterator[Role]:
-    """What this account is, whatever the others of its Person are."""
-    yield from sorted(policy.roles_of(Person(account, accounts=frozenset({account}))))
 
 
 @dataclass(frozen=True, slots=True)

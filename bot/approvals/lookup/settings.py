@@ -50,7 +50,8 @@ class Examined:
 
 def listed(settings: Settings) -> list[ShownSetting]:
     """Every setting, secrets without their values."""
-    values = settings.environment() | {"NOD_DATABASE_URL": _without_password(settings.database_url)}
+    database = make_url(settings.database_url).set(password=None, query={}).render_as_string()
+    values = settings.environment() | {"NOD_DATABASE_URL": database}
     found = []
     for name, field in Settings.model_fields.items():
         alias = str(field.validation_alias)
@@ -63,10 +64,6 @@ def listed(settings: Settings) -> list[ShownSetting]:
 
 _LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
 """Secrets of which there may be several."""
-
-
-def _without_password(url: str) -> str:
-    return make_url(url).set(password=None, query={}).render_as_string()
 
 
 class Doctor:
@@ -107,7 +104,11 @@ class Doctor:
     async def _examine(self) -> Examined:
         try:
             said = await self._said()
-            return Examined(self._clock(), tuple(_finding(each) for each in json.loads(said)))
+            findings = [
+                Finding(redact_text(each["name"]), Health(each["health"]), redact_text(each["fix"]))
+                for each in json.loads(said)
+            ]
+            return Examined(self._clock(), tuple(findings))
         except TimeoutError:
             return Examined(self._clock(), fault=f"The doctor was stopped after {self._patience:g} s.")
         except (OSError, ValueError, KeyError, TypeError):
@@ -133,7 +134,3 @@ class Doctor:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 await child.wait()
-
-
-def _finding(each: dict[str, str]) -> Finding:
-    return Finding(redact_text(each["name"]), Health(each["health"]), redact_text(each["fix"]))

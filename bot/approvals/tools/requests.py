@@ -136,10 +136,13 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         seen = await database.read(_seen, context, _DECIDED, policies)
-        mine = [s for s in seen if s.voted or s.asked]
-        return _page(
-            [_summary(s.proposal) | _outcome(s.proposal) | {"you_voted": s.voted} for s in mine], limit
-        )
+        told = [
+            _summary(s.proposal)
+            | {"state": s.proposal.state, "decided_by": s.proposal.decided_by, "you_voted": s.voted}
+            for s in seen
+            if s.voted or s.asked
+        ]
+        return _page(told, limit)
 
     return FixedToolset(GROUP, (proposals_waiting, my_decisions))
 
@@ -170,10 +173,6 @@ def _summary(p: Proposal) -> dict[str, Any]:
         "asked_by": p.requester.label,
         "asked_at": _time(p.created_at),
     } | ({"expires_at": _time(p.expires_at)} if p.state is State.PROPOSED else {})
-
-
-def _outcome(p: Proposal) -> dict[str, Any]:
-    return {"state": p.state, "decided_by": p.decided_by}
 
 
 def _time(at: datetime) -> str:
