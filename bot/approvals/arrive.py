@@ -31,7 +31,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Where the line of an incoming message is; of a person's, their id, and whether a new turn is wanted."""
+    """Where an incoming message was stored, the id of who wrote it, and whether a turn is wanted."""
 
     conversation_id: str
     message_id: int

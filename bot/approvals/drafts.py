@@ -128,7 +128,7 @@ def draft(
 
 
 def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
-    """What came back as it was shown stays what it was; raises BadArguments for a secret half rewritten."""
+    """Put hidden secrets back into edited arguments; raises BadArguments for one that is half rewritten."""
     true: dict[str, Any] = {}
     for key, value in given.items():
         if key in before and value == seen[key]:
@@ -171,7 +171,7 @@ async def in_time(work: Any, seconds: float) -> Any:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run it, within its own limit of time."""
+    """Run a tool, within its own limit of time."""
     done: ToolOutput = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
     return done
 

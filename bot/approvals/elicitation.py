@@ -43,7 +43,7 @@ _LOOK_SECONDS = 2.0  # how soon what another process did is noticed
 
 
 class Questions:
-    """Implements `Toolset` (the questions that are open) and `Ask`."""
+    """Asks people what MCP servers want to know. Implements `Toolset` (the open questions) and `Ask`."""
 
     name = "questions"
 
@@ -76,7 +76,7 @@ class Questions:
         self._inbox = inbox
 
     async def give_up(self) -> None:
-        """Tell every call that waits that no answer comes, so that it can end before this process does."""
+        """Tell every waiting call that no answer comes, so that it can end before this process does."""
         self._inbox = None
         self._bell.notify(far=False)
 

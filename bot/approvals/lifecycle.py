@@ -38,12 +38,12 @@ from bot.store.rules import Policies
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """It changed: its cards, and the one that carries its group's buttons, are behind, if there are any."""
+    """The job that redraws a proposal's cards, and the one that carries its group's buttons, if any."""
     return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
 
 
 def moved(p: Proposal | None) -> Proposal:
-    """What `moving.move` gave; raises LostRace where it gave nothing."""
+    """The proposal that `transitions.move` gave; raises LostRace where it gave none."""
     if p is None:
         raise LostRace
     return p
@@ -69,12 +69,12 @@ def expire_due(
 
 
 def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
-    """Its time is over."""
+    """End a proposal that no one decided in time."""
     return end(session, p, By.nod(Verb.EXPIRE), now, State.EXPIRED, None, decided_at=now)
 
 
 def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
-    """The card could not be posted anywhere: no one could ever decide, so it ends."""
+    """End a proposal whose card could not be posted anywhere: no one could ever decide it."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED:
         return ()
@@ -83,7 +83,7 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
 
 
 def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
-    """No one is waiting for the answer to a question now: it ends, unless it has."""
+    """Cancel a question whose call no longer waits for the answer, unless it has ended."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
         return ()
@@ -100,7 +100,7 @@ def cancel_left_questions(session: Session, process: str, now: datetime) -> tupl
 def ask_again(
     session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
 ) -> tuple[Job, ...]:
-    """What the preview showed as old has changed: back to people, with current values."""
+    """Send an approved proposal back to people with current values: what they saw as old has changed."""
     moved = transitions.move(
         session,
         p,
@@ -129,7 +129,7 @@ def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str
 
 
 def stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
-    """What a claim became when someone pressed Stop; None where no one did, or it is no longer that run."""
+    """The run of a claim after someone pressed Stop; None where no one did, or it is another run."""
     p = proposals.get(session, claimed.id)
     stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
     return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
@@ -166,7 +166,7 @@ def finish(
 
 
 def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
-    """When every call of an answer has ended, the conversation continues. Other requests simply end.
+    """Continue the conversation once every call of an answer has ended. Other requests simply end.
 
     If it continued since, the model has already answered past these calls, or is answering in a turn
     that read them as they were: a note tells it how they ended.
@@ -190,7 +190,7 @@ def _indented(text: str) -> str:
 
 
 def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tuple[Job, ...]:
-    """It started, and no live process is running it: how it ended is unknown.
+    """Fail a run that no live process continues: how it ended is unknown.
 
     ``rerun``: the tool declared itself idempotent, so it runs again with the same key; else people decide.
     """

@@ -51,7 +51,7 @@ class Cluster(Protocol):
         """From here to the end this process owns what it takes up."""
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Let this bell ring for what other processes change, and theirs for what this one does."""
+        """Connect this notifier with those of other processes: each tells the others what changes."""
 
     def rings(self) -> AsyncIterator[None]:
         """Once each time the rows may ask for work that no one here knows of."""

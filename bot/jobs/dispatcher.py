@@ -23,7 +23,9 @@ QueueOf = Callable[[Job], Awaitable[Queue]]
 
 
 class EmbeddedDispatcher:
-    """Nothing is kept beyond the running tasks: what is lost with the process is found again in the rows.
+    """Runs jobs as tasks of this process.
+
+    Nothing is kept beyond the running tasks: what is lost with the process is found again in the rows.
 
     What is woken before `start`, while paused or after `close` is dropped; the rows still ask for it.
     """
@@ -73,7 +75,7 @@ class EmbeddedDispatcher:
             self.begin(job)
 
     def begin_or_repeat(self, job: Job) -> None:
-        """Begin it; where it is at work already, once more after."""
+        """Begin a job; one that is at work already is done once more after."""
         if job in self._tasks:
             self._again.add(job)
         else:
@@ -162,7 +164,7 @@ class Slots:
 
     @property
     def taken(self) -> int:
-        """How many places are given."""
+        """How many slots are given."""
         return self._inside.total()
 
     def is_crowded(self, queue: Queue) -> bool:

@@ -1,4 +1,4 @@
-"""What time and crashes leave undone is found in the rows: expire, recover, try again, forget.
+"""Finds in the rows what time and crashes left undone: expires, recovers, tries again, forgets.
 
 Each sweep is safe at any time and any number of times; who calls them when is in ``bot/jobs/scheduler.py``.
 """

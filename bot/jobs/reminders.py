@@ -35,6 +35,8 @@ _LISTED = 50  # in a digest, which is one post to read
 
 @dataclass(frozen=True, slots=True)
 class Reminders:
+    """Warns, reminds, escalates, and posts digests and audit anchors when they are due."""
+
     database: Database
     policies: Policies
     cards: Cards

@@ -52,6 +52,8 @@ class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
 
 
 class Scheduler:
+    """Starts each sweep every few seconds, never twice at a time."""
+
     def __init__(self, recovery: Recovery, reminders: Reminders, callbacks: Webhooks, clock: Clock) -> None:
         self._recovery = recovery
         self._reminders = reminders

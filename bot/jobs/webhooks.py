@@ -42,7 +42,10 @@ _UNSIGNED = "this server signs no webhooks; set NOD_WEBHOOK_SECRET, or ask GET /
 
 
 class Webhooks:
-    """``secret`` signs; without one no webhook is accepted. ``hosts`` may be reached although private."""
+    """Sends webhooks until they arrive or are given up.
+
+    ``secret`` signs them; without one none is accepted. ``hosts`` may be reached although private.
+    """
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class Webhooks:
         return None
 
     async def sweep(self, now: datetime) -> None:
-        """Tell every end that is due to be told."""
+        """Send every webhook that is due."""
         if self._secret is None:
             return
         due = await self._database.read(_due, now)
@@ -113,8 +116,8 @@ class Webhooks:
         return ("" if status // 100 == 2 else f"HTTP {status}"), status == _GONE  # noqa: PLR2004
 
 
-def told(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
-    """The body: how the request ended; what was asked is known to who asked.
+def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
+    """The content of a webhook: how a request ended. What was asked is left out: who asked knows it.
 
     ``secrets`` are what its arguments hide, which nothing here repeats.
     """
@@ -173,5 +176,5 @@ def _due(session: Session, now: datetime) -> list[tuple[Webhook, _Body]]:
     for callback in webhooks.due(session, now, _AT_ONCE):
         if p := proposals.get(session, callback.proposal_id):
             secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
-            found.append((callback, _Body(f"{p.id}-{p.version}", told(p, secrets))))
+            found.append((callback, _Body(f"{p.id}-{p.version}", content_of(p, secrets))))
     return found

@@ -13,6 +13,8 @@ from bot.domain.chat import Answer, Command, Reply
 
 
 class Commands:
+    """Answers slash commands."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies = parts.database, parts.policies
         everyone, linking = EveryoneCommands(parts), LinkCommands(parts)

@@ -57,6 +57,8 @@ class Current:
 
 
 class AdminLookup:
+    """Who someone is, and what admins may see of everyone."""
+
     def __init__(self, database: Database, policies: Policies, clock: Clock) -> None:
         self._database = database
         self._policies = policies

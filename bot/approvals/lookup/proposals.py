@@ -58,6 +58,8 @@ class Feed:
 
 
 class ProposalLookup:
+    """Proposals, as far as the person who asks may see them."""
+
     def __init__(self, database: Database, registry: Registry, policies: Policies) -> None:
         self._database = database
         self._registry = registry
