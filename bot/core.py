@@ -11,7 +11,6 @@ from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.channels.base import Channel
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.leases import Leases
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.channels.lookup import CoreLookup
@@ -29,6 +28,7 @@ from bot.jobs.reminders import Reminders
 from bot.settings import Settings
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
+from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 

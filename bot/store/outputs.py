@@ -1,7 +1,7 @@
 """Long output of tools and the files they make, kept whole: the model reads on, people get them as files.
 
 The model's tool is in ``bot/approvals/tools/outputs.py``. People's files are posted by
-``bot/channels/delivery/files.py``.
+``bot/channels/delivery/turns.py``.
 
 Every function is one short transaction.
 """

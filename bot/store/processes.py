@@ -4,15 +4,19 @@ A process says that it is there by counting up its ``beats``, as often as all th
 judged by `bot/domain/jobs.py`, which needs no clock.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, select, update
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Field, Session
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.jobs import Process
+from bot.errors import LeasedElsewhere
+from bot.store.database import Database
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.row import Row, changed, table_of
 
@@ -103,3 +107,38 @@ def lease(session: Session, name: str, process: str) -> str:
 def release(session: Session, name: str, process: str) -> None:
     """Others may do what is named."""
     session.execute(delete(_HOLD).where(_HOLD.c.name == name, _HOLD.c.owner == process))
+
+
+class Leases:
+    """What one process at a time may do, by name: post in a conversation, redraw the cards of an answer.
+
+    Rows, held for as long as their process lives. On SQLite there is one process, and no row.
+
+    They keep other processes out; in this one, the caller sees to it that a name is held once at a time.
+    """
+
+    def __init__(self, database: Database, process: str) -> None:
+        self._database = database
+        self._process = process
+        self._held: set[str] = set()
+
+    def has(self, name: str) -> bool:
+        """Whether this process holds it now."""
+        return name in self._held
+
+    @contextlib.asynccontextmanager
+    async def held(self, name: str) -> AsyncIterator[None]:
+        """Hold it inside; raises LeasedElsewhere where another living process does."""
+        shared = self._database.dialect == "postgresql"
+        if shared:
+            owner = await self._database.write(lease, name, self._process)
+            if owner != self._process:
+                raise LeasedElsewhere(owner)
+        self._held.add(name)
+        try:
+            yield
+        finally:
+            self._held.discard(name)
+            if shared:
+                with contextlib.suppress(SQLAlchemyError):  # then it stays with this process, which may do it
+                    await self._database.write(release, name, self._process)

@@ -13,7 +13,6 @@ from sqlmodel import Session
 
 from bot.approvals import grants, lifecycle
 from bot.channels.base import Channel, Poster, poster_at, posters
-from bot.channels.delivery.leases import Leases
 from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
@@ -27,6 +26,7 @@ from bot.store import conversations, notices, people, posted_cards, proposals, r
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.posted_cards import Copy, Known
+from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 from bot.tools.registry import AvailableTools, Registry
@@ -93,15 +93,15 @@ class Cards:
             poster = poster_at(self.channels, address)
             if address in there or poster is None:
                 continue
-            posted = await self._post_card(poster, proposal.id, address)
-            if isinstance(posted, ChannelError):
-                failures[address] = posted
+            try:
+                jobs.update(await self._post_card(poster, proposal.id, address))
+            except ChannelError as error:
+                failures[address] = error
                 asker = _own_chat(proposal.requester)
-                if isinstance(posted, NotDeliverable) and asker not in wanted and asker != address:
+                if isinstance(error, NotDeliverable) and asker not in wanted and asker != address:
                     wanted.append(asker)  # where they can still read it
             else:
                 there.add(address)
-                jobs.update(posted)
         hopeful = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
         final = {at: error for at, error in failures.items() if last or isinstance(error, NotDeliverable)}
         if there and final:
@@ -173,22 +173,17 @@ class Cards:
         there = await self.database.read(posted_cards.of_proposal, proposal_id)
         if poster is None or any(copy.address == address and not copy.gone for copy in there):
             return
-        posted = await self._post_card(poster, proposal_id, address)
-        if isinstance(posted, ChannelError):
-            raise posted
-        for job in posted:
+        for job in await self._post_card(poster, proposal_id, address):
             await self.redraw(int(job.key))
 
-    async def _post_card(
-        self, poster: Poster, proposal_id: str, address: Address
-    ) -> ChannelError | tuple[Job, ...]:
-        """Post the card as it is now, and remember the copy; gives what hindered it, or that it is behind."""
+    async def _post_card(self, poster: Poster, proposal_id: str, address: Address) -> tuple[Job, ...]:
+        """Post the card as it is now, and remember the copy; gives the work where it is behind."""
         current, card = await self._at(proposal_id, address)
         try:
             ref = await poster.post_card(address, card)
         except ChannelError as error:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
-            return error
+            raise
         version, fingerprint = current.version, card.fingerprint
         behind = await self.database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
         return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()

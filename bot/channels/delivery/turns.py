@@ -1,31 +1,26 @@
-"""What a turn says becomes posts, and what it proposed becomes cards, one turn of a conversation at a time.
+"""Turns: what one says becomes posts, what it proposed becomes cards, one turn of a conversation at a time.
 
 A crash in between shows it again later rather than never: messages stay undelivered until their row says
 otherwise.
-
-A conversation's team is shown by one message in its thread, kept up to date: the board.
-
-As with cards, the row changes first; a message that is behind is redrawn immediately, and after a restart.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.channels.base import Channel, Stream, poster_at
+from bot.channels.base import Channel, Poster, Stream, poster_at
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.files import Attachments
-from bot.channels.delivery.leases import Leases
 from bot.channels.delivery.notices import GIVE_UP, Answers, Notices, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.files import for_people
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
 from bot.domain.proposals import Kind, Proposal, State
@@ -35,6 +30,7 @@ from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, messages, outputs, proposals, questions, teams
 from bot.store.database import Database
 from bot.store.outputs import KeptOutput
+from bot.store.processes import Leases
 from bot.store.teams import TeamStatusCopy
 from bot.telemetry.logs import logger
 
@@ -317,6 +313,11 @@ _MAX_PASSES = 5  # of one board in a row; the next tick continues
 
 @dataclass(eq=False)
 class TeamStatusDelivery:
+    """Shows a conversation's team by one message in its thread, the board, and keeps it up to date.
+
+    As with cards, the row changes first; a message that is behind is redrawn right away, and after a restart.
+    """
+
     channels: Mapping[str, Channel]
     database: Database
     clock: Clock
@@ -359,3 +360,55 @@ class TeamStatusDelivery:
 def _behind(session: Session, lead_id: str) -> tuple[TeamStatusCopy | None, TeamStatus]:
     copy = teams.behind(session, lead_id)
     return copy, teams.board(session, lead_id) if copy else TeamStatus(lead_id, ())
+
+
+@dataclass(eq=False)
+class Attachments:
+    """Files for people: what was too long for a card or for the model, and what tools made.
+
+    A row (``bot/store/outputs.py``) says that a text still has to be posted, committed together with what it
+    belongs to. A crash before the row says otherwise posts it again later rather than never.
+    """
+
+    channels: Mapping[str, Channel]
+    database: Database
+    clock: Clock
+    notices: Notices
+    _failing: dict[str, datetime] = field(default_factory=dict, init=False)  # since when, by handle
+
+    async def post(self, conversation: Conversation, waiting: Sequence[KeptOutput]) -> bool:
+        """Post what people in a conversation still have to get; one caller at a time for each.
+
+        False when something may arrive another time.
+        """
+        if conversation.origin.channel not in self.channels:
+            return True
+        poster = poster_at(self.channels, conversation.origin)
+        done = True
+        for kept in waiting:
+            if poster is not None and not await self._posted(poster, conversation, kept):
+                done = False
+                continue
+            await self.database.write(outputs.mark_posted, kept.handle)
+            self._failing.pop(kept.handle, None)
+        return done
+
+    async def _posted(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
+        """Post one; False when it may arrive another time."""
+        text, address = await asyncio.to_thread(for_people, kept.file.text), conversation.origin
+        try:
+            await poster.post_file(address, kept.file.name, text)
+        except ChannelError as error:
+            log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
+            since = self._failing.setdefault(kept.handle, self.clock())
+            if not isinstance(error, NotDeliverable) and self.clock() - since < GIVE_UP:
+                return False
+            where = "Ask me for the part you need."
+            if kept.proposal_id:
+                where = (
+                    f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
+                )
+            words = f"I could not post the file `{kept.file.name}` here ({error.message}). {where}"
+            asker = conversation.requester
+            await self.notices.say(address, words, instead=Address(asker.channel, asker.key))
+        return True
