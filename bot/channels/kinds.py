@@ -51,20 +51,24 @@ class ChannelKind:
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
         """Raises SettingsError where a setting is wrong, or a library is missing."""
+        if missing := self._missing():
+            raise SettingsError(missing)
+        return self.make(settings, database, clock)
+
+    def _missing(self) -> str:
+        """Which library is missing, and how to get it; empty where none is."""
         try:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
-            raise SettingsError(str(error)) from None
-        return self.make(settings, database, clock)
+            return str(error)
+        return ""
 
     async def check(self, settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
         """For the doctor, with the places where Nod is to post; never raises for what it finds."""
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
-        try:
-            require(self.label, self.name, *self.libraries)
-        except ValueError as error:
-            return [fail(self.label, str(error))]
+        if missing := self._missing():
+            return [fail(self.label, missing)]
         if self.examine is None:
             return [ok(self.label, "set up")]
         return await self.examine(settings, [each for each in places if each.channel == self.name])

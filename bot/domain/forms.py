@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -113,7 +113,7 @@ class Field:
             case Shape.TEXT | Shape.DATE | Shape.USER:
                 return text
             case Shape.LINES if not text.lstrip().startswith("["):
-                return [line.strip() for line in text.splitlines() if line.strip()]
+                return _entries(text)
             case Shape.CHOICE if self.option(text) is not None:
                 return self.option(text)
             case Shape.CHOICES if not text.lstrip().startswith("["):
@@ -121,12 +121,18 @@ class Field:
         try:
             return json.loads(text.strip())
         except (ValueError, RecursionError):
+            if self.shape is Shape.LINES:
+                return _entries(text)  # the first of them begins with a bracket
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
     def option(self, text: str) -> Any:
         """The option with this label, or None."""
         said = text.strip().casefold()
         return next((o for o in self.options if said in (str(o).casefold(), spoken(o).casefold())), None)
+
+
+def _entries(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 _EXPECTED = {
@@ -145,6 +151,33 @@ _EXPECTED = {
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
     """Every argument in the schema's order, then those the schema does not name; at most `MOST_FIELDS`."""
     return tuple(_all_fields(schema, arguments, MOST_FIELDS))
+
+
+def filled_in(
+    fields: Iterable[Field], arguments: Mapping[str, Any], read: Callable[[Field], Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arguments with what a form says of these fields, and what is wrong with it, by the field's name.
+
+    ``read`` gives what was entered, None for nothing; it raises BadAnswer. What no one touched stays.
+    """
+    values, faults = dict(arguments), {}
+    for each in fields:
+        try:
+            value = read(each)
+        except BadAnswer as error:
+            faults[each.name] = str(error)
+            continue
+        if each.default and value == each.value:
+            continue  # it stays the tool's own default
+        if value == [] and not each.required and not each.present:
+            value = None
+        if value is not None or (each.nullable and (each.present or each.required)):
+            values[each.name] = value
+        elif each.required:
+            faults[each.name] = "This is needed."
+        else:
+            values.pop(each.name, None)
+    return values, faults
 
 
 def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:

@@ -126,7 +126,7 @@ def test_every_field_and_line_can_be_read_before_approve_works(data: st.DataObje
             assert [mark for mark in on_card if mark not in text.casefold()] == [], (place, text)
         assert unseen(text) == "", place
     review = screens.review(card, screens.ModalSubject("p1", 1), may_approve=True)
-    views = [] if review.rest else ["".join(shown_text(review.view["blocks"]))]  # the rest is in a file
+    views = [] if review.file else ["".join(shown_text(review.view["blocks"]))]  # the rest is in a file
     if (pages := telegram.whole(card)) is not None:
         views.append("".join(each.text for each in pages))
     for view in views:

@@ -11,7 +11,7 @@ from bot.channels.discord.places import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, O
 from bot.channels.discord.text import cut, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
-from bot.domain.forms import BadAnswer, Field, Shape, option_labels
+from bot.domain.forms import Field, Shape, filled_in, option_labels
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
@@ -120,26 +120,15 @@ def _options(field: Field) -> Sequence[Any]:
 
 def read(
     fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Turn what was sent, by the position of its field, into arguments; and what does not fit, in words."""
-    values, faults = dict(arguments), []
-    for at, field in enumerate(fields):
-        given = sent[str(at)]
-        if given == clean(field.as_text):
-            continue  # no one touched it
-        try:
-            value = _value(field, given)
-        except BadAnswer as error:
-            faults.append(f"{field.label}: {error}")
-            continue
-        if value is None and not field.nullable:
-            values.pop(field.name, None)
-        elif not (field.default and value == field.value):
-            values[field.name] = value
-    return values, faults
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Turn what was sent, by the position of its field, into arguments and faults, by the field's name."""
+    given = {field.name: sent[str(at)] for at, field in enumerate(fields)}
+    return filled_in(fields, arguments, lambda field: _value(field, given[field.name]))
 
 
 def _value(field: Field, given: Any) -> Any:
+    if given == clean(field.as_text):
+        return field.value  # no one touched it
     if not isinstance(given, list):
         nothing = not given.strip() and (field.nullable or not field.may_be_empty)
         return None if nothing else field.read(given)

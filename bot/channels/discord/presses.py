@@ -15,7 +15,7 @@ from bot.channels.discord.places import BUTTON, CONTENT
 from bot.channels.discord.text import cut, fenced, literal, width
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
-from bot.domain.forms import fields_of, leaves_out
+from bot.domain.forms import fields_of, label_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
@@ -151,11 +151,11 @@ class DiscordPresses:
             return await self._press(press)
         fields = forms.pages(fields_of(card.schema, original))[page]
         arguments, faults = forms.read(fields, sent, original)
-        reply = Reply(Answer.INVALID, "\n".join(faults))
+        reply = Reply(Answer.INVALID, "", fields=faults)
         if not faults:
             reply = await self.inbox(replace(press, arguments=arguments))
         if reply.answer is not Answer.ACCEPTED:
-            said = [f"{name}: {fault}" for name, fault in reply.fields.items()] or [reply.text]
+            said = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()] or [reply.text]
             return Display(cut("\n".join(["Nothing was changed.", *said]), CONTENT))
         now = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:

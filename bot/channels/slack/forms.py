@@ -3,7 +3,6 @@
 What a modal cannot hold (a value beyond 3,000 characters, more fields than fit) keeps the value it has.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
@@ -13,7 +12,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import Block, plain
 from bot.channels.slack.places import actor_of, user_of
-from bot.domain.forms import Field, Shape, option_labels, spoken
+from bot.domain.forms import Field, Shape, filled_in, option_labels, spoken
 from bot.domain.people import Actor
 
 VALUE = "value"
@@ -126,38 +125,18 @@ def _user(value: Any, team: str) -> str | None:
 def read(
     fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Turn a view's ``state.values`` into arguments, and faults by block id.
+    """Turn a view's ``state.values`` into arguments and faults, by the field's name.
 
     ``arguments`` is what the form was made from: whatever it could not show is taken from there.
     """
-    values, faults = dict(arguments), {}
-    for at, asked in _placed(fields):
-        if at not in state:
-            continue
-        try:
-            value = _read(asked, state[at].get(VALUE) or {}, team)
-        except ValueError as error:
-            faults[at] = str(error)
-            continue
-        if asked.default and value == asked.value:
-            continue  # no one touched it: it stays the tool's own default
-        if value == [] and not asked.required and not asked.present:
-            value = None
-        if value is not None:
-            values[asked.name] = value
-        elif asked.nullable and (asked.present or asked.required):
-            values[asked.name] = None
-        elif asked.required:
-            faults[at] = "This is needed."
-        else:
-            values.pop(asked.name, None)
-    return values, faults
+    entered = {field.name: state[at].get(VALUE) or {} for at, field in _placed(fields) if at in state}
+    shown = (field for field in fields if field.name in entered)
+    return filled_in(shown, arguments, lambda field: _read(field, entered[field.name], team))
 
 
 def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
-    """Give the value, None for nothing; raises ValueError with words for the person."""
+    """Give the value, None for nothing; raises BadAnswer with words for the person."""
     chosen = element.get("selected_option") or {}
-    entered = element.get("value")
     match asked.shape:
         case Shape.FLAG:
             return chosen["value"] == "1" if chosen else None
@@ -171,44 +150,9 @@ def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
         case Shape.USER:
             user = element.get("selected_user")
             return str(actor_of(team, user)) if user else None
-        case Shape.LINES:
-            return _lines(asked, entered or "")
-        case Shape.TEXT:
-            return _unchanged(asked, entered or "") if entered or not _empty_is_none(asked) else None
-        case _:
-            return _parsed(asked, entered) if entered and entered.strip() else None
-
-
-def _empty_is_none(asked: Field) -> bool:
-    return asked.nullable or not (asked.required or asked.value == "")
-
-
-def _unchanged(asked: Field, entered: str) -> str:
-    """Give back the exact text it was made from when no one touched it."""
-    original = asked.as_text
-    return original if clean(original) == entered else entered
-
-
-def _lines(asked: Field, entered: str) -> list[str] | None:
-    if isinstance(asked.value, list) and clean(asked.as_text) == entered:
-        return asked.value
-    items = [line.strip() for line in entered.splitlines() if line.strip()]
-    return items if items or not (asked.nullable or not asked.required) else None
-
-
-def _parsed(asked: Field, entered: str) -> Any:
-    if asked.value is not None and clean(asked.as_text) == entered:
-        return asked.value
-    if asked.shape is Shape.INTEGER:
-        try:
-            return int(entered)
-        except ValueError:
-            raise ValueError("Write a whole number.") from None
-    try:
-        value = json.loads(entered)
-    except ValueError:
-        words = "Write a number." if asked.shape is Shape.NUMBER else "This must be JSON."
-        raise ValueError(words) from None
-    if asked.shape is Shape.NUMBER and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise ValueError("Write a number.")
-    return value
+    entered = element.get("value") or ""
+    if asked.value is not None and entered == clean(asked.as_text):
+        return asked.value  # no one touched it
+    given = entered if asked.shape is Shape.TEXT else entered.strip()
+    optional = asked.nullable or not asked.required or not asked.may_be_empty
+    return None if optional and not given else asked.read(entered)

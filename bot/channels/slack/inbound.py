@@ -7,7 +7,7 @@ and Slack delivers again; the inbox stops the second delivery by its event id.
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from html import unescape
@@ -322,12 +322,11 @@ class Events:
         follows = said is not None and said.in_thread and await self._follows(said.place)
         if workspace is None or said is None or not (said.addressed or follows):
             return
-        people = mentioned_users(said.text)[:_MOST_NAMED]
-        actor, *found = await asyncio.gather(
+        actor, people = await asyncio.gather(
             self.workspaces.actor(team, said.user, *said.teams),
-            *(self.workspaces.actor(team, user) for user in people),
+            self._people(team, mentioned_users(said.text)),
         )
-        names = {user: each.name for user, each in zip(people, found, strict=True)}
+        names = {user: each.name for user, each in people.items()}
         text = readable(said.text, names)
         for author, passed_on in reversed(said.shared):
             text = forwarded(author, readable(passed_on, {}), text)
@@ -361,12 +360,12 @@ class Events:
                 )
                 shown: list[dict[str, Any]] = page.get("messages") or []
                 before = [m for m in shown if m.get("ts") != said.ts]
-                users = list(dict.fromkeys(str(m["user"]) for m in before if m.get("user")))[:_MOST_NAMED]
-                found = await asyncio.gather(*(self.workspaces.actor(team, user) for user in users))
+                users = dict.fromkeys(str(m["user"]) for m in before if m.get("user"))
+                people = await self._people(team, users)
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
             return []
-        names = {user: each.name or user for user, each in zip(users, found, strict=True)} | {bot_user: "you"}
+        names = {user: each.name or user for user, each in people.items()} | {bot_user: "you"}
         return [
             (
                 names.get(str(m.get("user"))) or str(m.get("username") or "someone"),
@@ -374,6 +373,12 @@ class Events:
             )
             for m in before
         ]
+
+    async def _people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
+        """The first few of these users, by their ids."""
+        few = list(users)[:_MOST_NAMED]
+        found = await asyncio.gather(*(self.workspaces.actor(team, user) for user in few))
+        return dict(zip(few, found, strict=True))
 
     async def _follows(self, place: SlackPlace) -> bool:
         """Whether the bot takes part in this thread, and listens without a mention."""
@@ -404,11 +409,10 @@ class Events:
         actor = await self.workspaces.actor(team, body["user_id"], name=name)
         word, words = str(body["command"]).removeprefix("/"), str(body.get("text") or "")
         names = named_in(words, team)
-        people = mentioned_users(words)[:_MOST_NAMED]
-        found = await asyncio.gather(*(self.workspaces.actor(team, user) for user in people))
-        names |= {str(each): each.name for each in found if each.name}
+        people = await self._people(team, mentioned_users(words))
+        names |= {str(each): each.name for each in people.values() if each.name}
         if words.partition(" ")[0] not in _PROSE:
-            words = with_addresses(words, team, dict(zip(people, found, strict=True)))
+            words = with_addresses(words, team, people)
         words = readable(words, {})
         names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
         return await self.inbox(

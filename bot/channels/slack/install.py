@@ -21,8 +21,11 @@ INSTALL_PATH = "/slack/install"
 REDIRECT_PATH = "/slack/oauth_redirect"
 
 
-class _Installations(AsyncInstallationStore):
-    """The one method of Slack's store that the flow calls; reading goes through ``workspaces.py``."""
+class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
+    """Installations and the states of those under way, as rows: any process may finish one, none twice.
+
+    It has the methods that the flow calls; installations are read through ``workspaces.py``.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -48,18 +51,6 @@ class _Installations(AsyncInstallationStore):
         )
         await self._database.write(save_workspace, row)
 
-
-class _States(AsyncOAuthStateStore):
-    """States in the database: any replica may finish an install, and none twice."""
-
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-
-    @property
-    def logger(self) -> logging.Logger:
-        return logging.getLogger(__name__)
-
     async def async_issue(self, *_: object, **__: object) -> str:
         state = secrets.token_urlsafe(24)
         await self._database.write(issue_state, state, self._clock())
@@ -75,6 +66,7 @@ def oauth_flow(
     """Give the install flow, or None without SLACK_CLIENT_ID and SLACK_CLIENT_SECRET."""
     if not (settings.slack_client_id and settings.slack_client_secret):
         return None
+    rows = _OAuthRows(database, clock)
     public = settings.public_url.rstrip("/") if settings.public_url else None
     return AsyncOAuthFlow(
         client=client,
@@ -86,8 +78,8 @@ def oauth_flow(
             redirect_uri=f"{public}{REDIRECT_PATH}" if public else None,
             install_path=INSTALL_PATH,
             redirect_uri_path=REDIRECT_PATH,
-            installation_store=_Installations(database, clock),
+            installation_store=rows,
             installation_store_bot_only=True,
-            state_store=_States(database, clock),
+            state_store=rows,
         ),
     )

@@ -6,9 +6,7 @@ of the `Lookup` and the inbox, whatever the button said; a refusal is told to th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from slack_sdk.web.async_client import AsyncWebClient
+from typing import Any, Self
 
 from bot.channels.base import Lookup
 from bot.channels.slack import blocks as b
@@ -22,9 +20,9 @@ from bot.channels.slack.posting import tell, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
-from bot.domain.cards import Card, Group, whole_text
+from bot.domain.cards import Card, Group
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
-from bot.domain.forms import fields_of
+from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind, Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -57,58 +55,43 @@ class Click:
     user: str
     home: str  # the team of the person's own, as Slack says
     name: str
-    place: SlackPlace | None
+    place: SlackPlace | None  # where the pressed message stands; None at home and in screens
     names: Names  # of the channel that it stands in
     ref: str | None  # the pressed message, as `post_card` named it
     trigger_id: str
     verb: str
-    proposal_id: str
-    round: int
+    value: str
 
+    @classmethod
+    def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
+        verb, value = str(action.get("action_id") or "").removeprefix("nod:"), str(action.get("value") or "")
+        if action.get("type") == "overflow":
+            verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
+        user, channel = body.get("user") or {}, body.get("channel") or {}
+        message, container = body.get("message") or {}, body.get("container") or {}
+        ident, ts = str(channel.get("id") or ""), message.get("ts") or container.get("message_ts")
+        thread = message.get("thread_ts") or container.get("thread_ts")
+        if thread == ts:
+            thread = None  # what people replied to is the root of its thread, but stands in the channel
+        return cls(
+            team=team,
+            user=str(user.get("id") or ""),
+            home=str(user.get("team_id") or ""),
+            name=str(user.get("name") or user.get("username") or ""),
+            place=SlackPlace(team, ident, thread) if ident else None,
+            names=channel_named(team, ident, str(channel.get("name") or "")),
+            ref=str(SlackPosted(team, ident, str(ts))) if ident and ts else None,
+            trigger_id=str(body.get("trigger_id") or ""),
+            verb=verb,
+            value=value,
+        )
 
-def click_of(body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Click:
-    """Read a press; raises ValueError for a value that is not of our making."""
-    verb = str(action.get("action_id") or "").removeprefix("nod:")
-    value = str(action.get("value") or "")
-    if action.get("type") == "overflow":
-        verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
-    proposal_id, round_ = cards.parse_value(value)
-    user, channel = body.get("user") or {}, body.get("channel") or {}
-    return Click(
-        team=team,
-        user=str(user.get("id") or ""),
-        home=str(user.get("team_id") or ""),
-        name=str(user.get("name") or user.get("username") or ""),
-        place=place_of(body, team),
-        names=channel_named(team, str(channel.get("id") or ""), str(channel.get("name") or "")),
-        ref=_ref_of(body, team),
-        trigger_id=str(body.get("trigger_id") or ""),
-        verb=verb,
-        proposal_id=proposal_id,
-        round=round_,
-    )
+    @property
+    def at(self) -> Address | None:
+        return self.place.address if self.place else None
 
-
-def place_of(body: Mapping[str, Any], team: str) -> SlackPlace | None:
-    """Where the pressed message stands; None at home and in screens.
-
-    A message that people replied to is the root of its thread, but stands in the channel.
-    """
-    channel = (body.get("channel") or {}).get("id")
-    message = body.get("message") or {}
-    thread = message.get("thread_ts") or (body.get("container") or {}).get("thread_ts")
-    if thread == _ts_of(body):
-        thread = None
-    return SlackPlace(team, str(channel), thread) if channel else None
-
-
-def _ts_of(body: Mapping[str, Any]) -> str | None:
-    return (body.get("message") or {}).get("ts") or (body.get("container") or {}).get("message_ts")
-
-
-def _ref_of(body: Mapping[str, Any], team: str) -> str | None:
-    channel, ts = (body.get("channel") or {}).get("id"), _ts_of(body)
-    return str(SlackPosted(team, str(channel), str(ts))) if channel and ts else None
+    def subject(self, proposal_id: str, round_: int) -> ModalSubject:
+        return ModalSubject(proposal_id, round_, self.place.address.key if self.place else "", self.ref or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +105,15 @@ class SlackPresses:
 
     async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
-        place = place_of(body, team)
+        click = Click.of(body, action, team)
+        place = click.place
         try:
             if action.get("action_id") == ACTION and place is not None:
                 words = await self.threads.pressed(place)
             elif (choice := chosen(str(action.get("action_id")))) and place is not None:
-                words = await self._say(body, choice, place)
+                words = await self._say(click, choice, place)
             else:
-                words = await self._click(click_of(body, action, team))
+                words = await self._click(click)
         except ValueError:
             words = NOT_HERE
         except ChannelError as error:  # a window came too late, a file was refused
@@ -141,23 +125,19 @@ class SlackPresses:
         if not words:
             return
         try:
-            user = str((body.get("user") or {}).get("id") or "")
-            await tell(self.workspaces, place, user, words, team)
+            await tell(self.workspaces, place, click.user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
 
-    async def _say(self, body: Mapping[str, Any], choice: str, place: SlackPlace) -> str:
+    async def _say(self, click: Click, choice: str, place: SlackPlace) -> str:
         """Hand in what a button says, and show in the thread who said it; gives the words for the person."""
-        team, user, channel = place.team, body.get("user") or {}, body.get("channel") or {}
-        ident, home = str(user.get("id") or ""), str(user.get("team_id") or "")
-        actor = await self.workspaces.actor(team, ident, home, name=str(user.get("username") or ""))
-        names = channel_named(team, place.channel, str(channel.get("name") or ""))
-        ref = str(_ref_of(body, team))
-        reply = await self.inbox(said(choice, ref, actor, place.address, private=place.private, names=names))
+        actor = await self._actor(click)
+        at, private = place.address, place.private
+        reply = await self.inbox(said(choice, str(click.ref), actor, at, private=private, names=click.names))
         if told := refusal(reply):
             return told
         with translated():
-            client = await self.workspaces.client(team)
+            client = await self.workspaces.client(place.team)
             await client.chat_postMessage(
                 channel=place.channel,
                 thread_ts=place.thread,
@@ -168,8 +148,9 @@ class SlackPresses:
 
     async def _click(self, click: Click) -> str:
         """Do what the button says; gives the words for the person, empty where the card tells."""
-        actor = await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
-        card, at = await self._card(click.proposal_id, actor, _address(click.place), click.ref)
+        proposal_id, round_ = cards.parse_value(click.value)
+        actor = await self._actor(click)
+        card, at = await self._card(proposal_id, actor, click.at, click.ref)
         if card is None:
             return NOT_HERE
         verb = click.verb
@@ -182,19 +163,15 @@ class SlackPresses:
         if verb == Verb.APPROVE_ALL:
             if card.group is None:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
-            if click.round == card.group.round and (each := await self._to_read(card.group, actor, at)):
-                return await self._open_all(click, each)
-        press = Press(
-            actor,
-            Verb(verb),
-            click.proposal_id,
-            click.round,
-            address=at,
-            ref=click.ref,
-            names=click.names,
-        )
+            if round_ == card.group.round and (each := await self._to_read(card.group, actor, at)):
+                review = screens.review_all(each, click.subject(proposal_id, round_))
+                return await self._show(click, review.view, review.file)
+        press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
         reply = await self.inbox(press)
         return "" if click.place and reply.on_cards else reply.text
+
+    async def _actor(self, click: Click) -> Actor:
+        return await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
 
     async def _card(
         self, proposal_id: str, actor: Actor, at: Address | None, ref: str | None = None
@@ -214,18 +191,9 @@ class SlackPresses:
             raise ValueError("one of them is not for this person")
         return [] if at is not None and all(cards.render(card).whole for card in each) else each
 
-    async def _open_all(self, click: Click, each: Sequence[Card]) -> str:
-        client = await self.workspaces.client(click.team)
-        review = screens.review_all(each, _subject(click, click.proposal_id, click.round))
-        await self._show(client, click, review.view)
-        if review.rest:
-            await self._attach(client, click, "all", screens.all_text(each))
-        return ""
-
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
-        client = await self.workspaces.client(click.team)
-        at = _address(click.place)
-        subject = _subject(click, card.proposal_id, card.round)
+        at = click.at
+        subject = click.subject(card.proposal_id, card.round)
         if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
             may = await self.lookup.may_press(card.proposal_id, actor, at)
             review = (
@@ -233,50 +201,42 @@ class SlackPresses:
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
                 else screens.review(card, subject, may_approve=may)
             )
-            await self._show(client, click, review.view)
-            if review.rest:
-                await self._attach(client, click, card.tool_name, whole_text(card))
-            return ""
+            return await self._show(click, review.view, review.file, card.tool_name)
         if verb == Verb.SIMILAR:
-            return await self._offer(client, click, actor, card)
+            return await self._offer(click, actor, card)
         asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
         if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, asked):
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
         if asked is not Verb.EDIT:
-            await self._show(client, click, screens.words(card, asked, subject))
-            return ""
+            return await self._show(click, screens.words(card, asked, subject))
         arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}
         may = await self.lookup.may_press(card.proposal_id, actor, at)
-        await self._show(client, click, screens.edit(card, arguments, subject, click.team, may_approve=may))
-        return ""
+        return await self._show(click, screens.edit(card, arguments, subject, click.team, may_approve=may))
 
-    async def _offer(self, client: AsyncWebClient, click: Click, actor: Actor, card: Card) -> str:
+    async def _offer(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the ladder of "approve similar"; gives the reason if this person has no rungs."""
-        at = _address(click.place)
+        at = click.at
         ladder = screens.sayable(await self.lookup.ladder(card.proposal_id, actor, at))
         reaches = await self.lookup.reaches(card.proposal_id, actor, at)
         if not (ladder and reaches):
             may = await self.lookup.may_press(card.proposal_id, actor, at)
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
-        subject = _subject(click, card.proposal_id, card.round)
+        subject = click.subject(card.proposal_id, card.round)
         review = screens.similar(card, subject, ladder, reaches, read_all=read_all)
-        await self._show(client, click, review.view)
-        if review.rest:
-            await self._attach(client, click, card.tool_name, whole_text(card))
-        return ""
+        return await self._show(click, review.view, review.file, card.tool_name)
 
-    async def _show(self, client: AsyncWebClient, click: Click, view: dict[str, Any]) -> None:
+    async def _show(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
+        """Open a window, and post as a file what no window can hold; there is nothing more to tell."""
+        client = await self.workspaces.client(click.team)
         with translated():
             async with within(_TRIGGER):
                 await client.views_open(trigger_id=click.trigger_id, view=view)
-
-    async def _attach(self, client: AsyncWebClient, click: Click, name: str, content: str) -> None:
-        """Post everything as a file, for a change that no window can hold."""
-        with translated():
-            place = click.place or SlackPlace(click.team, click.user)
-            await upload(client, place, f"{name[:40]}.txt", content, title="Everything it does")
+            if file:
+                place = click.place or SlackPlace(click.team, click.user)
+                await upload(client, place, f"{name[:40]}.txt", file, title="Everything it does")
+        return ""
 
     async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
         """Handle a modal's submit; gives what to acknowledge it with, empty to close the modal."""
@@ -335,32 +295,25 @@ class SlackPresses:
         fields = fields_of(card.schema, original)
         arguments, faults = read(fields, state, original, team)
         if faults:
-            return {"response_action": "errors", "errors": faults}
+            return _faulty(faults, fields)
         verb = Verb.EDIT if _chosen(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
-            return {"response_action": "errors", "errors": _at_blocks(reply.fields, blocks_of(fields))}
+            return _faulty(reply.fields, fields)
         return _answer(press, reply)
 
 
-def _at_blocks(faults: Mapping[str, str], blocks: Mapping[str, str]) -> dict[str, str]:
+def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
     """Put each fault at the input of its field; one without an input stands at the end of the form."""
+    blocks = blocks_of(fields)
     errors: dict[str, str] = {}
     for name, problem in faults.items():
         block = blocks.get(name) or blocks.get(name.partition(".")[0])
         words = problem if block else f"{name}: {problem}"
         at = block or screens.AFTERWARDS
         errors[at] = f"{errors[at]}; {words}" if at in errors else words
-    return errors
-
-
-def _address(place: SlackPlace | None) -> Address | None:
-    return place.address if place else None
-
-
-def _subject(click: Click, proposal_id: str, round_: int) -> ModalSubject:
-    return ModalSubject(proposal_id, round_, click.place.address.key if click.place else "", click.ref or "")
+    return {"response_action": "errors", "errors": errors}
 
 
 def _chosen(state: Mapping[str, Any], block_id: str) -> str:

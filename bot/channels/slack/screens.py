@@ -67,46 +67,46 @@ class ModalSubject:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A modal that shows everything; ``rest`` says that it was too small, and a file must carry the whole."""
+    """A modal that shows everything; ``file`` is all of it where it was too small, else empty."""
 
     view: Block
-    rest: bool
+    file: str
 
 
 def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
-    shown, rest = _everything(whole_text(card))
+    shown, file = _everything(whole_text(card))
     view = _modal("Everything it does", shown, REVIEW, subject)
     if may_approve and card.pending and Verb.APPROVE in card.verbs:
         view["submit"] = b.plain(card.button(Verb.APPROVE).label, blocks.VIEW_TITLE)
-    return Review(view, rest)
+    return Review(view, file)
 
 
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a whole plan and what its steps would be allowed; submitting it approves both."""
-    shown, rest = _everything(whole_text(card))
+    shown, file = _everything(whole_text(card))
     view = _modal("The plan and its steps", [b.context(words), *shown], REVIEW_STEPS, subject)
     if may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs:
         view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
-    return Review(view, rest)
+    return Review(view, file)
 
 
 def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
     """Show everything of each open change of an answer; submitting it approves them all."""
-    shown, rest = _everything(all_text(cards))
+    shown, file = _everything(_all_text(cards))
     view = _modal("Everything they do", shown, REVIEW_ALL, subject)
     view["submit"] = b.plain(f"Approve all {len(cards)}", blocks.VIEW_TITLE)
-    return Review(view, rest)
+    return Review(view, file)
 
 
-def all_text(cards: Sequence[Card]) -> str:
+def _all_text(cards: Sequence[Card]) -> str:
     """Give the whole text of several changes, one after the other, numbered."""
     each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
     return "\n\n".join(each)
 
 
-def _everything(whole: str) -> tuple[list[Block], bool]:
-    """Blocks for a whole text, and whether there was more than a window holds."""
+def _everything(whole: str) -> tuple[list[Block], str]:
+    """Blocks for a text, and that text where it was more than a window holds."""
     shown: list[Block] = []
     used = 0
     pieces = text.chunks(whole[:_BUDGET], _PIECE)  # more could never be shown
@@ -120,7 +120,7 @@ def _everything(whole: str) -> tuple[list[Block], bool]:
     if rest:
         note = "✂️ Even this window is too small. The whole text is in the file posted alongside the card."
         shown = [b.context(note), *shown, b.context(note)]
-    return shown, rest
+    return shown, whole if rest else ""
 
 
 def sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, str]]:
@@ -140,7 +140,7 @@ def similar(
 
     ``ladder`` has at least one rung, narrowest first, as `sayable` left it; ``reaches`` at least one reach.
     """
-    shown, rest = _everything(whole_text(card)) if read_all else ([], False)
+    shown, file = _everything(whole_text(card)) if read_all else ([], "")
     words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
     rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
     shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
@@ -159,7 +159,7 @@ def similar(
     ]
     view = _modal("Approve similar", shown, SIMILAR, subject)
     view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
-    return Review(view, rest)
+    return Review(view, file)
 
 
 def _short(words: str) -> str:

@@ -269,10 +269,6 @@ class Workspaces(AsyncAuthorize):
         await self._database.write(mark_off, team, reason, self._clock())
         self._clients.pop(team, None)
 
-    async def name(self, team: str, user: str) -> str:
-        """Give a person's name as colleagues see it; empty when Slack does not tell in time."""
-        return _display_name((await self._user(team, user))[0])
-
     async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
         """A person as an account of their own team, with what they are to the one that Nod works for.
 

@@ -120,10 +120,10 @@ def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
     sent = {"0": "New", "1": "3", "2": ["1"], "3": "a\nb", "4": ["1"]}
     assert forms.read(first, sent, GIVEN) == (
         GIVEN | {"title": "New", "count": 3, "state": "closed", "loud": False},
-        [],
+        {},
     )
-    assert forms.read(second, {"0": ""}, GIVEN) == (GIVEN | {"note": None}, [])
-    assert forms.read(first, sent | {"1": "many"}, GIVEN)[1] == ["Count: Write a whole number."]
+    assert forms.read(second, {"0": ""}, GIVEN) == (GIVEN | {"note": None}, {})
+    assert forms.read(first, sent | {"1": "many"}, GIVEN)[1] == {"count": "Write a whole number."}
 
 
 @given(HOSTILE)

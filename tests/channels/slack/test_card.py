@@ -383,7 +383,7 @@ def test_view_all_holds_every_character_and_approves_only_for_one_who_may(card_f
     subject = ModalSubject("p1", 1)
 
     review = screens.review(card, subject, may_approve=True)
-    assert not review.rest
+    assert not review.file
     assert body.replace("\n", "\n  ").split()[-1] in "".join(shown_text(review.view["blocks"]))
     assert "".join(shown_text(review.view["blocks"])).count("line ") >= 2000
     assert "submit" in review.view
@@ -396,7 +396,7 @@ def test_what_even_a_modal_cannot_hold_says_that_a_file_follows(card_factory: Fa
     card = card_factory(preview=(PreviewField("body", None, "é" * 300_000),))
 
     review = screens.review(card, ModalSubject("p1", 1), may_approve=True)
-    assert review.rest
+    assert review.file
     assert "in the file" in "".join(shown_text(review.view["blocks"]))
 
 

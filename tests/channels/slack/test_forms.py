@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.slack.forms import inputs, read
+from bot.channels.slack.forms import blocks_of, inputs, read
 from bot.channels.slack.screens import ModalSubject, edit
 from bot.domain.cards import card_of
 from bot.domain.forms import fields_of
@@ -119,11 +119,18 @@ def test_what_cannot_be_read_is_said_at_the_field(label: str, entered: str, word
     }
     _, faults = _filled(schema, {}, {label: entered})
 
-    (block_id,) = faults
-    assert words in faults[block_id]
-    assert block_id in {
-        b["block_id"] for b in inputs(fields_of(schema, {}), "T1") if b["label"]["text"] == label
+    ((name, fault),) = faults.items()
+    assert words in fault
+    fields = fields_of(schema, {})
+    assert blocks_of(fields)[name] in {
+        b["block_id"] for b in inputs(fields, "T1") if b["label"]["text"] == label
     }
+
+
+def test_a_list_whose_first_entry_begins_with_a_bracket_can_be_edited() -> None:
+    schema = {"properties": {"paths": {"type": "array", "items": {"type": "string"}, "title": "Paths"}}}
+    values, faults = _filled(schema, {"paths": ["[x] one"]}, {"Paths": "[x] one\n[ ] two"})
+    assert (values, faults) == ({"paths": ["[x] one", "[ ] two"]}, {})
 
 
 @given(
