@@ -11,7 +11,7 @@ import pytest
 
 from bot.channels import markdown
 from bot.channels.discord import text as discord
-from bot.channels.slack import blocks, incoming
+from bot.channels.slack import blocks, inbound
 from bot.channels.slack import text as slack
 from bot.channels.telegram import text as telegram
 from bot.cli import shared
@@ -52,10 +52,10 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "slack.literal": slack.literal,
     "slack.with_mentions": lambda text: slack.with_mentions(text, "T1"),
     "slack.block": lambda text: str(blocks.markdown(text)),
-    "slack.mentioned_users": incoming.mentioned_users,
-    "slack.with_addresses": lambda text: incoming.with_addresses(text, "T1", {}),
-    "slack.named_in": lambda text: incoming.named_in(text, "T1"),
-    "slack.readable": lambda text: incoming.readable(text, {}),
+    "slack.mentioned_users": inbound.mentioned_users,
+    "slack.with_addresses": lambda text: inbound.with_addresses(text, "T1", {}),
+    "slack.named_in": lambda text: inbound.named_in(text, "T1"),
+    "slack.readable": lambda text: inbound.readable(text, {}),
     "discord.literal": discord.literal,
     "discord.neutralise": discord.neutralise,
     "discord.fenced": discord.fenced,

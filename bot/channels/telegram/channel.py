@@ -33,7 +33,7 @@ from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.dialogue import Dialogues
-from bot.channels.telegram.forms import Asker, GrantLadder
+from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import Inbound
 from bot.channels.telegram.limits import ChatPace, Urgency
 from bot.channels.telegram.mailbox import (
@@ -187,7 +187,6 @@ class TelegramChannel(Poster):
         dialogues = Dialogues(self._database, self._clock)
         transport, admission, views = self._transport, self._admission, self._views
         asker = Asker(dialogues, transport, inbox, lookup, views, self._clock)
-        ladder = GrantLadder(dialogues, transport, inbox, lookup, self._clock)
         me, written = self._bot.bot, self._is_written_in
         self._inbound = Inbound(transport, admission, asker, inbox, lookup, views, me, written)
         self._presses = TelegramPresses(
@@ -195,7 +194,6 @@ class TelegramChannel(Poster):
             transport,
             admission,
             asker,
-            ladder,
             inbox,
             lookup,
             views,
@@ -295,10 +293,7 @@ class TelegramChannel(Poster):
 
         A card that stayed behind when its group got a new id is posted there, while it is open.
         """
-        try:
-            message = TelegramPosted.parse(ref)
-        except ValueError:
-            raise CopyGone(f"{ref!r} is no message in Telegram.") from None
+        message = TelegramPosted.parse(ref)
         view = await self._views.lay_out(card, message.chat_id)
         try:
             urgency = Urgency.OPEN if card.state in _CHANGING else Urgency.ENDED
@@ -311,10 +306,7 @@ class TelegramChannel(Poster):
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Reply to the card; in a group, name those who may decide."""
-        try:
-            card = TelegramPosted.parse(ref)
-        except ValueError:
-            raise CopyGone(f"{ref!r} is no message in Telegram.") from None
+        card = TelegramPosted.parse(ref)
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
         if not place.private:
@@ -334,10 +326,7 @@ class TelegramChannel(Poster):
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:
             return str(await self._transport.send(self._moves.place(address), OUTLINER.team(team, "/team")))
-        try:
-            message = TelegramPosted.parse(ref)
-        except ValueError:
-            raise CopyGone(f"{ref!r} is no message in Telegram.") from None
+        message = TelegramPosted.parse(ref)
         await self._transport.edit(message, OUTLINER.team(team, "/team"))
         return ref
 

@@ -12,11 +12,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from pydantic import TypeAdapter
 from telegram import User
 
 from bot.channels.telegram.places import NAME, TelegramPlace
 from bot.domain.cards import Card
-from bot.domain.chat import Clock
+from bot.domain.chat import Clock, Press
 from bot.domain.forms import Field
 from bot.domain.people import Actor
 from bot.domain.similarity import GrantAudience, GrantScope
@@ -135,38 +136,16 @@ class Dialogue:
         return {**current, **self.changes}
 
     def state(self) -> dict[str, Any]:
-        return {
-            "proposal_id": self.proposal_id,
-            "round": self.round,
-            "step": self.step.value,
-            "at": self.at.isoformat(),
-            "asked": self.asked,
-            "changes": dict(self.changes),
-            "prompt": self.prompt,
-            "rung": self.rung,
-            "reach": self.reach,
-            "question": self.question,
-            "verb": self.verb,
-        }
+        kept: dict[str, Any] = _STATE.dump_python(self, mode="json")
+        return kept
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
+    @staticmethod
+    def from_state(state: Mapping[str, Any]) -> "Dialogue":
         step, verb = _FORMER.get(state["step"], (state["step"], state.get("verb", Verb.EDIT)))
-        return cls(
-            proposal_id=state["proposal_id"],
-            round=state["round"],
-            step=DialogueStep(step),
-            at=datetime.fromisoformat(state["at"]),
-            asked=state["asked"],
-            changes=state["changes"],
-            prompt=state["prompt"],
-            rung=GrantScope(state["rung"]) if state.get("rung") else None,
-            reach=GrantAudience(state.get("reach") or GrantAudience.HERE),
-            question=state.get("question", ""),
-            verb=Verb(verb),
-        )
+        return _STATE.validate_python({**state, "step": step, "verb": verb})
 
 
+_STATE = TypeAdapter(Dialogue)
 _FORMER = {"reason": (DialogueStep.WORDS, Verb.DECLINE), "changes": (DialogueStep.WORDS, Verb.REVISE)}
 """Steps as the first release kept them."""
 
@@ -188,6 +167,10 @@ class Who:
     place: TelegramPlace
     title: str = ""  # of the chat, where it has one
     answered: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
+
+    def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
+        """What they press, from where they are."""
+        return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **more)
 
     @property
     def key(self) -> str:

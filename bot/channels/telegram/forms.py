@@ -21,18 +21,21 @@ from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
-from bot.domain.chat import Answer, Clock, Inbox, Press
+from bot.domain.chat import Answer, Clock, Inbox
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
+_NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
 _EMPTY = "-"  # typed where a field is to be left empty
 _AGAIN = "I lost track of that question. Here it is again: please reply to this one."
 
 
 log = logger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,20 @@ class _Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What this person may allow, in words, narrowest first."""
+
+    rungs: Sequence[tuple[GrantScope, str]]
+    reaches: Sequence[tuple[GrantAudience, str]]
+
+    def has(self, dialogue: Dialogue) -> bool:
+        """Whether what was chosen so far is still offered."""
+        return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
+
+
+@dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks for edits and reasons."""
+    """Asks for edits and reasons, and how far a grant may reach."""
 
     dialogues: Dialogues
     transport: Transport
@@ -82,7 +97,7 @@ class Asker:
         if dialogue.listens(replied.message_id):
             trouble = await self._answered(who, dialogue, text)
         elif dialogue.asked_in(replied.text or ""):
-            trouble = await self._ask_again(who, dialogue)
+            trouble = await self._answered(who, dialogue, None)
         else:
             return False
         if trouble:
@@ -99,8 +114,7 @@ class Asker:
 
     async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
         """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
-        press = Press(who.actor, Verb.EDIT, proposal_id, seen, address=who.place.address)
-        reply = await self.inbox(press)
+        reply = await self.inbox(who.press(Verb.EDIT, proposal_id, seen))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
             return MOVED_ON
         if len(reply.text) <= TOAST:
@@ -136,22 +150,20 @@ class Asker:
         await self._show(who, Dialogue.words(card, verb, self.clock()), screen)
         return ""
 
-    async def _answered(self, who: Who, dialogue: Dialogue, text: str) -> str:
-        """Take a typed answer; return what to tell the person, empty when a screen says it."""
+    async def _answered(self, who: Who, dialogue: Dialogue, text: str | None) -> str:
+        """Take a typed answer; None asks once more what was asked in a message that is not known.
+
+        Return what to tell the person, empty when a screen says it.
+        """
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is None or not dialogue.concerns(card):
             await self.dialogues.keep(who, None)
             return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
-        if dialogue.step is DialogueStep.WORDS:
-            press = Press(
-                who.actor,
-                dialogue.verb,
-                card.proposal_id,
-                card.round,
-                reason=text,
-                address=who.place.address,
-            )
-            reply = await self.inbox(press)
+        if dialogue.step is not DialogueStep.ASK:
+            if text is None:
+                screen = screens.words(who.user, card.button(dialogue.verb), card.title)
+                return await self._ask_again(who, dialogue, screen)
+            reply = await self.inbox(who.press(dialogue.verb, card.proposal_id, card.round, reason=text))
             await self.dialogues.keep(who, None)
             return reply.text
         form = await self._form(who, card)
@@ -159,6 +171,8 @@ class Asker:
         if form is None or asked is None:
             await self.dialogues.keep(who, None)
             return MOVED_ON
+        if text is None:
+            return await self._ask_again(who, dialogue, screens.ask(dialogue, asked, who.user))
         try:
             value = None if asked.nullable and text.strip() == _EMPTY else asked.read(text)
         except BadAnswer as trouble:
@@ -167,21 +181,7 @@ class Asker:
         await self._show_form(who, dialogue.give(asked, value, self.clock()), form)
         return ""
 
-    async def _ask_again(self, who: Who, dialogue: Dialogue) -> str:
-        """Ask once more what was asked in a message that is not known; return as `_answered`."""
-        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
-        if card is None or not dialogue.concerns(card):
-            await self.dialogues.keep(who, None)
-            return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
-        form = await self._form(who, card) if dialogue.step is DialogueStep.ASK else None
-        asked = form.field(dialogue.asked) if form else None
-        if dialogue.step is DialogueStep.ASK and asked is None:
-            await self.dialogues.keep(who, None)
-            return MOVED_ON
-        if asked is not None:
-            screen = screens.ask(dialogue, asked, who.user)
-        else:
-            screen = screens.words(who.user, card.button(dialogue.verb), card.title)
+    async def _ask_again(self, who: Who, dialogue: Dialogue, screen: Screen) -> str:
         await self.transport.send(who.place, plain(_AGAIN))
         await self._show(who, dialogue, screen)
         return ""
@@ -214,16 +214,8 @@ class Asker:
     async def _save(self, who: Who, dialogue: Dialogue, form: _Form, message: TelegramPosted) -> str:
         edited = dialogue.arguments(form.arguments)
         await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
-        reply = await self.inbox(
-            Press(
-                who.actor,
-                Verb.EDIT,
-                dialogue.proposal_id,
-                dialogue.round,
-                arguments=edited,
-                address=who.place.address,
-            )
-        )
+        press = who.press(Verb.EDIT, dialogue.proposal_id, dialogue.round, arguments=edited)
+        reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
             await self.dialogues.keep(who, dialogue)
             return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
@@ -234,7 +226,7 @@ class Asker:
             return reply.text
         try:
             # the form becomes one more copy of the card: what was edited is right above its Approve
-            await self.views.put(anew, who.place, message)
+            await self.views.put(anew, who.place, self.lookup, who.actor, message)
         except ChannelError as error:  # the edit is saved, and the card itself is redrawn
             log.warning("telegram form not turned into a card", why=error.message)
         return reply.text
@@ -255,13 +247,17 @@ class Asker:
         """Keep, then show in ``message`` or a new one; an answer counts once the question has its id."""
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
-        if message is not None and isinstance(screen.markup, InlineKeyboardMarkup):
-            await self.dialogues.keep(who, dialogue.prompted(message.message_id))
+        markup = screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None
+        there = message if markup else None
+        if there is not None and screen.rich.units <= TEXT_UNITS:
+            await self.dialogues.keep(who, dialogue.prompted(there.message_id))
             await who.answered()
-            await self.transport.edit(message, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+            await self.transport.edit(there, screen.rich, markup, urgency=Urgency.PRESSED)
             return
         await self.dialogues.keep(who, dialogue)
         await who.answered()
+        if there is not None:
+            await self.transport.dress(there, None, urgency=Urgency.PRESSED)
         sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
         await self.dialogues.prompted(who, dialogue, sent.message_id)
 
@@ -270,34 +266,11 @@ class Asker:
         arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
 
+    async def climb(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
+        """Take a button of "approve similar"; return as `press`.
 
-_NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What this person may allow, in words, narrowest first."""
-
-    rungs: Sequence[tuple[GrantScope, str]]
-    reaches: Sequence[tuple[GrantAudience, str]]
-
-    def has(self, dialogue: Dialogue) -> bool:
-        """Whether what was chosen so far is still offered."""
-        return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
-
-
-@dataclass(frozen=True, slots=True)
-class GrantLadder:
-    dialogues: Dialogues
-    transport: Transport
-    inbox: Inbox
-    lookup: Lookup
-    clock: Clock
-
-    async def press(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button; return what to tell the person, empty when the screen says it all."""
+        It leads up the ladder, asks for whom and for how long, and then presses.
+        """
         if callback.round != card.round or not card.pending:
             return MOVED_ON
         about = (card.proposal_id, who.actor, who.place.address)
@@ -305,16 +278,16 @@ class GrantLadder:
         if not (offer.rungs and offer.reaches):
             return _NOTHING
         if callback.does is Does.SIMILAR and callback.index is None:
-            await self._ask(who, Dialogue.similar(card, self.clock()), offer, card)
+            await self._offer(who, Dialogue.similar(card, self.clock()), offer, card)
             return ""
         found = await self.dialogues.load(who)
         if found is None or not (
             found.climbs and found.concerns(card) and found.prompt == message.message_id
         ):
             return NOT_YOURS
-        return await self._step(who, found, callback, offer, card, message)
+        return await self._rung(who, found, callback, offer, card, message)
 
-    async def _step(
+    async def _rung(
         self,
         who: Who,
         found: Dialogue,
@@ -327,21 +300,13 @@ class GrantLadder:
             moved = self._moved(found, callback, offer)
             if moved is None:
                 return MOVED_ON
-            await self._ask(who, moved, offer, card, message)
+            await self._offer(who, moved, offer, card, message)
             return ""
         lasting = _chosen(list(GrantDuration), callback.index)
         if lasting is None or found.step is not DialogueStep.LASTING or not offer.has(found):
             return MOVED_ON
-        press = Press(
-            who.actor,
-            Verb.SIMILAR,
-            card.proposal_id,
-            card.round,
-            address=who.place.address,
-            rung=found.rung,
-            lasting=lasting,
-            reach=found.reach,
-        )
+        chosen = {"rung": found.rung, "lasting": lasting, "reach": found.reach}
+        press = who.press(Verb.SIMILAR, card.proposal_id, card.round, **chosen)
         await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
         reply = await self.inbox(press)
         await who.answered()
@@ -363,10 +328,9 @@ class GrantLadder:
         reach = _chosen(list(GrantAudience), callback.index)
         return found.extend(reach, now) if reach in dict(offer.reaches) else None
 
-    async def _ask(
+    async def _offer(
         self, who: Who, dialogue: Dialogue, offer: Offer, card: Card, message: TelegramPosted | None = None
     ) -> None:
-        """Keep first, then show: in ``message``, unless the words do not fit there."""
         if dialogue.rung is None:
             screen = screens.rungs(dialogue, offer.rungs, card.tool_name, card.title, who.user)
         elif dialogue.step is DialogueStep.REACH:
@@ -374,20 +338,8 @@ class GrantLadder:
         else:
             allowed = f"{dict(offer.rungs)[dialogue.rung]}, for {dict(offer.reaches)[dialogue.reach]}"
             screen = screens.lasting(dialogue, allowed, card.title, who.user)
-        await self.dialogues.keep(who, dialogue)
-        await who.answered()
-        if message is not None and screen.rich.units <= TEXT_UNITS:
-            await self.transport.edit(message, screen.rich, _buttons(screen), urgency=Urgency.PRESSED)
-            return
-        if message is not None:
-            await self.transport.dress(message, None, urgency=Urgency.PRESSED)
-        sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
-        await self.dialogues.prompted(who, dialogue, sent.message_id)
+        await self._show(who, dialogue, screen, message)
 
 
 def _chosen(choices: list[T], index: int | None) -> T | None:
     return choices[index] if index is not None and index < len(choices) else None
-
-
-def _buttons(screen: Screen) -> InlineKeyboardMarkup | None:
-    return screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None

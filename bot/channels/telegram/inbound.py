@@ -298,7 +298,7 @@ class Inbound:
         for proposal in reply.proposals:
             card = await self.lookup.card(proposal.id, who.actor)
             if card is not None:
-                await self.views.put(card, place)
+                await self.views.put(card, place, self.lookup, who.actor)
 
     async def _say(self, place: TelegramPlace, text: str, message: Message) -> None:
         await self.transport.send(place, plain(text), answer_to=message.message_id)

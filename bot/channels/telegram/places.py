@@ -14,7 +14,7 @@ from sqlmodel import Session
 
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Peers
-from bot.errors import NotDeliverable
+from bot.errors import CopyGone, NotDeliverable
 from bot.store import events, posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -69,9 +69,12 @@ class TelegramPosted:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` wrote; raises ValueError when ``text`` is not of the form ``chat/message``."""
+        """Read what `str` wrote; raises CopyGone for what is not of the form ``chat/message``."""
         chat, _, message = text.partition("/")
-        return cls(int(chat), int(message))
+        try:
+            return cls(int(chat), int(message))
+        except ValueError:
+            raise CopyGone(f"{text!r} is no message in Telegram.") from None
 
 
 _KEY = "moved:"

@@ -13,7 +13,7 @@ from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogue import Who
-from bot.channels.telegram.forms import Asker, GrantLadder
+from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
@@ -21,7 +21,7 @@ from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Inbox, Press, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards
@@ -50,7 +50,6 @@ class TelegramPresses:
     transport: Transport
     admission: Admission
     asker: Asker
-    ladder: GrantLadder
     inbox: Inbox
     lookup: Lookup
     views: ShownCards
@@ -155,22 +154,13 @@ class TelegramPresses:
             await self.views.ask(card, message)
             return sure.question, False
         if callback.does in LADDER:
-            said = await self.ladder.press(who, callback, card, message)
+            said = await self.asker.climb(who, callback, card, message)
             return said, bool(said) and callback.does is not Does.LASTING
         if callback.verb is None:
             return _UNREADABLE, True
-        address = who.place.address
-        reply = await self.inbox(
-            Press(
-                who.actor,
-                callback.verb,
-                callback.id,
-                callback.round,
-                address=address,
-                ref=ref,
-                names=who.place.named(who.title),
-            )
-        )
+        names = who.place.named(who.title)
+        press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
+        reply = await self.inbox(press)
         return reply.text, reply.answer is not Answer.ACCEPTED
 
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:

@@ -76,22 +76,50 @@ class ShownCards:
         """Ask under a card whether what can't be undone should be done, in place of its buttons."""
         await self._transport.dress(message, question(card), urgency=Urgency.PRESSED)
 
-    async def put(self, card: Card, place: TelegramPlace, message: TelegramPosted | None = None) -> None:
-        """Post a card, or make a message one, as a further copy that is kept up to date."""
+    async def put(
+        self,
+        card: Card,
+        place: TelegramPlace,
+        lookup: Lookup,
+        actor: Actor,
+        message: TelegramPosted | None = None,
+    ) -> None:
+        """Post a card, or make a message one, as a further copy that is kept up to date.
+
+        What changed on its way is drawn right away.
+        """
+        message, behind = await self._put(card, place, message)
+        if not behind:
+            return
+        copies = await self._database.read(posted_cards.of_proposal, card.proposal_id)
+        now = await lookup.card(card.proposal_id, actor, place.address)
+        if now is None or now.fingerprint == card.fingerprint:
+            return  # what was drawn is what is there
+        view = await self.lay_out(now, place.chat_id)
+        await self._transport.edit(message, view.rich, view.keyboard)
+        for copy in copies:
+            if copy.address == place.address and copy.ref == str(message):
+                await self._database.write(posted_cards.mark_rendered, copy, now.fingerprint)
+
+    async def _put(
+        self, card: Card, place: TelegramPlace, message: TelegramPosted | None
+    ) -> tuple[TelegramPosted, bool]:
+        """Give the message, and whether it is behind."""
         view = await self.lay_out(card, place.chat_id)
         if message is None:
             message = await self._transport.send(place, view.rich, view.keyboard)
         else:
             await self._transport.edit(message, view.rich, view.keyboard)
         shown = (str(message), card.version, card.fingerprint)
-        await self._database.write(posted_cards.add, card.proposal_id, place.address, *shown)
+        add = posted_cards.add
+        return message, await self._database.write(add, card.proposal_id, place.address, *shown)
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:
         """Post a card as a further copy, unless one stands there."""
         for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
             if copy.address == place.address and TelegramPosted.parse(copy.ref).chat_id == place.chat_id:
                 return
-        await self.put(card, place)
+        await self._put(card, place, None)
 
     async def show(self, card: Card, place: TelegramPlace) -> None:
         """Post everything the card left out."""

@@ -7,7 +7,7 @@ references stay text. Cards are put together from `plain` and `styled` pieces, w
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, zip_longest
@@ -90,16 +90,6 @@ def styled(text: str, *kinds: str, language: str | None = None) -> Rich:
     if not made.text.strip():
         return made
     return Rich(made.text, tuple(MessageEntity(k, 0, made.units, language=language) for k in kinds))
-
-
-def moment(at: datetime, *, relative: bool = False) -> Rich:
-    """A time as each reader's own app shows it: date and time where they are, or ``relative`` to now.
-
-    Apps too old for it show the text that it stands for.
-    """
-    text = f"{at.day} {at:%b, %H:%M} UTC"
-    kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
-    return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
 
 
 def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
@@ -229,7 +219,10 @@ class TelegramTextBuilder(TextBuilder[Rich]):
         return styled(text, *(_FOLD if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
-        return moment(at, relative=relative)
+        """Apps too old for it show the text that it stands for."""
+        text = f"{at.day} {at:%b, %H:%M} UTC"
+        kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
+        return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
 
     def mention(self, actor: Actor) -> Rich:
         return mention(actor)
@@ -337,19 +330,7 @@ def _clipped(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
 
 def _index(text: str, units: int) -> int:
     """How many characters fit into so many UTF-16 units."""
-    if text.isascii():
-        return min(units, len(text))
-    for index, used in enumerate(_running(text)):
-        if used > units:
-            return index
-    return len(text)
-
-
-def _running(text: str) -> Iterator[int]:
-    used = 0
-    for character in text:
-        used += 2 if ord(character) > 0xFFFF else 1  # noqa: PLR2004 - the end of the first plane
-        yield used
+    return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
 def _harmless(text: str) -> str:

@@ -99,6 +99,7 @@ class FakeCore:
         self.cards: dict[str, Card] = {}
         self.addresses: set[Address] = set()
         self.may = True
+        self.becomes: Card | None = None  # what the card is as soon as it was looked up once
         self.rungs: list[tuple[GrantScope, str]] = [
             (GrantScope.EXACT, "issue_close with exactly these arguments"),
             (GrantScope.KEY, "issue_close with number = 7, whatever the rest"),
@@ -164,7 +165,10 @@ class FakeCore:
         self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
     ) -> Card | None:
         here = address is None or address in self.addresses
-        return self.cards.get(proposal_id) if here else None
+        found = self.cards.get(proposal_id) if here else None
+        if found is not None and self.becomes is not None:
+            self.cards[proposal_id], self.becomes = self.becomes, None
+        return found
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None

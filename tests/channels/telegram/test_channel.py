@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 from sqlmodel import Session
 
 from bot.channels.telegram.buttons import ButtonData, Does
@@ -15,6 +16,7 @@ from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.store import posted_cards, proposals
 from bot.store.database import Database
+from bot.store.tables.proposals import ProposalRow
 from tests.channels.telegram.conftest import ADMIN, ANA, APPROVER, FakeTime
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram
@@ -660,6 +662,24 @@ async def test_a_shown_proposal_comes_as_a_card_that_is_kept_up_to_date(
     await core.took(2)
     kept = await database.read(posted_cards.of_proposal, PROPOSAL)
     assert [c.ref for c in kept] == [f"{ADMIN}/{posted.message_id}"]
+
+
+async def test_a_shown_card_that_was_decided_on_its_way_is_redrawn_right_away(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    card = core.propose(make_card(), HERE)
+    core.addresses.add(Address("telegram", str(ADMIN)))
+    proposal = await database.read(proposals.get, PROPOSAL)
+    assert proposal is not None
+    core.reply = Reply(Answer.ACCEPTED, "its history", (proposal,))
+    core.becomes = done(card)
+    await database.write(lambda session: session.execute(update(ProposalRow).values(version=2)))
+    await telegram.say(ADMIN, f"/show {PROPOSAL}")
+    posted = await telegram.see(ADMIN, "Close issue #7")
+    await telegram.until(lambda: "Done. Approved by Ana" in posted.text)
+    await telegram.say(ADMIN, "next")  # handled after the command, in the same chat
+    await core.took(2)
+    assert await database.read(posted_cards.behind, 1) == []
 
 
 async def test_a_file_is_sent_as_a_document_into_its_topic(channel, telegram: FakeTelegram):
