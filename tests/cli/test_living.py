@@ -78,10 +78,13 @@ def test_a_backup_of_a_running_nod_is_put_back_as_the_document_says(shell: Shell
     assert running.end() == 0
 
     (shell.folder / "nod.db-wal").touch()  # as after a crash
-    subprocess.run(["/bin/sh", "-euc", restore], cwd=shell.folder, check=True)  # noqa: S603 - the document's own
+    by_hand, paused = re.split(r"^nod ", restore, flags=re.MULTILINE)
+    subprocess.run(["/bin/sh", "-euc", by_hand], cwd=shell.folder, check=True)  # noqa: S603 - the document's own
+    assert shell.nod(*shlex.split(paused, comments=True)).exit_code == 0
     assert [path.name for path in shell.folder.glob("nod.db-*")] == []
     restored = shell.start("run", NOD_PORT="0")
     assert "Round: 1" in shell.nod("show", first).stdout  # open again, as the document warns
+    assert shell.nod("approvals", "resume").exit_code == 0
     assert shell.nod("pending").stdout.count("\n") == 2
     assert shell.nod("decline", first).stdout.startswith("Declined")
     assert shell.nod("audit", "verify").exit_code == 0

@@ -1,8 +1,11 @@
 """What is said arrives, once; cards show what is, wherever they stand."""
 
+import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import make_url
 
 from bot.channels.delivery.notices import GIVE_UP
 from bot.domain.cards import Card
@@ -14,6 +17,7 @@ from bot.domain.proposals import Cause, State
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, ToolError
 from bot.store import posted_cards
+from bot.store.engine import back_up
 from tests.kit import (
     ADA,
     ANA,
@@ -103,6 +107,34 @@ async def test_a_copy_that_could_not_be_redrawn_is_redrawn_after_a_restart(nod: 
     nod.chat.refusals.clear()
     await nod.restart()
     assert nod.chat.card_of(p).state is State.SUCCEEDED
+
+
+@pytest.mark.usefixtures("only_on_sqlite")
+async def test_after_an_older_database_is_put_back_a_pause_and_its_end_draw_every_open_card_again(
+    make_nod: MakeNod, tmp_path: Path
+) -> None:
+    nod = make_nod(admins=[ADA])
+    [p] = await nod.asked(red())
+    file = Path(make_url(nod.url).database or "")
+    back_up(file, tmp_path / "monday.db")
+    await nod.press(Verb.DECLINE, p)
+    await nod.idle()
+    [late] = await nod.asked(red("door"))
+    assert nod.chat.card_of(p).state is State.DECLINED
+    await nod.close()
+    shutil.copy(tmp_path / "monday.db", file)
+    await nod.up()
+    assert nod.chat.card_of(p).state is State.DECLINED  # no row says that it shows this
+
+    await nod.command("/approvals pause", by=ADA)
+    await nod.idle()
+    assert "Nothing runs until" in nod.chat.card_of(p).notes[-1]
+    await nod.command("/approvals resume", by=ADA)
+    await nod.idle()
+    assert nod.chat.card_of(p).pending
+    assert nod.chat.card_of(p).notes == ()
+    assert (await nod.press(Verb.APPROVE, late)).answer is Answer.UNKNOWN
+    assert (await nod.approve(p)).state is State.SUCCEEDED
 
 
 async def test_a_copy_that_could_not_be_redrawn_is_redrawn_by_the_next_tick(nod: Nod) -> None:
