@@ -228,6 +228,94 @@ def test_what_expires_first_comes_first_and_a_search_keeps_what_is_selected(nod:
     expect(page.get_by_label("Select: Close issue #2")).to_be_checked()
 
 
+SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const each of list.getEntries()) window.shifts.push([each.value, each.hadRecentInput]);
+  }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+def shifted(page: Page) -> float:
+    """How much of the page has moved since this was asked last, as Chromium's layout-shift entries add up."""
+    drawn = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    page.evaluate(drawn)
+    return float(page.evaluate("() => window.shifts.splice(0).reduce((sum, [value]) => sum + value, 0)"))
+
+
+@pytest.mark.parametrize("width", [390, 820, 1024, 1440])
+def test_nothing_jumps_at_any_width_when_the_list_comes_is_searched_and_is_turned(
+    width: int, nod: Served, new_page: NewPage
+):
+    for at in range(2, 8):
+        nod.ask(f"close #{at}")
+    page = new_page("about:blank", width=width)
+    page.add_init_script(f"({SHIFTS})()")
+    page.goto(f"{nod.url}#/inbox")
+    many = len(nod.waiting())
+    expect(page.locator(".row")).to_have_count(many)
+    seen = {"load": shifted(page)}
+    page.get_by_label("Search proposals").fill("#4")
+    expect(page.locator(".row")).to_have_count(1)
+    seen["search"] = shifted(page)
+    page.get_by_label("Search proposals").fill("")
+    expect(page.locator(".row")).to_have_count(many)
+    seen["all again"] = shifted(page)
+    page.get_by_label("Select: Close issue #4").check()
+    seen["one is ticked"] = shifted(page)
+    page.get_by_label("Select: Close issue #4").uncheck()
+    seen["none is"] = shifted(page)
+    button(page, "Decided").click()
+    expect(page.locator(".row")).to_have_count(0)
+    seen["another tab"] = shifted(page)
+    assert seen.pop("load") < 0.05
+    assert max(seen.values()) < 0.2, seen  # what stands below a list moves with its length
+
+
+def test_all_of_a_search_are_selected_and_what_was_selected_before_it_stays(nod: Served, new_page: NewPage):
+    nod.ask("close #2 and assign #3 to Ana and delete #5")
+    nod.ask("close #4")
+    page = inbox(nod, new_page, 4)
+    every = page.get_by_label("Select all")
+    page.get_by_label("Select: Change assignee").check()
+    expect(every).to_have_js_property("indeterminate", value=True)
+    page.get_by_label("Search proposals").fill("Close")
+    expect(page.locator(".row")).to_have_count(2)
+    expect(every).not_to_be_checked()
+    every.check()
+    expect(page.locator(".many p")).to_have_text("3 selected, 1 not in this list.")
+    expect(page.locator("#inbox-detail .card")).to_have_count(3)  # what is approved together is seen together
+    page.get_by_label("Search proposals").fill("")
+    expect(page.locator(".row")).to_have_count(4)
+    expect(every).to_have_js_property("indeterminate", value=True)
+    every.check()
+    expect(page.locator(".many p")).to_have_text("4 selected. 1 can't be undone: approve on the card.")
+    every.uncheck()
+    expect(page.locator(".many")).to_be_hidden()
+    page.get_by_label("Search proposals").fill("Close")
+    expect(page.locator(".row")).to_have_count(2)
+    every.check()
+    button(page, "Approve 2").click()
+    expect(page.locator("#inbox .notice-word")).to_have_text("Approved 2 of 2.")
+    assert sorted(each["description"][:6] for each in nod.waiting()) == ["Change", "Delete"]
+
+
+def test_under_a_search_or_another_tab_no_card_stands_that_the_list_does_not_show(
+    nod: Served, new_page: NewPage
+):
+    nod.ask("close #2")
+    nod.ask("close #4")
+    page = inbox(nod, new_page, 2)
+    page.locator(".row a", has_text="#4").click()
+    shows(page, "Close issue #4")
+    page.get_by_label("Search proposals").fill("#2")
+    expect(page.locator(".row")).to_have_count(1)
+    shows(page, "Close issue #2")
+    button(page, "Decided").click()
+    expect(page.locator(".row")).to_have_count(0)
+    expect(page.locator("#inbox-detail .card")).to_have_count(0)
+
+
 def test_on_a_phone_what_is_ticked_stays_in_the_list_until_it_is_reviewed(nod: Served, new_page: NewPage):
     nod.ask("close #2 and assign #3 to Ana")
     page = inbox(nod, new_page, 2, **NARROW)
