@@ -1,7 +1,7 @@
 """The system prompt, generated from the tools there are and the rules that always hold.
 
-What stays the same comes first and what changes with the day and the people last, so that servers which keep
-the beginning of a prompt can use it again.
+What stays the same comes first, the day and the people last: model servers cache the common beginning of
+prompts.
 """
 
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ class Execution:
         ``wake`` starts the work that shows how far it is.
 
         Checking the old values, claiming and running are one step, which no other change to the same
-        object can interrupt. A proposal that finds one running is called again when that ends.
+        resource can interrupt. Where another one is under way, this one is started again when that ends.
         """
         proposal = self.own.take_approved(proposal_id)
         proposal = proposal or await self.database.read(proposals.get, proposal_id)
@@ -94,7 +94,7 @@ class Execution:
         return True
 
     async def _touched(self, proposal: Proposal) -> str:
-        """What it would change, by name; a tool that cannot say is kept to one call at a time."""
+        """The name of the resource it would change; of a tool that can't say, the tool's own name."""
         try:
             tool = (await self.registry.available()).get(proposal.tool_name)
             return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
@@ -102,9 +102,9 @@ class Execution:
             return proposal.tool_name
 
     async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
-        """Every move is guarded by the version that was read: where another was faster, nothing is done.
+        """Check, claim and run it. Where another caller claimed it first, nothing is done.
 
-        Nor while another process changes what ``name`` stands for: `Recovery` comes back to it.
+        Nor while another process changes the resource ``name``: `Recovery` starts it again later.
         """
         plans = proposal.kind is Kind.PLAN
         try:
@@ -219,7 +219,7 @@ class Execution:
 
 
 def _cause(error: Exception) -> Cause:
-    """Whether a retry could help is the tool's to say."""
+    """REFUSED where the tool says that a retry can't help, else ERROR."""
     return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
 
 

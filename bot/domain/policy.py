@@ -154,7 +154,7 @@ class Policy:
         """What a call counts as under the rules, and whether a rule spares people the question.
 
         ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
-        proposal and a claim of its own. What cannot be undone it does not touch.
+        proposal and a claim of its own. It has no effect on what can't be undone.
         """
         found = self.book.level(place.address, tool_name, risk.level)
         if found.rule is None:
@@ -171,8 +171,7 @@ class Policy:
             return Deciders(requester=True)
         found = self.book.deciders(place.address, tool_name)
         if found.value is None:
-            # what cannot be undone wants other eyes in a private chat, too, so they must be in the circle
-            # and so does a card that a rule takes to others: they were meant to decide it
+            # in a private chat approvers decide only what can't be undone, and what a rule routes to others
             routed = bool(self.book.routes(place.address, tool_name))
             alone = place.private and risk.level is not Level.DESTRUCTIVE and not routed
             words = ["requester", Role.ADMIN] if alone else ["requester", Role.APPROVER, Role.ADMIN]
@@ -248,6 +247,7 @@ class Policy:
         return f"You may not decide this one. Who may: {words}. It stays open."
 
     def may_take_back(self, proposal: Proposal, person: Person, requester: Person) -> bool:
+        """Whether a person may withdraw a proposal: the requester, or an admin there."""
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
     def plan_rule(self, place: str) -> Found[Approver]:

@@ -16,7 +16,7 @@ CHANNEL = "team"
 
 class Standing(StrEnum):
     WORKING = "working"  # its turn runs, or it waits for a decision
-    DONE = "done"  # it said its result; a late end of its proposals may still give it the word
+    DONE = "done"  # it gave its result; it continues where one of its proposals ends later
     FAILED = "failed"  # it could not continue
     STOPPED = "stopped"  # a person, the lead agent or a bound ended it
 
@@ -27,7 +27,7 @@ OVER = frozenset({Standing.FAILED, Standing.STOPPED})
 
 @dataclass(frozen=True, slots=True)
 class TeamLimits:
-    """``teammates`` at work in one conversation at a time; the others are of one teammate, all its turns."""
+    """Bounds: teammates at work in one conversation; model calls and tokens of all turns of a teammate."""
 
     teammates: int = 4
     model_calls: int = 60

@@ -47,7 +47,7 @@ class EmbeddedDispatcher:
 
     @property
     def fault(self) -> None:
-        """Nothing keeps it from its work."""
+        """Always None: nothing outside this process can stop it."""
 
     @property
     def tasks(self) -> Mapping[Job, asyncio.Task[None]]:
@@ -139,7 +139,7 @@ class EmbeddedDispatcher:
         await self.wake(*made, *((job,) if again else ()))
 
     def _forget(self, job: Job, task: asyncio.Task[None] | None) -> None:
-        """The task has ended; the job may have a new one by now."""
+        """Give back the place of a task that ended, unless the job has a newer task."""
         if self._tasks.get(job) is task:
             del self._tasks[job]
             self._again.discard(job)

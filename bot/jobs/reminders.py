@@ -68,17 +68,17 @@ class Reminders:
     def _take(self, session: Session, what: Act, now: datetime) -> None:
         """Claim what is due, each in a guarded move with its audit row, and have it told."""
         for proposal in proposals.calling(session, what, now, _BATCH):
-            admin_changes: dict[str, Any] = {f"{what}_at": None}
+            changes: dict[str, Any] = {f"{what}_at": None}
             if what is Act.REMIND and proposal.remind_every:
-                admin_changes = {"remind_at": now + proposal.remind_every}
+                changes = {"remind_at": now + proposal.remind_every}
             if what is Act.ESCALATE:
                 policy = self.policies.load(session)
                 before = proposal.deciders
                 each = (Role.APPROVER, Role.ADMIN)
                 roles = tuple(role for role in each if policy.holders(role, before.place))
                 widened = tuple(dict.fromkeys((*before.roles, *roles)))
-                admin_changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
-            moved = transitions.move(session, proposal, By.nod(what), now, **admin_changes)
+                changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
+            moved = transitions.move(session, proposal, By.nod(what), now, **changes)
             if moved is None:
                 continue
             if what is not Act.ESCALATE:

@@ -123,7 +123,7 @@ async def _agui(_: Request) -> ASGIApp:
 
 @router.get("/openapi.json", include_in_schema=False)
 async def description(request: Request, site: Here) -> JSONResponse:
-    """Made once and in a thread, since it takes half a second."""
+    """The OpenAPI description, made once and in a thread, since it takes half a second."""
     app: FastAPI = request.app
     async with site.describing:
         if app.openapi_schema is None:
@@ -219,13 +219,13 @@ def _healthy(site: Site) -> HealthBody:
 
 @router.get("/docs", include_in_schema=False)
 async def docs() -> FileResponse:
-    """Like the description it shows, it needs no token: it says what there is, and nothing that is in it."""
+    """The page about the API. Like the description it shows it needs no token, for neither shows any data."""
     return FileResponse(_STATIC / "docs.html")
 
 
 @router.get("/sw.js", include_in_schema=False)
 async def offline_worker() -> FileResponse:
-    """Here and not among the other files, or it could not stand in for the page at `/`."""
+    """The service worker. Browsers let it answer for `/` only where it is served from there."""
     return FileResponse(_STATIC / "sw.js", headers=_CACHED)
 
 

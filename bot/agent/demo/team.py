@@ -72,6 +72,7 @@ def _task(part: str) -> str:
 
 
 def _started(task: str, *, plans: bool) -> dict[str, Any]:
+    """The arguments with which a teammate is started."""
     looks = _LOOKS.match(task) is not None
     tools = sorted(READS) if looks else [*sorted(READS), "update_issue"]
     return {

@@ -23,12 +23,12 @@ from bot.store.rules import Policies
 from bot.store.tables.conversations import TeammateRow
 
 LEAD = Actor(NOD, "lead", "the lead agent")
+"""Who votes for a plan as the lead agent; it never counts as a person's vote."""
 _NEW = "was submitted"
-"""The lead agent's vote for a plan; it never counts as a person's."""
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """A plan about to be stored becomes its teammate's plan; one that still waits is replaced by it."""
+    """Make a plan the current one of its teammate, before it is stored; it replaces one that still waits."""
     found = teams.get(session, p.conversation_id)
     if found is None:
         return ()

@@ -48,7 +48,7 @@ _POSTS = frozenset(
         "files.completeUploadExternal",
     }
 )
-"""What would show twice if it were done twice."""
+"""Methods that post something: called twice they would post it twice."""
 
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
@@ -68,7 +68,7 @@ _WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
 
 @asynccontextmanager
 async def within(seconds: float) -> AsyncIterator[None]:
-    """Ask Slack for no longer, also where it says to wait; raises TimeoutError then."""
+    """Give calls to Slack so many seconds, its own waits included; raises TimeoutError after that."""
     token = _WITHIN.set(seconds)
     try:
         async with asyncio.timeout(seconds):
@@ -80,7 +80,7 @@ async def within(seconds: float) -> AsyncIterator[None]:
 class Client(AsyncWebClient):
     """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
 
-    ``refused`` says whether a token that was refused is; ``team`` is whose client it is.
+    ``refused`` is asked, with Slack's code, whether the token is off for good. ``team``: whose it is.
     """
 
     refused: Callable[[str], Awaitable[bool]] | None = None
@@ -112,7 +112,7 @@ class Client(AsyncWebClient):
 
 
 def _limited() -> SlackApiError:
-    """What Slack would say."""
+    """The error that Slack answers to a call over its limit."""
     said = {"ok": False, "error": LIMITED}
     return SlackApiError("Slack takes no more of this for now.", said)  # type: ignore[no-untyped-call]
 

@@ -51,7 +51,10 @@ class Admitted:
 
 
 class Admission:
-    """Raises SettingsError as `Admitted.by` does."""
+    """Lets people in: those of the settings, and those whom an admin admits.
+
+    Raises SettingsError as `Admitted.by` does.
+    """
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
         admitted = Admitted.by(settings)
@@ -96,7 +99,7 @@ class Admission:
         message: TelegramPosted,
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
-        """Take an admin's press; ``tell`` them, or return what to tell them."""
+        """Take an admin's press. Returns what to tell them; ``tell`` says it before slower calls."""
         if admin.id not in self.admins:
             return "Only an admin may let people in."
         key = f"pair:{callback.id}"

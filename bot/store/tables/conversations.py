@@ -33,7 +33,7 @@ class ConversationRow(Row, table=True):
     title: str
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    shown_at: str | None = None
+    shown_at: str | None = None  # the address where people see a teammate's: the lead agent's
     deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 

@@ -60,7 +60,7 @@ _FIXES = {
 
 
 class Trust(StrEnum):
-    UNTRUSTED = "untrusted"  # its word that a tool only reads counts for nothing: every call asks
+    UNTRUSTED = "untrusted"  # every call asks, also those of tools that it calls read-only
     TRUSTED = "trusted"  # its read-only tools run immediately
 
 
@@ -173,7 +173,7 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys stand once; of two servers of one name the wrong one might count."""
+    """Make an object of its pairs; raises ValueError where a key is used twice: only one would count."""
     whole = dict(pairs)
     if len(whole) != len(pairs):
         names = [name for name, _ in pairs]

@@ -111,7 +111,7 @@ class PlanLineView(View):
 
 
 class _OfRow(View):
-    """As the proposal itself has it."""
+    """Fields of the proposal itself."""
 
     id: str
     kind: Kind
@@ -139,7 +139,7 @@ class _OfRow(View):
 
 
 class _OfCard(View):
-    """As its card shows it, secrets hidden."""
+    """Fields as the card shows them, secrets hidden."""
 
     tool_arguments: Annotated[dict[str, Any], Field(validation_alias="arguments")]
     schema_: Annotated[dict[str, Any], Field(alias="schema")]
@@ -204,7 +204,7 @@ class ProposalView(_OfRow, _OfCard):
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
-        """As one person sees it; ``more`` are a subclass's own fields."""
+        """Make it of what one person may see; ``more`` are a subclass's own fields."""
         p, card = found.proposal, found.card
         secrets = secrets_in(p.arguments, card.schema)
         return cls(
@@ -230,7 +230,7 @@ class ProposalView(_OfRow, _OfCard):
 
 
 async def every(found: Sequence[Seen]) -> list[ProposalView]:
-    """Many proposals, without keeping others waiting."""
+    """Make many in a thread, so that other requests don't wait."""
     return await asyncio.to_thread(lambda: [ProposalView.seen_as(each) for each in found])
 
 
@@ -243,7 +243,7 @@ def conversation_of(found: Seen) -> str:
 
 
 class CallbackView(View):
-    """How far telling the end has come."""
+    """The webhook of a request: how often it was tried, and whether it was told the end."""
 
     url: str
     attempts: int
@@ -257,7 +257,7 @@ class RequestView(ProposalView):
 
     ``end``: `waiting`, `approved`, `declined`, `expired`, `cancelled`, `undeliverable`, `failed` or
     `outcome_unknown`. Who asked gets the ``arguments`` as they are, edits included: it acts on them.
-    ``callback``: how far telling the end has come.
+    ``callback``: its webhook, or null without one.
     """
 
     end: str
@@ -331,7 +331,10 @@ class Files(DoneBody):
 
 
 class Problem(View):
-    """Every fault. ``fields`` says which is wrong and why; ``proposal`` how it stands after a press."""
+    """The body of every error.
+
+    ``fields``: what is wrong with each, by name. ``proposal``: how it is after a press that didn't count.
+    """
 
     ok: Literal[False] = False
     error: str

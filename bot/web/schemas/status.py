@@ -9,7 +9,7 @@ from bot.web.schemas import DoneBody, Time, View
 
 
 class HeardView(View):
-    """``heard_seconds_ago`` is null before the first word. ``fault`` is empty while all is well."""
+    """A chat platform. ``heard_seconds_ago`` is null before it was first heard; ``fault`` may be empty."""
 
     name: str
     heard_seconds_ago: int | None
@@ -68,7 +68,7 @@ class Tools(DoneBody):
 
 
 class SettingView(View):
-    """``value`` applies, as one writes it; null for a secret. ``given``: it is set, or else the default."""
+    """A setting. ``value``: as it is written in `.env`, null for a secret. ``given``: it was set."""
 
     name: str
     value: str | None
@@ -81,7 +81,7 @@ class SettingList(DoneBody):
 
 
 class FindingView(View):
-    """``fix`` says what to do; where all is well, what is worth knowing."""
+    """What was found about one thing. ``fix``: what to do, or what is worth knowing where all is well."""
 
     name: str
     health: Annotated[Literal["ok", "warn", "fail"], BeforeValidator(str.lower)]
@@ -89,7 +89,7 @@ class FindingView(View):
 
 
 class Findings(DoneBody):
-    """``fault`` says why nothing was found; else it is empty."""
+    """What `nod doctor` found. ``fault``: why it couldn't look; else it is empty."""
 
     at: Time
     findings: list[FindingView]

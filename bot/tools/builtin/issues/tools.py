@@ -299,7 +299,7 @@ def _deleting(database: Database) -> Title:
 
 
 async def _issue(arguments: Arguments) -> Arguments:
-    """Calls about the same issue are of one kind."""
+    """What makes two calls similar: that they are about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -312,7 +312,7 @@ def _with_its(comments: int) -> str:
 
 
 def _told(issue: Issue) -> dict[str, Any]:
-    """Tell an issue as JSON, without its body."""
+    """An issue as JSON, without its body."""
     return {
         "number": issue.number,
         "title": issue.title,
