@@ -83,7 +83,7 @@ class Execution:
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
-        """`ResourceLock.enter`, past those in line here whom another process ran since."""
+        """Lock the resource, or wait in line; those ahead whom another process ran since lose their place."""
         while not await self._resource_lock.enter(proposal_id, name):
             if (ahead := self._resource_lock.ahead(name)) is None:
                 return False

@@ -9,7 +9,7 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-# How much of each kind is done at a time: none of them waits for a place that another kind holds.
+# How many jobs of each kind run at a time; no kind waits for another's places.
 SLOTS: Mapping[Work, int] = {
     Work.TURN: 100,
     Work.EXECUTE: 100,

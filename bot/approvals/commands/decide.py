@@ -34,6 +34,8 @@ from bot.store.rules import Policies
 
 
 class DecideCommands:
+    """The words of ``/approvals`` that look at proposals, or press a button of one."""
+
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._registry, self._inbox = parts.registry, parts.inbox
@@ -91,7 +93,7 @@ def _usage(each: Button) -> str:
 
 
 def _check_who(words: Sequence[str]) -> None:
-    """Raises CommandError for what names no one who could decide."""
+    """Raises CommandError for a word that is neither an account nor a role that may decide."""
     if not words:
         raise CommandError("Who should decide?")
     for word in words:

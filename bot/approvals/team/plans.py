@@ -45,7 +45,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     found = replace(found, rounds=found.rounds + 1)
     people_alone = _approver(session, policies, p) is Approver.HUMAN
     why = "was submitted. People approve it; you may reject it or ask for changes" if people_alone else _NEW
-    # where it has no vote it is told without a turn of its own: it may look once it speaks again
+    # a lead agent that has no vote gets no turn for this: it reads of the plan in its next one
     jobs += teammates.request_review(session, found, p, why, now, wake=not people_alone)
     return tuple(jobs)
 
