@@ -92,9 +92,9 @@ class App:
     scheduler: Scheduler
     channels: dict[str, Channel]
     web: WebServer
-    door: McpMount
+    mcp_mount: McpMount
     questions: Questions
-    company: Cluster
+    cluster: Cluster
     own: OwnTools
     mcp: Servers
     logins: SignIns
@@ -115,7 +115,7 @@ class App:
             if (collector := self.settings.otlp_endpoint) is not None:
                 end = tracing.begin(collector, self.settings.otlp_header_pairs, self.process.id)
                 stack.push_async_callback(asyncio.to_thread, end)
-            stack.enter_context(self.company.claim())
+            stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
             stack.push_async_callback(self.model.close)
@@ -126,7 +126,7 @@ class App:
             self.database.write_now(admin_changes.seal_with_key, self.clock())
             if self.count is not None:
                 await self.count()
-            await stack.enter_async_context(self.company.at_work())
+            await stack.enter_async_context(self.cluster.at_work())
             stack.push_async_callback(self.questions.stop)
             stack.push_async_callback(self.mcp.stop)
             self.questions.start(self.core.assistant.handle)
@@ -139,12 +139,12 @@ class App:
                     self.core.assistant.handle,
                     self.core.lookup,
                     receives=self.receives,
-                    others=self.company.others,
+                    others=self.cluster.others,
                 )
             stack.push_async_callback(self.logins.stop)
             stack.push_async_callback(self.doctor.stop)
             if self.receives:
-                stack.push_async_callback(self.door.stop)
+                stack.push_async_callback(self.mcp_mount.stop)
                 if self.web.site.organisation is not None:
                     stack.push_async_callback(self.web.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
@@ -167,7 +167,7 @@ class App:
 
     async def _watch(self) -> None:
         """Look at the rows when another process changed them."""
-        async for _ in self.company.rings():
+        async for _ in self.cluster.changes():
             try:
                 await self.core.recovery.recover(self.clock())
                 self.notifier.notify()
@@ -202,10 +202,10 @@ def build(
         return settings.site_url() if given else f"http://127.0.0.1:{web.port}"
 
     notifier, process = ChangeNotifier(), Process.this()
-    company = _company(settings, database, process, clock, works=works)
-    dispatcher = company.dispatcher
-    company.join(notifier)
-    questions = Questions(database, dispatcher, notifier, clock, others=company.others)
+    cluster = _cluster(settings, database, process, clock, works=works)
+    dispatcher = cluster.dispatcher
+    cluster.join(notifier)
+    questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
@@ -223,7 +223,7 @@ def build(
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:
             watched = MetricsServer(page, settings.host, settings.metrics_port)
-    alone = company.others is None
+    alone = cluster.others is None
     ports = Ports(database, dispatcher, registry, model, channels, clock, process, notifier, alone)
     made = core(
         ports,
@@ -244,18 +244,18 @@ def build(
         notice=SCRIPTED if settings.scripted and not demo else "",
         site_url=site_url,
     )
-    if company.others is not None:
-        company.others.on("stop", made.assistant.stopped_elsewhere)
+    if cluster.others is not None:
+        cluster.others.on("stop", made.assistant.stopped_elsewhere)
     seen = ProposalLookup(database, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
     http = HttpChannel(
-        registry, seen, said, AdminLookup(database, policies, clock), notifier, clock, others=company.others
+        registry, seen, said, AdminLookup(database, policies, clock), notifier, clock, others=cluster.others
     )
     ports.channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
-    door = McpMount()
-    routes.append(door.route())
+    mcp_mount = McpMount()
+    routes.append(mcp_mount.route())
     for kind in channels_of(settings):
         if kind.configured(settings):
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
@@ -307,9 +307,9 @@ def build(
         scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
         channels=ports.channels,
         web=web,
-        door=door,
+        mcp_mount=mcp_mount,
         questions=questions,
-        company=company,
+        cluster=cluster,
         own=own,
         mcp=mcp,
         logins=logins,
@@ -320,7 +320,7 @@ def build(
     )
 
 
-def _company(
+def _cluster(
     settings: Settings, database: Database, process: Process, clock: Clock, *, works: bool
 ) -> Cluster:
     if settings.sqlite_file is not None:

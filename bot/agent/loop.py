@@ -304,11 +304,11 @@ class Loop:
         """Run reads side by side, adding to ``results``; tells how far they are."""
         if not reads:
             return
-        heard: asyncio.Queue[ToolProgress | None] = asyncio.Queue()
+        progress: asyncio.Queue[ToolProgress | None] = asyncio.Queue()
 
         async def one(call: Call, tool: Tool, arguments: Mapping[str, Any]) -> None:
             async def show(words: str) -> None:
-                heard.put_nowait(ToolProgress(call.id, call.tool_name, words))
+                progress.put_nowait(ToolProgress(call.id, call.tool_name, words))
 
             with tracing.reading(call.tool_name, call.id) as noted:
                 results[call.id] = await self.gate.read(
@@ -318,9 +318,9 @@ class Loop:
                     noted.fail("tool_error")
 
         work = asyncio.gather(*(one(*each) for each in reads))
-        work.add_done_callback(lambda _: heard.put_nowait(None))
+        work.add_done_callback(lambda _: progress.put_nowait(None))
         try:
-            while (told := await heard.get()) is not None:
+            while (told := await progress.get()) is not None:
                 yield told
             await work
         finally:

@@ -118,8 +118,9 @@ def _is_about_another(press: Press, p: Proposal) -> bool:
     """Whether it names what is no longer there. A digest alone approves only what was shown once with it."""
     if press.round is None and press.seen is None and press.digest is not None and p.shown_again:
         return press.digest != p.digest or press.verb in APPROVING
-    named = ((press.round, p.round), (press.digest, p.digest), (press.seen, p.seen))
-    return any(shown is not None and shown != there for shown, there in named)
+    if press.round not in (None, p.round) or press.digest not in (None, p.digest):
+        return True
+    return press.seen is not None and press.seen != p.seen
 
 
 def _names_nothing(press: Press) -> bool:

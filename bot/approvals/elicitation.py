@@ -63,7 +63,7 @@ class Questions:
             others.on_arrival(self._broadcast_all)
         self._database = database
         self._dispatcher = dispatcher
-        self._bell = notifier
+        self._notifier = notifier
         self._clock = clock
         self._patience = patience
         self._inbox: Inbox | None = None
@@ -78,7 +78,7 @@ class Questions:
     async def give_up(self) -> None:
         """Tell every waiting call that no answer comes, so that it can end before this process does."""
         self._inbox = None
-        self._bell.notify(far=False)
+        self._notifier.notify(far=False)
 
     async def stop(self) -> None:
         """Wait for questions that are being closed."""
@@ -145,14 +145,14 @@ class Questions:
     async def _answer_to(self, question: Question, opened: Proposal) -> Elicited | None:
         """The answer; None where this process ends first."""
         while self._inbox is not None:
-            rings = self._bell.rings
+            rings = self._notifier.rings
             proposal = await self._database.read(proposals.get, opened.id)
             if proposal is not None and proposal.state is State.SUCCEEDED:
                 return Elicited(Action.ACCEPT, {} if question.url else dict(proposal.arguments))
             if proposal is None or proposal.settled:
                 declined = proposal is not None and proposal.state is State.DECLINED
                 return Elicited(Action.DECLINE if declined else Action.CANCEL)
-            await self._bell.wait(rings, _LOOK_SECONDS)
+            await self._notifier.wait(rings, _LOOK_SECONDS)
         return None
 
     def _made(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:

@@ -53,7 +53,7 @@ class Cluster(Protocol):
     def join(self, notifier: ChangeNotifier) -> None:
         """Connect this notifier with those of other processes: each tells the others what changes."""
 
-    def rings(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[None]:
         """Once each time the rows may ask for work that no one here knows of."""
 
 
@@ -83,7 +83,7 @@ class SingleProcess:
         yield
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Other processes ring by `rings` alone."""
+        """Other processes ring by `changes` alone."""
 
-    def rings(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[None]:
         return self._lock.rings()

@@ -97,7 +97,7 @@ class DatabaseCluster:
         self.wire.on("rows", lambda _: notifier.notify(far=False))
         notifier.further = lambda: self.wire.broadcast("rows", None)
 
-    def rings(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[None]:
         return self.wire.rings()
 
     def _compare(self, said: tuple[Mapping[str, str], bool]) -> None:

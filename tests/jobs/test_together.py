@@ -291,7 +291,7 @@ async def test_who_begins_while_another_looks_for_others_is_told_things_from_the
             go_on.acquire()
 
     event.listen(first.database.engine, "commit", wait)
-    wire: Any = first.company.wire  # type: ignore[attr-defined]
+    wire: Any = first.cluster.wire  # type: ignore[attr-defined]
     try:
         await asyncio.to_thread(looked.acquire)  # and saw no one
         await nods.start()
@@ -379,8 +379,8 @@ async def test_who_listens_in_one_process_is_told_every_kind_of_event_and_more_a
     here, there = await nods.start(), await nods.start()
     speaks, listens = here.channels["http"], there.channels["http"]
     assert isinstance(listens, HttpChannel)
-    company: Any = here.company
-    company.others.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
+    cluster: Any = here.cluster
+    cluster.others.broadcast("turn", ["http", "ana/1", ["http", "ana", "Ana"], "OfANewerRelease", {}])
     events: list[TurnEvent] = [
         AnswerBegun("k1"),
         Waited("The model is busy."),
@@ -457,7 +457,7 @@ async def test_a_question_is_answered_in_a_process_that_was_cut_off_when_it_was_
     nods: Processes,
 ) -> None:
     asking, other = await nods.start(), await nods.start()
-    wire: Any = other.company.wire  # type: ignore[attr-defined]
+    wire: Any = other.cluster.wire  # type: ignore[attr-defined]
     hears, missed = wire._handlers["question"], asyncio.Event()
     wire.on("question", lambda _: missed.set())
     p, answer = await asked(asking)
@@ -494,9 +494,9 @@ async def _knows(app: App, question: Proposal) -> bool:
 
 async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods: Processes) -> None:
     first, second = await nods.start(), await nods.start()
-    company: Any = first.company
-    follower: Any = second.company
-    assert await company.lease("telegram")
+    cluster: Any = first.cluster
+    follower: Any = second.cluster
+    assert await cluster.lease("telegram")
     assert not await follower.lease("telegram")
     await first.database.write(processes.leave, first.process)
     assert await follower.lease("telegram")
@@ -506,7 +506,7 @@ async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nod
     platforms = ("telegram", "slack", "discord")
     here, there = ({each: Waits(each) for each in platforms} for _ in range(2))
     for waits in (here, there):
-        others = (await nods.start()).company.others
+        others = (await nods.start()).cluster.others
         assert others is not None
         for each in waits.values():
             each.share(others)

@@ -131,7 +131,7 @@ def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: 
 
 
 def join(session: Session, policies: Policies, first: Actor, second: Actor, by: Actor, now: datetime) -> None:
-    """Make the Persons of two accounts one; the ledger has each account, and the roles that it gained."""
+    """Make the Persons of two accounts one; the audit log has each account, and the roles that it gained."""
     conversation_lock.everywhere(session)
     gains = _pair(session, policies, first, second).gains
     person, joined = person_of(session, first), person_of(session, second)

@@ -138,13 +138,13 @@ def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
 
 
 def mentioned(row: Mapping[str, Any]) -> list[str]:
-    """The accounts and places that a row of the record speaks of."""
+    """The accounts and places that a row of the audit log speaks of."""
     told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
     return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *written_in(told)]
 
 
 def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """One row of the record (`verification.rows`) as a line: when, what, who, from where, why.
+    """One row of the audit log (`verification.rows`) as a line: when, what, who, from where, why.
 
     ``private``: its place is a chat with one person.
     """
