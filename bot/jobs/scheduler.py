@@ -31,7 +31,7 @@ RECOVER_SECONDS = 5
 REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
-CALLBACK_SECONDS = 2
+WEBHOOK_SECONDS = 2
 _JUMP = timedelta(
     seconds=5
 )  # a clock that is only put right slowly never gains or loses that much in a second
@@ -54,10 +54,10 @@ class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
 class Scheduler:
     """Starts each sweep every few seconds, never twice at a time."""
 
-    def __init__(self, recovery: Recovery, reminders: Reminders, callbacks: Webhooks, clock: Clock) -> None:
+    def __init__(self, recovery: Recovery, reminders: Reminders, webhooks: Webhooks, clock: Clock) -> None:
         self._recovery = recovery
         self._reminders = reminders
-        self._callbacks = callbacks
+        self._webhooks = webhooks
         self._clock = clock
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by the sweep's name
         self._watch: asyncio.Task[None] | None = None
@@ -74,7 +74,7 @@ class Scheduler:
             (REMIND_SECONDS, self._reminders.remind),
             (SEND_SECONDS, self._reminders.send),
             (PURGE_SECONDS, self._recovery.purge),
-            (CALLBACK_SECONDS, self._callbacks.sweep),
+            (WEBHOOK_SECONDS, self._webhooks.sweep),
         ):
             self._ticker.add_job(self._tick, _Pause(seconds), args=[sweep])
         self._ticker.start()

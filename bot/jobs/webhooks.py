@@ -77,22 +77,22 @@ class Webhooks:
         if self._secret is None:
             return
         due = await self._database.read(_due, now)
-        await asyncio.gather(*(self._deliver(callback, body, now) for callback, body in due))
+        await asyncio.gather(*(self._deliver(webhook, body, now) for webhook, body in due))
 
-    async def _deliver(self, callback: Webhook, body: "_Body", now: datetime) -> None:
-        last = callback.attempts + 1 >= len(PAUSES)
-        again = now + PAUSES[min(callback.attempts, len(PAUSES) - 1)]
-        if not await self._database.write(webhooks.claim, callback, again):
+    async def _deliver(self, webhook: Webhook, body: "_Body", now: datetime) -> None:
+        last = webhook.attempts + 1 >= len(PAUSES)
+        again = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
+        if not await self._database.write(webhooks.claim, webhook, again):
             return
-        fault, gone = await self._send(callback.url, body, now)
+        fault, gone = await self._send(webhook.url, body, now)
         if not fault:
-            await self._database.write(webhooks.arrived, callback, now)
+            await self._database.write(webhooks.arrived, webhook, now)
             return
         over = last or gone
-        await self._database.write(partial(webhooks.failed, over=over), callback, fault)
+        await self._database.write(partial(webhooks.failed, over=over), webhook, fault)
         tell = log.error if over else log.warning
         tell(
-            "webhook not delivered", proposal=callback.proposal_id, url=callback.url, why=fault, given_up=over
+            "webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over
         )
 
     async def _send(self, url: str, end: "_Body", now: datetime) -> tuple[str, bool]:
@@ -173,8 +173,8 @@ class _Body:
 
 def _due(session: Session, now: datetime) -> list[tuple[Webhook, _Body]]:
     found = []
-    for callback in webhooks.due(session, now, _AT_ONCE):
-        if p := proposals.get(session, callback.proposal_id):
+    for webhook in webhooks.due(session, now, _AT_ONCE):
+        if p := proposals.get(session, webhook.proposal_id):
             secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
-            found.append((callback, _Body(f"{p.id}-{p.version}", content_of(p, secrets))))
+            found.append((webhook, _Body(f"{p.id}-{p.version}", content_of(p, secrets))))
     return found
