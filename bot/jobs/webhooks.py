@@ -91,9 +91,7 @@ class Webhooks:
         over = last or gone
         await self._database.write(partial(webhooks.failed, over=over), webhook, fault)
         tell = log.error if over else log.warning
-        tell(
-            "webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over
-        )
+        tell("webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over)
 
     async def _send(self, url: str, end: "_Body", now: datetime) -> tuple[str, bool]:
         """What went wrong (empty: nothing), and whether the receiver wants no more."""
