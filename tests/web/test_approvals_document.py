@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from bot.jobs.webhooks import PAUSES, signed
-from bot.web import approvals, waiting
+from bot.web import approvals, site
 from tests.web.conftest import ANA, Serve
 from tests.web.test_agents import opened
 from tests.web.test_approvals import SECRET, SETTINGS, press
@@ -112,6 +112,6 @@ async def test_its_configurations_connect_an_agent(serve: Serve):
 def test_its_numbers_and_fields_are_those_of_the_code():
     for name in approvals.Asking.model_fields:
         assert f"`{name}`" in TEXT
-    assert f"wait={waiting.LONGEST_WAIT}" in TEXT
+    assert f"wait={site.LONGEST_WAIT}" in TEXT
     assert [pause.total_seconds() for pause in PAUSES[:-1]] == [5, 30, 120, 600, 3600, 6 * 3600]
     assert len(PAUSES) == 7
