@@ -1,4 +1,4 @@
-"""The seam between channels and the core, on one page: what a new channel implements.
+"""The interface of a channel, on one page: what a new one implements.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` of
 ``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. Everything else is
@@ -89,7 +89,7 @@ class Stream(Protocol):
 
 
 class Channel(Protocol):
-    """A place people are. Everything here may raise ChannelError; nothing here decides anything.
+    """A place where people are, such as Slack. Everything here may raise ChannelError; nothing decides.
 
     One that is no `Poster` shows people the rows as they are (the web): nothing is posted there, so there are
     no copies to redraw.
@@ -126,7 +126,7 @@ pinged, answer every few seconds."""
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """Whether what people send can arrive.
+    """How a platform is heard: whether what people send can arrive.
 
     ``ago`` is how many seconds ago the platform was last heard, None where it was not yet. ``fault`` says in
     a few words why nothing arrives; it is empty while all is well, and for a platform that only calls when

@@ -68,7 +68,7 @@ class TextBuilder(Protocol[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextParts(Generic[T]):
-    """``cut``: something of what would run is not in it. ``left_out``: something else is not."""
+    """A card as text. ``cut``: something of what would run is not in it; ``left_out``: something else."""
 
     made: T
     cut: bool
@@ -77,7 +77,7 @@ class CardTextParts(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class CardTextRenderer(Generic[T]):
-    """``room`` is the size of one message."""
+    """Lays out cards and teams as text; ``room`` is the size of one message."""
 
     builder: TextBuilder[T]
     room: tuple[int, ...]

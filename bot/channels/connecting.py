@@ -1,4 +1,4 @@
-"""Reaching a platform however long it takes, and waiting as long as it told any of the processes."""
+"""Connection to a platform, background work, and how long a platform told any process to wait."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ log = logger(__name__)
 
 
 class Connection:
-    """Tries to reach a platform until it answers, more slowly each time.
+    """Connecting with back-off: tries to reach a platform until it answers, more slowly each time.
 
     ``attempt`` gives what hindered it for now, None when it succeeded, and raises SettingsError for what
     trying again will not change. ``sleep`` takes seconds.
@@ -85,7 +85,7 @@ class Connection:
 
 
 class Background:
-    """Work after an answer; its failure is logged as ``what``. Those of ``usual`` need no traceback."""
+    """Background tasks, for work after an answer; failures are logged as ``what``, ``usual`` ones briefly."""
 
     def __init__(self, what: str, *usual: type[Exception]) -> None:
         self._what = what
@@ -124,7 +124,7 @@ _MANY = 1000
 
 
 class Waits:
-    """Until when each place of a platform takes nothing, as the platform said itself.
+    """Rate limits as a platform told them: until when each of its places takes nothing.
 
     A place is what its limits count by: a chat, a method in a workspace. ``now`` is in seconds, of which only
     differences count. What one process is told may be lost on its way to another: that one is told itself.

@@ -31,7 +31,9 @@ class Platform(Poster, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChannelKind:
-    """``label`` is what people call it; ``example`` an account there, as settings and rules name it.
+    """A chat platform, before it is built.
+
+    ``label`` is what people call it; ``example`` an account there, as settings and rules name it.
 
     ``hint``: how it is turned on; ``keys``: the settings that do so. The platform's libraries are an extra of
     its name, loaded by ``make`` and ``examine``; ``libraries`` names them as they are imported. ``rank``: its

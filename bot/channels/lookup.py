@@ -25,6 +25,8 @@ _RECENT = 20
 
 @dataclass(eq=False)
 class CoreLookup:
+    """Implements `Lookup` over the database."""
+
     database: Database
     cards: Cards
     presses: Presses

@@ -29,7 +29,7 @@ log = logger(__name__)
 
 
 class StreamedMessage(ABC):
-    """Raises ChannelError only when the final text could not be posted."""
+    """Stream by edits of one message; raises ChannelError only when the final text could not be posted."""
 
     def __init__(self) -> None:
         self._text = ""

@@ -1,8 +1,7 @@
-"""What Nod says by itself: to admins, to approvers, about a card that waits.
+"""Notices: what Nod says by itself, to admins, to approvers, about a card that waits.
 
-The answer to a question about a proposal, told below the card on which it was asked.
-
-When what a platform refused for a moment is tried again: later after each refusal in a row.
+Answers to questions about a proposal are told here, too, below the card on which they were asked. `Pauses`
+says when what a platform refused for a moment is tried again.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -33,7 +32,7 @@ _AT_A_TIME = 50
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """Keeps what Nod says by itself as rows, and posts them: nothing is lost by a platform's bad moment.
+    """Outbox of notices: rows first, then posts, so that a platform's bad moment loses nothing.
 
     What a place refuses for good is posted where the notice says instead; otherwise the person who asked for
     what it is about is told, and the admins.
@@ -152,7 +151,7 @@ _LONGEST = 3000  # characters; a platform's message holds that many, with who as
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Tells answers where they are awaited; the conversation itself has them already."""
+    """Posts answers where people asked; the conversation itself has them already."""
 
     channels: Mapping[str, Channel]
     database: Database
@@ -209,7 +208,7 @@ def pause(times: int) -> timedelta:
 
 
 class Pauses(Generic[Key]):
-    """Kept in memory only: after a restart everything is tried again."""
+    """Back-off after refusals, by key; in memory only, so a restart tries everything again."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DiscordCard:
-    """``message`` is what to post; ``whole`` says that nothing of what would run was cut."""
+    """A message with a card; ``whole`` says that nothing of what would run was cut."""
 
     message: dict[str, Any]
     whole: bool

@@ -56,7 +56,7 @@ log = logger(__name__)
 
 
 class DiscordChannel(Poster):
-    """Raises SettingsError when a setting for Discord is missing or wrong."""
+    """Discord, both ways. Raises SettingsError when a setting is missing or wrong."""
 
     name = NAME
 
@@ -213,7 +213,7 @@ class DiscordChannel(Poster):
             first = piece is pieces[0] and (original or shown.replaces)
             await self._rest.answer(call.token, message, original=first, **(file if last else {}))
 
-    def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - the seam's
+    def open_stream(self, address: Address, requester: Actor) -> DiscordStream:  # noqa: ARG002 - as in `Channel`
         return DiscordStream(self._rest, self._clock, DiscordPlace.of(address))
 
     async def check_place(self, address: Address) -> None:

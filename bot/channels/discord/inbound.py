@@ -53,7 +53,7 @@ def signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """Someone did something somewhere; ``ref`` is the card they pressed, None for what only they see."""
+    """A command, press or sent window; ``ref`` is the pressed card, None for what only they see."""
 
     id: str
     kind: int

@@ -24,7 +24,7 @@ _GUEST = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guil
 
 @dataclass(frozen=True, slots=True)
 class DiscordPlace:
-    """``SERVER/CHANNEL`` as in Discord's own links, a thread being a channel; or ``PERSON``, by their id."""
+    """A channel, ``SERVER/CHANNEL`` as in Discord's links, also a thread; or a person, by their id."""
 
     server: str
     channel: str

@@ -29,7 +29,7 @@ _FEW = 1500  # units of a text that is shown in place; a longer one is a file
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """What the one who acted gets to see. ``replaces``: instead of the message with the pressed button."""
+    """Answer to the person who acted. ``replaces``: instead of the message with the pressed button."""
 
     words: str = ""  # CommonMark; empty: nothing to tell
     rows: Sequence[Mapping[str, Any]] = ()
@@ -41,6 +41,8 @@ class Display:
 
 @dataclass(frozen=True, slots=True)
 class DiscordPresses:
+    """Turns interactions into presses, and gives what to show for each."""
+
     inbox: Inbox
     lookup: Lookup
 

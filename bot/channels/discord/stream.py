@@ -22,6 +22,8 @@ log = logger(__name__)
 
 
 class DiscordStream(StreamedMessage):
+    """One turn in a channel, by edits of one message."""
+
     def __init__(self, rest: DiscordRest, clock: Clock, place: DiscordPlace) -> None:
         super().__init__()
         self._rest = rest

@@ -50,6 +50,8 @@ def split(markdown: str, limit: int = CONTENT) -> list[str]:
 
 
 class DiscordTextBuilder(TextBuilder[str]):
+    """Cards as Discord's markdown; sizes in UTF-16 units."""
+
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:
             return fenced(text)

@@ -42,13 +42,13 @@ _OWN_FAULT = 500
 
 
 class DiscordRefusal(ChannelError):
-    """Discord refused, and may accept the same later; ``status`` is HTTP's."""
+    """A refusal after which the same may be accepted; ``status`` is HTTP's."""
 
     status = 0
 
 
 class DiscordNever(DiscordRefusal, NotDeliverable):
-    """Discord refused, and would refuse the same again."""
+    """A refusal that would come again."""
 
 
 def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
@@ -72,7 +72,7 @@ _QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
 
 class DiscordRest:
-    """One client for all requests; ``sleep`` takes seconds, ``elapsed`` gives them."""
+    """Client of Discord's REST API; ``sleep`` takes seconds, ``elapsed`` gives them."""
 
     def __init__(
         self,

@@ -158,14 +158,7 @@ class SlackChannel(Poster):
             self._workspaces.waits.share(others)
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
         self._presses = SlackPresses(self._workspaces, self._threads, inbox, lookup)
-        self._events = Events(
-            self._workspaces,
-            self._sessions,
-            self._homes,
-            self._threads,
-            inbox=inbox,
-            lookup=lookup,
-        )
+        self._events = Events(self._workspaces, self._sessions, self._homes, self._threads, inbox, lookup)
         token = self._settings.slack_app_token
         if token is not None and receives:
             secret = token.get_secret_value()
@@ -326,8 +319,7 @@ class SlackChannel(Poster):
             client = await self._workspaces.client(place.team)
             since = self._unsure.get((place, key), since)
             if since is not None:
-                bot_user = await self._workspaces.bot_user(place.team)
-                there = await posting.find(client, place, bot_user, key, since)
+                there = await posting.find(self._workspaces, place, key, since)
                 if there is not None:
                     self._unsure.pop((place, key), None)
                     return there, False

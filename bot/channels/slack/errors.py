@@ -1,4 +1,4 @@
-"""Slack's refusals as our errors: what may work later is listed, what is gone too; all else never will."""
+"""Slack's refusals as Nod's errors: those that may pass and those of what is gone are listed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

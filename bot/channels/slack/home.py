@@ -102,6 +102,8 @@ _CALM = 0.5  # seconds; changes within them are shown together
 
 
 class Homes:
+    """The home tabs that people opened, each refreshed when it changed."""
+
     def __init__(self, workspaces: Workspaces, database: Database, lookup: Lookup, clock: Clock) -> None:
         self._workspaces = workspaces
         self._database = database

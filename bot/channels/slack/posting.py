@@ -90,25 +90,24 @@ def mark_of(key: str) -> dict[str, Any]:
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 
-async def find(
-    client: AsyncWebClient, place: SlackPlace, bot_user: str, key: str, since: datetime
-) -> SlackPosted | None:
+async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datetime) -> SlackPosted | None:
     """Find what Nod itself posted at a place with the mark of ``key`` since then.
 
     Raises what the client raises when Slack cannot be reached.
     """
-    channel, said = await _own(client, place, bot_user, since)
+    channel, said = await _own(workspaces, place, since)
     marked = (str(message["ts"]) for message in said if message.get("metadata") == mark_of(key))
     ts = next(marked, None)
     return SlackPosted(place.team, channel, ts) if ts else None
 
 
-async def close_stream(client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime) -> str:
+async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:
     """Close the stream that was started in a thread since then; gives its ts, or nothing where none is open.
 
     Slack alone knows what streams, and closes nothing else. Raises as `find` does.
     """
-    channel, said = await _own(client, place, bot_user, since)
+    client = await workspaces.client(place.team)
+    channel, said = await _own(workspaces, place, since)
     for message in said[: -_MAYBE_STREAMS - 1 : -1]:
         try:
             await client.chat_stopStream(channel=channel, ts=str(message["ts"]))
@@ -120,9 +119,10 @@ async def close_stream(client: AsyncWebClient, place: SlackPlace, bot_user: str,
 
 
 async def _own(
-    client: AsyncWebClient, place: SlackPlace, bot_user: str, since: datetime
+    workspaces: Workspaces, place: SlackPlace, since: datetime
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
     """The channel, and what Nod posted at a place since then; nothing where it may not look."""
+    client, bot_user = await workspaces.client(place.team), await workspaces.bot_user(place.team)
     channel = place.channel
     try:
         channel = await channel_of(client, place)

@@ -22,6 +22,8 @@ log = logger(__name__)
 
 
 class Status(StrEnum):
+    """Of an agent session."""
+
     PROCESSING = "processing"  # a turn runs; Slack shows its stop button
     SUSPENDED = "suspended"  # open proposals: it waits for people
     ACTIVE = "active"  # the agent is silent

@@ -208,16 +208,15 @@ class SlackStream:
             if self._live and _code(error) not in _CLOSED:
                 await self._close(None)
             elif not self._live and maybe_done(error):
-                self._ts = await self._lost(client)
+                self._ts = await self._lost()
             self._live = False
             return False
         return True
 
-    async def _lost(self, client: AsyncWebClient) -> str | None:
+    async def _lost(self) -> str | None:
         """Close the stream that Slack may have started without an answer; edits continue it."""
-        bot_user = await self.workspaces.bot_user(self.place.team)
         async with within(_WAITED):
-            return await posting.close_stream(client, self.place, bot_user, self.clock()) or None
+            return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
         await self.sessions.settle(self.place)

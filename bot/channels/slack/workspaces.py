@@ -56,6 +56,8 @@ sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its d
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
+    """A workspace that installed Nod."""
+
     team: str
     token: str
     bot_id: str

@@ -57,16 +57,15 @@ class Admission:
     """
 
     def __init__(self, settings: Settings, database: Database, transport: Transport, clock: Clock) -> None:
-        admitted = Admitted.by(settings)
-        self.admins, self.approvers = admitted.admins, admitted.approvers
-        self._people, self._chats = admitted.people, admitted.chats
+        self.admitted = Admitted.by(settings)
         self._database = database
         self._transport = transport
         self._clock = clock
 
     async def admits(self, user: User, chat_id: int) -> bool:
         moves = self._transport.moves
-        if user.id in self._people or self._chats & {chat_id, moves.home(chat_id), moves.now(chat_id)}:
+        ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
+        if user.id in self.admitted.people or self.admitted.chats & ids:
             return True
         state = await self._state(_pairing(user.id))
         return state is not None and state["stands"] == "in"
@@ -78,7 +77,7 @@ class Admission:
             return
         code = secrets.token_hex(3).upper()
         log.info("a stranger wrote on telegram", id=user.id, chat=place.chat_id)
-        asking = bool(place.private and self.admins) and await self._room()
+        asking = bool(place.private and self.admitted.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
         if not place.private:
@@ -100,7 +99,7 @@ class Admission:
         tell: Callable[[str], Awaitable[None]],
     ) -> str:
         """Take an admin's press. Returns what to tell them; ``tell`` says it before slower calls."""
-        if admin.id not in self.admins:
+        if admin.id not in self.admitted.admins:
             return "Only an admin may let people in."
         key = f"pair:{callback.id}"
         state = await self._state(key)
@@ -130,7 +129,7 @@ class Admission:
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
-        for admin in self.admins:
+        for admin in self.admitted.admins:
             try:
                 await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
             except ChannelError as error:  # an admin who has not written to the bot yet

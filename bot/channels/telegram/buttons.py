@@ -24,6 +24,8 @@ def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
 
 
 class Does(StrEnum):
+    """What a button does that is no verb as it stands, and short codes of verbs."""
+
     SURE = "su"  # approve what can't be undone: the answer to the question that Approve asks
     KEEP = "ke"  # the other answer
     APPROVE = "ap"
@@ -99,7 +101,7 @@ _SHAPE = re.compile(r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})
 
 @dataclass(frozen=True, slots=True)
 class ButtonData:
-    """``index`` is the field's or option's position, for the buttons of a form."""
+    """What a button carries; ``index`` is the field's or option's position, for the buttons of a form."""
 
     does: Does | Verb
     id: str

@@ -36,7 +36,7 @@ _APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APP
 
 @dataclass(frozen=True, slots=True)
 class TelegramCard:
-    """``cut`` says that something of what would run is not in the text."""
+    """A message with a card; ``cut`` says that something of what would run is not in the text."""
 
     rich: Rich
     keyboard: InlineKeyboardMarkup | None

@@ -83,7 +83,7 @@ log = logger(__name__)
 
 
 class TelegramChannel(Poster):
-    """Raises SettingsError when a setting for Telegram is wrong."""
+    """Telegram, both ways. Raises SettingsError when a setting is wrong."""
 
     name = NAME
 
@@ -173,7 +173,9 @@ class TelegramChannel(Poster):
             if not self._app.running:
                 self._wire(inbox, lookup)
                 await self._moves.load()
-                await commands.publish(self._bot, self._admission.admins, self._admission.approvers)
+                await commands.publish(
+                    self._bot, self._admission.admitted.admins, self._admission.admitted.approvers
+                )
                 await self._mailbox.put_unhandled(self._bot)
                 await self._app.start()
             await self._listen()
@@ -266,7 +268,7 @@ class TelegramChannel(Poster):
             return Hearing(fault="another program polls with this token. Give each its own bot")
         return heard(self._polls.heard, self._elapsed(), told=False)
 
-    def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - the seam's
+    def open_stream(self, address: Address, requester: Actor) -> TelegramStream:  # noqa: ARG002 - as in `Channel`
         stream = TelegramStream(self._transport, self._pace, self._moves.place(address), self._sleep)
         self._streams.add(stream)
         return stream

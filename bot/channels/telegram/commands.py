@@ -25,7 +25,7 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """``name`` and ``text`` are the core's own command; what the person adds follows ``text``.
+    """A command of the menu. ``name`` and ``text`` are the core's own; what the person adds follows ``text``.
 
     What is for ``admins``, ``decides`` or is not for ``groups`` is answered in private wherever it was asked.
     """
@@ -73,7 +73,7 @@ _ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """``/name@bot arguments`` taken apart; ``bot`` is empty where none was named."""
+    """A typed command, ``/name@bot arguments``; ``bot`` is empty where none was named."""
 
     name: str
     bot: str

@@ -1,9 +1,7 @@
-"""What Nod is in the middle of asking one person in one chat: to edit, why they decline, what else to allow.
+"""Dialogues: what Nod is asking one person in one chat, to edit, to decline or to allow more.
 
 Values and moves only. A dialogue is kept as JSON between two answers, so it survives a restart; what a step
 shows is in ``screens.py``; who keeps and sends it is ``forms.py``.
-
-The dialogues as they are kept: one per person and chat; a new one ends the old.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,6 +25,8 @@ from bot.store.database import Database
 
 
 class DialogueStep(StrEnum):
+    """What is asked right now."""
+
     PICK = "pick"  # which field to change
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
@@ -38,7 +38,7 @@ class DialogueStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """``changes`` are the edited arguments so far.
+    """A dialogue with one person; ``changes`` are the edited arguments so far.
 
     ``prompt`` is the message that asks, None until it is known; ``question`` is its text, where it has one.
     """
@@ -179,6 +179,8 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Dialogues:
+    """The dialogues as they are kept: one per person and chat; a new one ends the old."""
+
     database: Database
     clock: Clock
 

@@ -17,7 +17,7 @@ from bot.channels.telegram.places import NAME, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
-from bot.domain import chat as seam
+from bot.domain import chat
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
@@ -236,7 +236,7 @@ class Inbound:
         ):
             return
         reply = await self.inbox(
-            seam.Message(
+            chat.Message(
                 who.place.address,
                 who.actor,
                 in_group(self.overheard.since(who.place), for_model(message, words, self.me)),
@@ -266,8 +266,8 @@ class Inbound:
             await self._say(who.place, _NO_COMMAND, message)
             return
         if typed.name in ("start", "help"):
-            admin = who.user.id in self.admission.admins
-            decides = admin or who.user.id in self.admission.approvers
+            admin = who.user.id in self.admission.admitted.admins
+            decides = admin or who.user.id in self.admission.admitted.approvers
             text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
             await self.transport.send(who.place, plain(text))
             return

@@ -32,7 +32,7 @@ CALLBACK_BYTES = 64
 
 
 class Urgency(IntEnum):
-    """``rate_limit_args`` of a call: in a chat that has to wait, the lower number goes first."""
+    """Precedence of a call, as its ``rate_limit_args``: in a chat that has to wait, the lower goes first."""
 
     PRESSED = 0  # what a person pressed a button for
     TEXT = 1  # what someone waits to read

@@ -32,7 +32,7 @@ _AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class KeptUpdate:
-    """An update that is in the database as row ``row_id`` until it is handled."""
+    """A stored update: row ``row_id`` of the database until it is handled."""
 
     row_id: int
     update: Update
@@ -79,7 +79,7 @@ def event_id(update: Update) -> str:
 
 
 class OrderedByChat(BaseUpdateProcessor):
-    """Chats side by side; in one chat, messages one after another. Presses keep their order themselves."""
+    """Order of updates: in one chat one after another, chats side by side. Presses keep it themselves."""
 
     def __init__(self) -> None:
         super().__init__(_AT_ONCE)
@@ -125,7 +125,7 @@ def readable(raw: object) -> dict[str, Any] | None:
 
 
 class ReadableUpdates(BotRequests):
-    """What PTB polls with: each update of an answer is read by itself.
+    """HTTP client for PTB's polls, which reads each update of an answer by itself.
 
     ``heard`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
     ``contested`` is when it last said that another program polls with the same token.

@@ -1,4 +1,4 @@
-"""A pressed button: who pressed what where, checked before anything else looks at it, and always answered."""
+"""Presses: who pressed what where, checked before anything else looks at it, and always answered."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -220,7 +220,7 @@ class TelegramPresses:
 
 @dataclass(eq=False)
 class _PressAnswer:
-    """The one answer to a press: told before anything that waits, and the next press may be looked at."""
+    """The one answer to a press, told before anything that waits; then the next press is looked at."""
 
     transport: Transport
     query: CallbackQuery

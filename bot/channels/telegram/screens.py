@@ -23,7 +23,7 @@ _CHANGES = 8  # changes shown before "and so many more"
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """``replies``: the answer is the person's next text, so the message can take no buttons."""
+    """A message of a dialogue; ``replies``: the answer is the person's next text, so it takes no buttons."""
 
     rich: Rich
     markup: Markup

@@ -32,7 +32,10 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """``cut`` is the round in which the card was cut, if it was; a message is ``[chat, id, round]``."""
+    """What was shown of one proposal.
+
+    ``cut`` is the round in which its card was cut, if it was; a message is ``[chat, id, round]``.
+    """
 
     cut: int | None = None
     messages: Sequence[list[int]] = ()

@@ -27,6 +27,8 @@ log = logger(__name__)
 
 
 class TelegramStream(StreamedMessage):
+    """One turn in a chat; Telegram shows that Nod types until there is a word to read."""
+
     def __init__(
         self,
         transport: Transport,

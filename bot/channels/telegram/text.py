@@ -211,7 +211,7 @@ def mention(actor: Actor) -> Rich:
 
 
 class TelegramTextBuilder(TextBuilder[Rich]):
-    """Sizes in UTF-16 units and entities."""
+    """Cards as text with entities; sizes in UTF-16 units and entities."""
 
     folds = True
 

@@ -1,4 +1,4 @@
-"""The few things Nod does in Telegram, with Telegram's refusals in Nod's own words.
+"""Calls to Telegram, with its refusals as Nod's own errors.
 
 `NotDeliverable` where it will never arrive, `CopyGone` where the message is no longer there, `ChannelError`
 for the rest. "Not modified" and "query is too old" are no errors. What the server cannot parse goes out as
@@ -28,7 +28,7 @@ from bot.telemetry.logs import logger
 
 
 class BotRequests(HTTPXRequest):
-    """So many ``connections`` at most; ``elapsed`` is in seconds, of which only differences count."""
+    """PTB's HTTP client; at most ``connections``. ``elapsed`` is in seconds, only differences count."""
 
     def __init__(self, elapsed: Callable[[], float], connections: int) -> None:
         super().__init__(connection_pool_size=connections)
