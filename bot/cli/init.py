@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,7 @@ class SetupStep:
     """One question: ``ask`` turns it into settings, ``look`` tries them out."""
 
     ask: Callable[[], Given]
-    look: Callable[[Settings], Coroutine[None, None, list[Finding]]]
+    look: Callable[[Settings], list[Finding]]
 
 
 def init() -> None:
@@ -115,7 +115,7 @@ def _answered(step: SetupStep, given: Given) -> Given:
 def _tried(step: SetupStep, given: Given) -> list[Finding]:
     settings, faults = Settings.inspect(_env_file=None, **given)
     wrong = [doctor.fault(each) for each in faults if each.partition(":")[0] in given]
-    return wrong or (asyncio.run(step.look(settings)) if settings else [])
+    return wrong or (step.look(settings) if settings else [])
 
 
 def _said(words: str, default: str | None = "", *, secret: bool = False) -> str:
@@ -134,10 +134,6 @@ def _ask_database() -> Given:
         "Where is everything kept? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
     )
     return {"NOD_DATABASE_URL": database_url(named)}
-
-
-async def _look_at_database(settings: Settings) -> list[Finding]:
-    return [doctor.look_at_database(settings)]
 
 
 def _ask_model() -> Given:
@@ -165,8 +161,8 @@ def _model_of(server: str, here: Sequence[LocalServer]) -> str:
     return next((each.model for each in here if each.url == server.rstrip("/")), "gpt-5-mini")
 
 
-async def _look_at_model(settings: Settings) -> list[Finding]:
-    return [await doctor.look_at_model(settings)]
+def _look_at_model(settings: Settings) -> list[Finding]:
+    return [asyncio.run(doctor.look_at_model(settings))]
 
 
 def _ask_chats() -> Given:
@@ -185,11 +181,11 @@ def _ask_chats() -> Given:
     return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
 
 
-async def _look_at_chats(settings: Settings) -> list[Finding]:
+def _look_at_chats(settings: Settings) -> list[Finding]:
     found = [doctor.look_at_admins(settings)]
     for kind in own_channels():
         if kind.configured(settings):
-            found += await kind.check(settings)
+            found += asyncio.run(kind.check(settings))
     return found
 
 
@@ -197,7 +193,7 @@ def _ask_zone() -> Given:
     return {"NOD_TIMEZONE": _said("In which time zone does your team work, such as Europe/London?", "UTC")}
 
 
-async def _look_at_zone(settings: Settings) -> list[Finding]:
+def _look_at_zone(settings: Settings) -> list[Finding]:
     return [ok("time", f"it is {now().astimezone(settings.timezone):%H:%M} there")]
 
 
@@ -205,16 +201,12 @@ def _ask_port() -> Given:
     return {"NOD_PORT": _said("On which port of this machine is the console?", "8080")}
 
 
-async def _look_at_port(settings: Settings) -> list[Finding]:
-    return [doctor.look_at_port(settings, running=False)]
-
-
 _STEPS = (
-    SetupStep(_ask_database, _look_at_database),
+    SetupStep(_ask_database, lambda given: [doctor.look_at_database(given)]),
     SetupStep(_ask_model, _look_at_model),
     SetupStep(_ask_chats, _look_at_chats),
     SetupStep(_ask_zone, _look_at_zone),
-    SetupStep(_ask_port, _look_at_port),
+    SetupStep(_ask_port, lambda given: [doctor.look_at_port(given, running=False)]),
 )
 
 

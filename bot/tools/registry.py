@@ -54,7 +54,7 @@ class AvailableTools:
 
 
 class Registry:
-    """Asks every toolset and puts what they have on one shelf."""
+    """Asks every toolset for its tools."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = tuple(toolsets)

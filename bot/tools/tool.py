@@ -2,7 +2,7 @@
 
 A team's own tool is a typed async function under `@tool`. Other sources (an MCP server, the built-in issue
 tracker) hand over the same `Tool` values through a `Toolset`. Nothing here decides whether a tool may run:
-that is ``bot/approvals/gate.py``, the one door.
+that is the gate, ``bot/approvals/gate.py``.
 """
 
 import asyncio

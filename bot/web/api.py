@@ -40,17 +40,7 @@ from bot.web.site import Caller, Here, Site, api_routes
 
 log = logger(__name__)
 
-PARTS = (
-    chat,
-    proposals,
-    approvals,
-    sessions,
-    people,
-    rules,
-    audit,
-    status,
-    logins,
-)
+PARTS = (chat, proposals, approvals, sessions, people, rules, audit, status, logins)
 _TAGS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",

@@ -104,8 +104,8 @@ class HttpChannel:
         inbox: Inbox,
         lookup: Lookup,
         *,
-        receives: bool = True,  # noqa: ARG002 - the seam's
-        others: Peers | None = None,  # noqa: ARG002 - the seam's
+        receives: bool = True,  # noqa: ARG002 - `Channel` has it
+        others: Peers | None = None,  # noqa: ARG002 - `Channel` has it
     ) -> None:
         self.inbox, self.lookup = inbox, lookup
         self._tasks = [asyncio.create_task(self._feed(), name="http feed")]
@@ -125,7 +125,7 @@ class HttpChannel:
     def open_stream(self, address: Address, requester: Actor) -> Stream:
         return BroadcastStream(self, address, requester)
 
-    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - the seam's
+    async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:  # noqa: ARG002 - `Channel` has it
         """Tell those who listen; others read the rows. There is one for each conversation."""
         update = TeamEvent.of(team=team)
         self.hub.publish(address.key, None, update)

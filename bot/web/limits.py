@@ -45,22 +45,18 @@ class Capacity:
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app
-        self._most = most
-        self._under_way = 0
+        self._free = asyncio.Semaphore(most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
-        elif self._under_way >= self._most:
+        elif self._free.locked():
             answer = problem(503, _FULL)
             answer.headers.update({"Retry-After": "5", "Connection": "close"})
             await answer(scope, receive, send)
         else:
-            self._under_way += 1
-            try:
+            async with self._free:
                 await self._app(scope, receive, send)
-            finally:
-                self._under_way -= 1
 
 
 class BodyLimits:

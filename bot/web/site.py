@@ -124,7 +124,7 @@ async def _guarded(
 
 
 async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The events up to where the token of who listens is revoked: that rings the bell."""
+    """The events, up to where the listener's token is revoked; the change notifier tells of that."""
     rings = site.channel.notifier.rings
     async for block in events:
         if site.channel.notifier.rings != rings or block == STILL_THERE:

@@ -82,14 +82,10 @@ class Daemon:
 
     def _client(self) -> httpx2.AsyncClient:
         scheme, _, rest = self.url.partition("://")
+        transport = httpx2.AsyncHTTPTransport(uds=rest) if scheme == "unix" else None
+        url = {"unix": "http://docker", "tcp": f"http://{rest}"}.get(scheme, self.url)
         headers = {"Accept-Encoding": "identity"}
-        if scheme == "unix":
-            transport = httpx2.AsyncHTTPTransport(uds=rest)
-            return httpx2.AsyncClient(
-                transport=transport, base_url="http://docker", headers=headers, timeout=self.seconds
-            )
-        url = f"http://{rest}" if scheme == "tcp" else self.url
-        return httpx2.AsyncClient(base_url=url, headers=headers, timeout=self.seconds)
+        return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 
     def _unreachable(self, error: BaseException | None) -> ToolError:
         """With the system's own reason, where it gave one."""

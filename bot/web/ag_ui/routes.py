@@ -1,8 +1,8 @@
 """``/agui``: front ends that speak AG-UI run conversations here, and people answer its interrupts.
 
-An interrupt's answer is a press like any other: the same door, the same checks. A thread is a conversation of
-the caller's; what a front end sends of its history, state, tools and context is not read, only what people
-wrote since. What a run says is in ``stream.py``.
+An interrupt's answer is a press like any other: through the same gate, with the same checks. A thread is a
+conversation of the caller's; what a front end sends of its history, state, tools and context is not read,
+only what people wrote since. What a run says is in ``stream.py``.
 """
 
 import hashlib

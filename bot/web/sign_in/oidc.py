@@ -11,7 +11,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -95,7 +95,7 @@ class OidcSignIn:
     back: Callable[[], str]
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # to make one takes long
-    _under_way: int = 0
+    _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_TOGETHER))
     _asked: "asyncio.Task[Mapping[str, str]] | None" = None  # for what the provider says about itself
     _asked_at: datetime = datetime.min  # noqa: DTZ901 - read only after `_asked`
 
@@ -119,15 +119,12 @@ class OidcSignIn:
         """Whose account it is; raises NotSignedIn."""
         import jwt  # and cryptography with it, which few need
 
-        if self._under_way >= _TOGETHER:
+        if self._free.locked():
             raise NotSignedIn(MANY)
-        self._under_way += 1
-        try:
+        async with self._free:
             about = await self._about()
             given = await self._exchanged(about, begun, code)
             keys = await self._json("GET", about["jwks_uri"])
-        finally:
-            self._under_way -= 1
         try:
             claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
         except (jwt.PyJWTError, ValueError, TypeError) as error:

@@ -2,8 +2,7 @@
 
 import hmac
 from dataclasses import asdict
-from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -39,7 +38,8 @@ async def enter(body: SigningIn, request: Request, site: Here, answer: Response)
     secret = await site.signed_in.enter(body.code)
     if secret is None:
         raise Fault(403, _LATE)
-    _give(answer, COOKIE, secret, site.signed_in.life, request, site)
+    life = int(site.signed_in.life.total_seconds())
+    answer.set_cookie(COOKIE, secret, life, **_cookie(request, site))
     return DoneBody()
 
 
@@ -62,7 +62,8 @@ async def go(request: Request, site: Here) -> Response:
     if not await site.signed_in.begin(begun.state, asdict(begun)):
         return plain_page(MANY, 503, site.base)
     answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
-    _give(answer, _AWAY, begun.state, site.signed_in.away, request, site, samesite="lax")
+    life = int(site.signed_in.away.total_seconds())
+    answer.set_cookie(_AWAY, begun.state, life, **_cookie(request, site, "lax"))
     return answer
 
 
@@ -80,29 +81,16 @@ async def come_back(request: Request, site: Here, state: str = "", code: str = "
     else:
         answer = RedirectResponse(f"{site.base}/", 303, headers={"Cache-Control": "no-store"})
         secret = await site.signed_in.enter_as(actor)
-        _give(answer, COOKIE, secret, site.signed_in.organisation_life, request, site)
-    answer.delete_cookie(_AWAY, path=site.base or "/", httponly=True, samesite="lax")
+        life = int(site.signed_in.organisation_life.total_seconds())
+        answer.set_cookie(COOKIE, secret, life, **_cookie(request, site))
+    answer.delete_cookie(_AWAY, **_cookie(request, site, "lax"))
     return answer
 
 
-def _give(
-    answer: Response,
-    name: str,
-    secret: str,
-    life: timedelta,
-    request: Request,
-    site: Site,
-    samesite: Literal["lax", "strict"] = "strict",
-) -> None:
-    answer.set_cookie(
-        name,
-        secret,
-        max_age=int(life.total_seconds()),
-        httponly=True,
-        samesite=samesite,
-        path=site.base or "/",
-        secure=site.secure or request.url.scheme == "https",
-    )
+def _cookie(request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict") -> dict[str, Any]:
+    """What Nod's cookies have in common: no script reads them, and none goes to another path."""
+    secure = site.secure or request.url.scheme == "https"
+    return {"path": site.base or "/", "httponly": True, "samesite": samesite, "secure": secure}
 
 
 @router.delete("/session", summary="Sign this browser out, or all of yours")
@@ -119,5 +107,5 @@ async def leave(
     if everywhere or secret:
         await site.signed_in.leave(actor, "" if everywhere else secret)
         site.channel.notifier.notify()
-    answer.delete_cookie(COOKIE, path=site.base or "/", httponly=True, samesite="strict")
+    answer.delete_cookie(COOKIE, **_cookie(request, site))
     return DoneBody()

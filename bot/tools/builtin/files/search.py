@@ -33,24 +33,26 @@ class Search:
 
     def run(self, names: Names) -> dict[str, Any]:
         """Walk the folder; ``cut`` says that there may be more than what is told."""
-        wanted = self.text.casefold()
-        for found, content in self._texts(names):
-            for number, line in enumerate(content.split("\n"), 1):
-                if wanted not in line.casefold():
-                    continue
-                if len(self.matches) == _MOST_MATCHES:
-                    self.cut = True
-                    break
-                here = line.strip()[:_LONGEST_LINE]
-                self.matches.append({"path": shown(found), "line": number, "text": here})
-            if self.cut:
+        for found, number, line in self._lines(names):
+            if len(self.matches) == _MOST_MATCHES:
+                self.cut = True
                 break
+            here = line.strip()[:_LONGEST_LINE]
+            self.matches.append({"path": shown(found), "line": number, "text": here})
         return {
             "matches": self.matches,
             "files_searched": self.files,
             "files_left_out": self.left_out,
             "cut": self.cut,
         }
+
+    def _lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
+        """Every line with the text, its file and its number."""
+        wanted = self.text.casefold()
+        for found, content in self._texts(names):
+            for number, line in enumerate(content.split("\n"), 1):
+                if wanted in line.casefold():
+                    yield found, number, line
 
     def _texts(self, names: Names) -> Iterator[tuple[Names, str]]:
         """Every text file below, in the order of names."""

@@ -77,23 +77,6 @@ class _Tail:
         return whole.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
-class _Lately:
-    """The end of what both streams have printed, told from time to time while there is more."""
-
-    def __init__(self, told: Callable[[str], Awaitable[None]]) -> None:
-        self._told = told
-        self._bytes = bytearray()
-
-    def add(self, part: bytes) -> None:
-        self._bytes += part
-        del self._bytes[:-_LATELY]
-
-    async def tell(self) -> None:
-        while True:
-            await asyncio.sleep(_TELLING)
-            await self._told(bytes(self._bytes).decode(errors="replace"))
-
-
 async def _no_one(_: str) -> None: ...
 
 
@@ -126,14 +109,14 @@ async def run(
         env=dict(environment),
         start_new_session=True,
     )
-    out, err, flood, lately = _Tail(most), _Tail(most), asyncio.Event(), _Lately(printed)
+    out, err, flood, lately = _Tail(most), _Tail(most), asyncio.Event(), bytearray()
     whole: asyncio.Future[Any] = asyncio.gather(
         _drain(process.stdout, out, most * _FLOOD, flood, lately),
         _drain(process.stderr, err, most * _FLOOD, flood, lately),
         process.wait(),
     )
     flooded: asyncio.Future[Any] = asyncio.ensure_future(flood.wait())
-    telling = asyncio.create_task(lately.tell())
+    telling = asyncio.create_task(_tell(lately, printed))
     try:
         await asyncio.wait({whole, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         why = "" if whole.done() else f"it was ended after {seconds:g} s"
@@ -148,14 +131,21 @@ async def run(
 
 
 async def _drain(
-    stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event, lately: _Lately
+    stream: asyncio.StreamReader | None, tail: _Tail, most: int, flood: asyncio.Event, lately: bytearray
 ) -> None:
-    """Read to the end, and say when it is too much."""
+    """Read to the end, and say when it is too much; ``lately`` is the end of what both streams said."""
     while stream is not None and (part := await stream.read(_CHUNK)):
         tail.add(part)
-        lately.add(part)
+        lately += part
+        del lately[:-_LATELY]
         if tail.seen > most:
             flood.set()
+
+
+async def _tell(lately: bytearray, printed: Callable[[str], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(_TELLING)
+        await printed(lately.decode(errors="replace"))
 
 
 async def _end(process: asyncio.subprocess.Process, whole: "asyncio.Future[Any]") -> None:
