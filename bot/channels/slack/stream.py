@@ -71,7 +71,6 @@ class SlackStream:
 
     def __post_init__(self) -> None:
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
-        self._begun = False
         self._live = False
         self._late: asyncio.Task[None] | None = None  # closes what could not be closed yet
         self._stopped = False
@@ -83,13 +82,11 @@ class SlackStream:
         self._news: dict[str, Chunk] = {}  # tool activity not sent yet
         self._last: datetime | None = None
         self._below: list[b.Block] = []  # buttons under the end
+        self.sessions.begin(self.place)
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
         with translated():
-            if not self._begun:
-                self._begun = True
-                self.sessions.begin(self.place)
             match event:
                 case TextDelta():
                     self._pending += event.text
