@@ -54,15 +54,16 @@ def accept(
         if messages.of_event(session, message.address.channel, message.event_id):
             return None  # received elsewhere, or before the conversation here was ended: it starts nothing
         conversation_id = conversations.begin(session, message, message.text, now)
+    text, name = storable((message.text, message.actor.name))
     message_id = id_of_new(
         session,
         MessageRow,
         {
             "conversation_id": conversation_id,
             "role": LineRole.USER,
-            "text": storable(message.text),
+            "text": text,
             "actor": str(message.actor),
-            "name": storable(message.actor.name),
+            "name": name,
             "channel": message.address.channel,
             "event_id": message.event_id,
             "delivered": True,

@@ -154,7 +154,7 @@ class Gate:
                 summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
             else:
                 preview = await preview_of(tool, arguments)
-                summary = await title_of(tool, arguments)
+                summary = await title_of(tool, arguments) if tool.title else summary
             key = await tool.key(arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             own = isinstance(error, BadArguments | UnknownTool | Refused)

@@ -389,6 +389,7 @@ def card_of(
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
+    result = told_fields(clean(p.result)) if p.result else ()
     return Card(
         proposal_id=p.id,
         round=p.round,
@@ -413,10 +414,7 @@ def card_of(
         decided_at=p.decided_at,
         result=_plain(_said(p), secrets),
         result_url=p.result_url,
-        result_fields=tuple(
-            (redact_text(name, secrets), redact_text(said, secrets))
-            for name, said in told_fields(redact_text(p.result or "", secrets))
-        ),
+        result_fields=tuple((clean(name), clean(said)) for name, said in result),
         notes=tuple(notes),
         verbs=_verbs(p, schema, group, grantable=grantable),
         group=group,
@@ -493,10 +491,10 @@ def placed(
     elif not may_approve:
         verbs = tuple(each for each in verbs if each not in _APPROVES)
         notes = (*notes, "Sent to those who may approve it.") if sent_on else notes
-    chat = "this chat"
+    circle = card.circle
     if elsewhere:
         chat = one_line(elsewhere.words) if elsewhere.named else "the chat where it was asked"
-    circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
+        circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
     return replace(
         card,
         verbs=verbs,
@@ -523,7 +521,7 @@ _WITH_LEAD: Mapping[str | None, str] = {
 
 
 def _plain(result: str | None, secrets: Sequence[str]) -> str:
-    return redact_text(unfolded(redact_text(result or "", secrets)), secrets)
+    return redact_text(unfolded(redact_text(result, secrets)), secrets) if result else ""
 
 
 def whole_text(card: Card) -> str:

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 from bot.domain.chat import Address
 from bot.domain.conversations import LineRole, Transcript, Turn
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import Kind, Proposal
+from bot.domain.proposals import SETTLED, Kind, Proposal
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
@@ -108,7 +108,7 @@ def past(session: Session, proposal: Proposal) -> str | None:
 
 def from_row(session: Session, row: TeammateRow) -> Teammate:
     """The teammate with its plan, what it waits for, what it does and what it spent."""
-    open_ones = proposals.open_in(session, row.id)
+    asked = proposals.of_conversation(session, row.id)
     calls, prompt, completion = session.exec(
         select(
             func.coalesce(func.sum(TurnRow.model_calls), 0),
@@ -121,8 +121,8 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
         row,
         tools=tuple(row.tools) if row.tools is not None else None,
         standing=Standing(row.standing),
-        plan=proposals.get(session, row.plan_id) if row.plan_id else None,
-        waits_for=tuple(open_ones),
+        plan=next((p for p in asked if p.id == row.plan_id), None),
+        waits_for=tuple(p for p in asked if p.state not in SETTLED),
         doing=_doing(session, row.id),
         model_calls=int(calls),
         tokens=int(prompt) + int(completion),

@@ -355,7 +355,7 @@ def _card(
     named = people.known(session, {*proposal.deciders.people, *further})
     alone = conversation.private and not elsewhere  # only they read it there
     may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
-    sent_on = any(
+    sent_on = not may_approve and any(
         copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.id)
     )
     return proposal, placed(

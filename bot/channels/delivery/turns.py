@@ -183,7 +183,8 @@ class Turns:
             self._failing.pop(line.id, None)
         if waiting.conversation is not None and waiting.files:
             refused = not await self._attachments.post(waiting.conversation, waiting.files) or refused
-        refused = not await self._answers.tell(waiting.answers) or refused
+        if waiting.answers:
+            refused = not await self._answers.tell(waiting.answers) or refused
         if refused:
             self._pauses.refused(conversation_id)
         elif only is None:

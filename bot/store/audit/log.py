@@ -139,12 +139,13 @@ def _audited(change: Change) -> dict[str, Any]:
 
 def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
+    name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
     return {
         "requester": str(proposal.requester),
-        "name": storable(proposal.requester.name),
+        "name": name,
         "place": place,
         "tool": [proposal.tool_name, proposal.tool_version],
-        "summary": storable(redact_text(proposal.description)),
+        "summary": summary,
         "arguments": shown(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
     }
