@@ -67,9 +67,8 @@ class Policy:
         gave it the role everywhere.
         """
         settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
-        everywhere = self.book.accounts_with(role, everywhere=True)
-        every = settled | self.book.accounts_with(role)
-        return frozenset(each for each in every if each in everywhere or counts_at(each, place))
+        given = self.book.accounts_with(role)
+        return frozenset(each for each in settled | given.keys() if given.get(each) or counts_at(each, place))
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
         """What a person is anywhere, or at one place."""
@@ -82,8 +81,8 @@ class Policy:
     def bound_to(self, person: Person) -> str | None:
         """The one workspace in which a person is an admin; None for an admin of all, and for no admin."""
         held = person.accounts & self.holders(Role.ADMIN)
-        everywhere = self.book.accounts_with(Role.ADMIN, everywhere=True)
-        found = {None if each in everywhere else workspace_of(each) for each in held}
+        given = self.book.accounts_with(Role.ADMIN)
+        found = {None if given.get(each) else workspace_of(each) for each in held}
         return found.pop() if len(found) == 1 else None
 
     def judge(
@@ -98,7 +97,8 @@ class Policy:
         found = self.book.mode(place.address, tool_name, self.mode)
         mode = found.value
         rule = found.rule.words if found.rule else f"policy {mode}"
-        asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else mode.asks(risk))
+        usual = mode.asks(risk)
+        asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else usual)
         guarded = requester.outside and risk.writes and not asks
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
@@ -107,7 +107,7 @@ class Policy:
             rule = plans.rule.words if plans.rule else f"plans {plans.value}"
         elif guarded:
             asks, rule = True, "what someone from outside asks for always asks"
-        elif asks and not mode.asks(risk):
+        elif asks and not usual:
             rule = f"a {kind} always asks"
         deciders = self._deciders(tool_name, risk, place, requester, kind)
         deciders = replace(deciders, requester=deciders.requester and not requester.outside)

@@ -265,12 +265,13 @@ class Rulebook:
     def hears_outsiders(self, place: str) -> bool:
         return bool(self.matching(Subject.OUTSIDERS, place, EVERYWHERE))
 
-    def accounts_with(self, role: str, *, everywhere: bool = False) -> frozenset[str]:
-        """Accounts with a role; ``everywhere``: only those that have it in every workspace."""
-        given = (r.value for r in self.about(Subject.ROLE) if isinstance(r.value, GivenRole))
-        return frozenset(
-            each.account for each in given if each.role == role and (each.everywhere or not everywhere)
-        )
+    def accounts_with(self, role: str) -> dict[str, bool]:
+        """Accounts with a role, and whether each has it in every workspace."""
+        found: dict[str, bool] = {}
+        for each in (rule.value for rule in self.about(Subject.ROLE)):
+            if isinstance(each, GivenRole) and each.role == role:
+                found[each.account] = each.everywhere or found.get(each.account, False)
+        return found
 
 
 class Pause(NamedTuple):

@@ -2,18 +2,54 @@
 
 A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the
 next start is handled then; a second delivery of the same event is not recorded again.
+
+What a channel is asking a person is kept here as well, so that it survives a restart.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, update
-from sqlmodel import Session, col, select
+from sqlalchemy import UniqueConstraint, bindparam, delete, update
+from sqlmodel import Field, Session, col, select
+from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.engine import insert_or_ignore, insert_or_replace
-from bot.store.tables.channels import DialogueRow, EventRow
-from bot.store.tables.row import forget
+from bot.store.tables.row import Row, as_json, forget, partial, serial
+
+
+class EventRow(Row, table=True):
+    """Something a platform delivered, kept from before it is acknowledged until it is handled."""
+
+    __tablename__ = "event"
+    __table_args__ = (
+        partial(
+            "event_unhandled",
+            "channel",
+            "id",
+            where="handled_at IS NULL",
+        ),
+        partial("event_handled", "handled_at", where="handled_at IS NOT NULL"),
+        UniqueConstraint("channel", "event_id", name="event_once"),
+    )
+
+    id: int | None = serial()
+    channel: str
+    event_id: str
+    payload: dict[str, Any] = as_json()
+    received_at: datetime = Field(sa_type=UTCDateTime)
+    handled_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class DialogueRow(Row, table=True):
+    """What a channel is in the middle of asking a person, so that it survives a restart."""
+
+    __tablename__ = "dialogue"
+
+    channel: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    state: dict[str, Any] = as_json()
+    updated_at: datetime = Field(sa_type=UTCDateTime)
 
 
 def record(
@@ -53,11 +89,14 @@ def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:
     return row.state if row else None
 
 
+_BELOW = select(DialogueRow.key, DialogueRow.state).where(
+    DialogueRow.channel == bindparam("channel"), col(DialogueRow.key).startswith(bindparam("prefix"))
+)
+
+
 def dialogues(session: Session, channel: str, prefix: str) -> dict[str, dict[str, Any]]:
     """Everything that is kept at keys that begin with ``prefix``."""
-    rows = session.exec(
-        select(DialogueRow).where(DialogueRow.channel == channel, col(DialogueRow.key).startswith(prefix))
-    )
+    rows = session.connection().execute(_BELOW, {"channel": channel, "prefix": prefix})
     return {row.key: row.state for row in rows}
 
 

@@ -7,14 +7,31 @@ never.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, or_, update
-from sqlmodel import Session, col, select
+from sqlalchemy import Index, delete, or_, update
+from sqlmodel import Field, Session, col, select
+from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.chat import Address
-from bot.store.tables.channels import NoticeRow
-from bot.store.tables.row import changed, value_of
+from bot.store.tables.row import Row, changed, serial, value_of
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
+
+
+class NoticeRow(Row, table=True):
+    """Something of Nod's own that wants to be posted: deleted once it was, or never can be."""
+
+    __tablename__ = "notice"
+    __table_args__ = (Index("notice_due", "next_at"),)
+
+    id: int | None = serial()
+    channel: str
+    key: str
+    instead: str = ""  # the address to try where this one refuses for good
+    proposal_id: str | None = None  # what it is about; without a text its card is what is posted
+    text: str = ""
+    tries: int = 0
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    next_at: datetime = Field(sa_type=UTCDateTime)
 
 
 @dataclass(frozen=True, slots=True)

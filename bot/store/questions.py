@@ -11,14 +11,14 @@ from sqlmodel import Session, col, delete, select
 
 from bot.domain.conversations import AskedQuestion, LineRole
 from bot.store import events
-from bot.store.tables.channels import DialogueRow
+from bot.store.events import DialogueRow
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import since
 from bot.store.turns import is_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
-_KEPT = timedelta(days=1)
+_A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
 _WAITING = select(DialogueRow.key, DialogueRow.state).where(DialogueRow.channel == _ASKED)
 
@@ -40,7 +40,7 @@ def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
 
 def answered(session: Session, home: str) -> list[AskedQuestion]:
     """The questions of a conversation that have an answer now, each with it; none while a turn is wanted."""
-    waiting = [AskedQuestion(**each) for each in events.dialogues(session, _ASKED, f"{home}/").values()]
+    waiting = _kept(session, _ASKED, f"{home}/")
     if not waiting or is_wanted(session, home):
         return []
     return [replace(each, answer=_answer(session, each)) for each in waiting]
@@ -55,9 +55,8 @@ def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
     """What was asked about it within a day, each with its answer once that is there."""
-    told = events.dialogues(session, _ANSWERED, f"{proposal_id}/").values()
-    found = [AskedQuestion(**each) for each in told]
-    for each in (AskedQuestion(**each) for each in events.dialogues(session, _ASKED, "").values()):
+    found = _kept(session, _ANSWERED, f"{proposal_id}/")
+    for each in _kept(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
             over = not is_wanted(session, each.home)
             found.append(replace(each, answer=_answer(session, each)) if over else each)
@@ -82,9 +81,13 @@ def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
 
 def purge(session: Session, now: datetime) -> None:
     """Forget what was answered more than a day ago, and who asked more than an hour ago."""
-    for room, kept in ((_ANSWERED, _KEPT), (_ASKERS, _HOUR)):
-        old = (col(DialogueRow.channel) == room) & (col(DialogueRow.updated_at) < now - kept)
+    for room, most in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
+        old = (col(DialogueRow.channel) == room) & (col(DialogueRow.updated_at) < now - most)
         session.execute(delete(DialogueRow).where(old))
+
+
+def _kept(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
+    return [AskedQuestion(**each) for each in events.dialogues(session, room, prefix).values()]
 
 
 def _answer(session: Session, question: AskedQuestion) -> str:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from bot.store import events
 from bot.store.database import Database
-from bot.store.tables.channels import EventRow
+from bot.store.events import EventRow
 from tests.kit import FakeClock
 
 

@@ -18,9 +18,9 @@ from bot.store import events
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
+from bot.store.events import DialogueRow
 from bot.store.people import person_of
 from bot.store.rules import Policies
-from bot.store.tables.channels import DialogueRow
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import changed
 

@@ -152,10 +152,10 @@ class Turns:
             waiting = await self.database.read(_waiting, conversation_id)
             if shown is not None:
                 self._note(shown, [line for line, _ in waiting.lines if line.id not in older])
-            return await self._post(waiting, conversation_id, only)
+            return await self._post(waiting, conversation_id, only, shown=shown is not None)
 
     async def _post(
-        self, waiting: "_Waiting", conversation_id: str, only: Kind | None
+        self, waiting: "_Waiting", conversation_id: str, only: Kind | None, *, shown: bool
     ) -> tuple[tuple[Job, ...], list[int]]:
         jobs: list[Job] = []
         left: list[int] = []
@@ -167,7 +167,8 @@ class Turns:
             conversation = waiting.conversation
             if conversation is None or conversation.origin.channel not in {SHELL, *self.channels}:
                 continue
-            last = self.clock() - self._failing.get(line.id, self.clock()) >= GIVE_UP
+            now = self.clock()
+            last = now - self._failing.get(line.id, now) >= GIVE_UP
             try:
                 await self._say(conversation, line, last=last)
                 await self.cards.post_all(conversation, opened, jobs, last=last)
@@ -189,7 +190,8 @@ class Turns:
             self._pauses.refused(conversation_id)
         elif only is None:
             self._pauses.over(conversation_id)
-        await self.cards.changed()
+        if shown or waiting.lines or waiting.files or waiting.answers:
+            await self.cards.changed()
         return tuple(jobs), left
 
     def due(self) -> list[Job]:

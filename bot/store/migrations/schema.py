@@ -2,12 +2,13 @@
 
 from sqlmodel import SQLModel
 
+import bot.store.events
 import bot.store.issues
 import bot.store.mcp
+import bot.store.notices
 import bot.store.outputs
 import bot.store.processes
 import bot.store.slack
-import bot.store.tables.channels
 import bot.store.tables.conversations
 import bot.store.tables.people
 import bot.store.tables.proposals
