@@ -438,6 +438,7 @@ async def test_a_press_on_a_message_that_cannot_carry_the_card_changes_nothing(n
     await nod.idle()
     assert nod.world.runs == []
     assert (await nod.press(Verb.APPROVE, p, at=ROOM, ref=of_p)).answer is Answer.ACCEPTED
+    await nod.idle()
 
 
 async def test_a_copy_given_up_while_the_platform_was_off_is_redrawn_once_it_is_pressed(nod: Nod) -> None:
