@@ -49,7 +49,7 @@ from bot.telemetry.tracing import Traced
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.builtin.issues.tools import issue_tools
+from bot.tools.builtin.issues import issue_tools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
 from bot.tools.mcp.base import Servers, SignIns

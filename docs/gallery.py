@@ -30,7 +30,7 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.store import proposals, questions
 from bot.telemetry import logs
-from bot.tools.builtin.issues.seed import seed
+from bot.tools.builtin.issues import seed
 
 ANA = Actor("slack", "T1/U7", "Ana")
 BEN = Actor("slack", "T1/U8", "Ben")

@@ -28,7 +28,7 @@ from bot.channels.telegram.text import Rich, from_markdown
 from bot.domain.cards import Card
 from bot.domain.text import as_written
 from bot.settings import Settings
-from bot.tools.builtin.issues.seed import seed
+from bot.tools.builtin.issues import seed
 
 _CSS = """
 body{margin:0;padding:22px 26px;background:#fff;color:#1d1c1d;font:15px/1.46 Lato,Helvetica,Arial,sans-serif}

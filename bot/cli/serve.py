@@ -30,7 +30,7 @@ from bot.errors import NodError, SettingsError
 from bot.settings import SCRIPTED, Settings
 from bot.store import proposals
 from bot.store.audit import log
-from bot.tools.builtin.issues.seed import seed
+from bot.tools.builtin.issues import seed
 from bot.web.channel import NAME, key_of
 
 _ENDED_TWICE = 130  # the exit code of what a person interrupts

@@ -1,4 +1,4 @@
-"""The built-in issue tracker's rows. Its tools are in ``bot/tools/builtin/issues/tools.py``.
+"""The built-in issue tracker's rows. Its tools are in ``bot/tools/builtin/issues.py``.
 
 Every function is one short transaction and raises `ToolError` for an issue that does not exist. Issue
 numbers are never given twice, so an approval that waited cannot hit another issue that came later. A row

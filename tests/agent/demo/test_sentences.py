@@ -13,8 +13,7 @@ from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.store.database import Database
-from bot.tools.builtin.issues.seed import seed
-from bot.tools.builtin.issues.tools import issue_tools
+from bot.tools.builtin.issues import issue_tools, seed
 from bot.tools.tool import CallContext, Tool
 from tests.kit import FakeClock
 

@@ -10,8 +10,7 @@ from bot.errors import BadArguments, Hopeless, ToolError
 from bot.settings import Settings
 from bot.store import issues
 from bot.store.database import Database
-from bot.tools.builtin.issues.seed import seed
-from bot.tools.builtin.issues.tools import issue_tools
+from bot.tools.builtin.issues import issue_tools, seed
 from bot.tools.tool import CallContext, Tool
 
 

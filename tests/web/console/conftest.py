@@ -18,7 +18,7 @@ from bot.domain.chat import Command, Reply
 from bot.domain.model import Model
 from bot.domain.times import now
 from bot.settings import Settings
-from bot.tools.builtin.issues.seed import seed
+from bot.tools.builtin.issues import seed
 from tests.kit import make_tables
 from tests.kit.urls import Urls
 
