@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError, ToolError
-from bot.tools.builtin.files.paths import names
 from bot.tools.builtin.files.tools import file_tools, folder_of
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder
+from bot.tools.builtin.files.workspace import Before, ConfinedFolder, names
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 from tests.tools.calls import Hands

@@ -7,8 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.paths import Names, plain, shown
-from bot.tools.builtin.files.workspace import ConfinedFolder
+from bot.tools.builtin.files.workspace import ConfinedFolder, Names, plain, shown
 
 _MOST_MATCHES = 100
 _MOST_FILES = 5_000

@@ -13,9 +13,19 @@ from pydantic import Field
 from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
-from bot.tools.builtin.files.paths import Names, changeable, file_names, names, plain, shown
 from bot.tools.builtin.files.search import Search
-from bot.tools.builtin.files.workspace import Before, ConfinedFolder, as_text
+from bot.tools.builtin.files.workspace import (
+    Before,
+    ConfinedFolder,
+    Names,
+    Shown,
+    as_text,
+    changeable,
+    file_names,
+    names,
+    plain,
+    shown,
+)
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
 
@@ -71,12 +81,12 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         found = names(path)
         entries = await asyncio.to_thread(confined.listing, found)
-        told = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries[:_LISTED]]
-        for each in told:
+        listed = [{"name": each.name, "kind": each.kind, "size": each.size} for each in entries[:_LISTED]]
+        for each in listed:
             if not plain(str(each["name"])):
                 each["name"] = ascii(each["name"])
                 each["note"] = "a name that cannot be given as a path"
-        return {"path": shown(found), "entries": told, "total": len(entries)}
+        return {"path": shown(found), "entries": listed, "total": len(entries)}
 
     @tool(writes=False, group="fs", summary="Read {path}")
     async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
@@ -154,16 +164,11 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
         return {"written": shown(found), "bytes": len(new)}
 
-    def edited(look: Callable[[ConfinedFolder, Arguments], T]) -> Callable[[ConfinedFolder, Arguments], T]:
-        return lambda confined, arguments: look(
-            confined, {**arguments, "content": _edited(confined, arguments)}
-        )
-
     @tool(
         group="fs",
         summary="Change {path}",
-        title=_in_thread(confined, edited(_write_in_words)),
-        preview=_in_thread(confined, edited(_written)),
+        title=_in_thread(confined, _write_in_words),
+        preview=_in_thread(confined, _written),
         key=folder,
         touches=_WORKSPACE,
     )
@@ -228,17 +233,25 @@ def _in_thread(
     return read
 
 
+def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
+    """The file that a write or an edit replaces, its state now (None: not there), and all of its new text."""
+    found = changeable(arguments["path"])
+    new = str(arguments["content"]) if "content" in arguments else _edited(confined, arguments)
+    entry = confined.look(found)
+    if entry is None:
+        return found, None, new
+    if entry.kind != "file":
+        raise ToolError(f"{shown(found)} is a {entry.kind}, not a file.")
+    return found, confined.state(found), new
+
+
 def _written(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """All of the old and the new content; a card shows the lines that change."""
-    found, new = changeable(arguments["path"]), str(arguments["content"])
+    found, old, new = _change(confined, arguments)
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
-    path, entry = shown(found), confined.look(found)
-    if entry is not None and entry.kind != "file":
-        raise ToolError(f"{path} is a {entry.kind}, not a file.")
-    old = None if entry is None else confined.state(found)
     if old == (new, True):
-        raise ToolError(f"This would change nothing: {path} is like that already.")
+        raise ToolError(f"This would change nothing: {shown(found)} is like that already.")
     return [PreviewField(_content_of(found), None if old is None else old.text, new)]
 
 
@@ -280,11 +293,10 @@ def _deleted(confined: ConfinedFolder, arguments: Arguments) -> Sequence[Preview
 
 def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
     """What is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
-    found, new = changeable(arguments["path"]), str(arguments["content"])
-    path, entry = shown(found), confined.look(found)
-    if entry is None or entry.kind != "file":
+    found, old, new = _change(confined, arguments)
+    path = shown(found)
+    if old is None:
         return f"Create {path} ({_lines(new.count(chr(10)) + (not new.endswith(chr(10))))})"
-    old = confined.state(found)
     if not old.whole:
         return f"Replace {path}"
     marks = [line[:1] for line in (diff(old.text, new) or "-").split("\n")]

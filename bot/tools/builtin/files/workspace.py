@@ -4,7 +4,8 @@ Each step is ``openat`` with ``O_NOFOLLOW`` below a descriptor we hold, so nothi
 meantime can lead outside: between a check and its use there is no path, only the descriptor. A file with a
 second name (a hard link) is not read, since that name may be outside; written files are new ones put in place
 by a rename, so a hard link's other end never changes. Devices, sockets and pipes are left alone. All
-functions block; call them in a thread. They raise ToolError. Paths as text: ``paths.py``.
+methods block; call them in a thread. They raise ToolError. A path as the model wrote it is taken apart into
+names first, which looks at no disk.
 """
 
 import contextlib
@@ -14,20 +15,112 @@ import hashlib
 import os
 import secrets
 import stat
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from bot.errors import SettingsError, ToolError
-from bot.tools.builtin.files.paths import Names, shown, told
 
+Names = tuple[str, ...]
+
+_LONGEST_NAME = 255  # bytes; Linux NAME_MAX
+_DEEPEST = 40  # names in one path
+_LONGEST_PATH = 2000  # characters, before anything else is looked at
+
+# control, formatting (zero width, right to left), lone surrogates, line and paragraph separators: a name with
+# one of these does not look on a card as it is
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 16
 _NOREPLACE = 1  # renameat2(2), RENAME_NOREPLACE
 _MODE = 0o644
+_REFUSALS = {
+    errno.ENOENT: "is not there",
+    errno.ELOOP: "is a link, or goes through one; links are not followed",
+    errno.ENOTDIR: "is no folder, or goes through a link; links are not followed",
+    errno.EISDIR: "is a folder",
+    errno.EEXIST: "is there already",
+    errno.ENOTEMPTY: "is a folder with something in it",
+    errno.EACCES: "may not be touched by the account that Nod runs as",
+    errno.EPERM: "may not be touched by the account that Nod runs as",
+    errno.ENAMETOOLONG: "has too long a name",
+    errno.EINVAL: "cannot be put there",
+    errno.ENOSPC: "does not fit: the disk is full",
+    errno.EROFS: "is on a disk that cannot be written to",
+}
+
+
+def names(path: str) -> Names:
+    """``a/./b`` → ``("a", "b")``; the workspace itself is ``()``. Raises ToolError for a path we do not walk.
+
+    ``..`` is refused, not resolved: what it leads to depends on links, and no honest path needs it.
+    """
+    if len(path) > _LONGEST_PATH:
+        raise ToolError(f"The path is longer than {_LONGEST_PATH} characters.")
+    if path.startswith(("/", "~")):
+        raise ToolError(f"{_quoted(path)}: give a path relative to the workspace, such as docs/plan.md.")
+    found = tuple(name for name in path.split("/") if name not in ("", "."))
+    if len(found) > _DEEPEST:
+        raise ToolError(f"The path has more than {_DEEPEST} folders.")
+    for name in found:
+        _check_name(name, path)
+    return found
+
+
+def file_names(path: str) -> Names:
+    """The same for something inside the workspace; raises ToolError for the workspace itself."""
+    found = names(path)
+    if not found:
+        raise ToolError("Name a file inside the workspace.")
+    return found
+
+
+def changeable(path: str) -> Names:
+    """The same for something that may be changed; a repository's own folder is changed by git alone.
+
+    Its configuration and hooks name programs that git would run later, when no one is asked.
+    """
+    found = file_names(path)
+    if any(name.casefold() == ".git" for name in found):
+        raise ToolError(f"{_quoted(path)}: files under .git are changed by git alone.")
+    return found
+
+
+def shown(found: Names) -> str:
+    """The canonical path; ``.`` for the workspace itself."""
+    return "/".join(found) or "."
+
+
+def plain(name: str) -> bool:
+    """Whether a name found on disk can be given back as a path."""
+    try:
+        _check_name(name, name)
+    except ToolError:
+        return False
+    return "/" not in name and name not in ("", ".")
+
+
+def _check_name(name: str, path: str) -> None:
+    if any(unicodedata.category(each) in _UNSEEN for each in name):
+        raise ToolError(f"{_quoted(path)}: there is an invisible character in the path.")
+    if name == "..":
+        raise ToolError(f"{_quoted(path)}: a path must not contain “..”.")
+    if name != name.strip() or "\\" in name:
+        raise ToolError(f"{_quoted(path)}: a name has a backslash, or a space at its beginning or end.")
+    alike = unicodedata.normalize("NFKC", name)
+    if alike != name and ("/" in alike or "\\" in alike or alike.strip() in ("", ".", "..", ".git")):
+        raise ToolError(f"{_quoted(path)}: a name only looks like another one.")
+    if len(name.encode()) > _LONGEST_NAME:
+        raise ToolError(f"{_quoted(path)}: a name is longer than {_LONGEST_NAME} bytes.")
+
+
+def _quoted(path: str) -> str:
+    text = path if len(path) <= 80 else f"{path[:80]}…"  # noqa: PLR2004 - enough to know it again
+    return f"“{text.encode('unicode_escape').decode() if not text.isprintable() else text}”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +154,16 @@ class Before:
     text: str | None
 
 
+@contextlib.contextmanager
+def _as_tool_error(names: Names) -> Iterator[None]:
+    """Raise ToolError for OSError; the cause stays on it."""
+    try:
+        yield
+    except OSError as error:
+        words = _REFUSALS.get(error.errno or 0, f"cannot be used ({os.strerror(error.errno or 0)})")
+        raise ToolError(f"{shown(names)} {words}.") from error
+
+
 class ConfinedFolder:
     """One workspace. ``max_read`` and ``max_write`` are bytes of one file."""
 
@@ -77,11 +180,11 @@ class ConfinedFolder:
     @contextlib.contextmanager
     def folder(self, names: Names, *, make: bool = False) -> Iterator[int]:
         """A descriptor of the folder, open inside the block; ``make`` makes what is missing."""
-        with told(names):
+        with _as_tool_error(names):
             fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for depth, name in enumerate(names, 1):
-                with told(names[:depth]):
+                with _as_tool_error(names[:depth]):
                     if make:
                         _make(name, fd)
                     inner = os.open(name, _FOLDER, dir_fd=fd)
@@ -105,7 +208,7 @@ class ConfinedFolder:
 
     def listing(self, names: Names) -> list[FolderEntry]:
         """A folder's entries by name."""
-        with self.folder(names) as fd, told(names):
+        with self.folder(names) as fd, _as_tool_error(names):
             found = [_look(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
         return [each for each in found if each is not None]
 
@@ -116,7 +219,7 @@ class ConfinedFolder:
 
     def read_at(self, names: Names, fd: int) -> bytes:
         """The same below the open folder ``fd``; ``names`` is its whole path, for messages."""
-        with told(names):
+        with _as_tool_error(names):
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _regular(names, before)  # opening a device or a pipe could already do something
             file = os.open(names[-1], _READ, dir_fd=fd)
@@ -156,7 +259,7 @@ class ConfinedFolder:
         """
         if len(content) > self.max_write:
             raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
-        with self.folder(names[:-1], make=True) as fd, told(names):
+        with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
             mode = self._replaceable(names, fd)
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
             file = os.open(temporary, _NEW, 0o600, dir_fd=fd)
@@ -201,14 +304,14 @@ class ConfinedFolder:
             entry = _there(names, _look(names[-1], fd))
             if entry.kind not in ("file", "folder"):
                 raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
-            with told(to):
+            with _as_tool_error(to):
                 _rename(names[-1], fd, to[-1], to_fd)
                 os.fsync(fd)
                 os.fsync(to_fd)
 
     def delete(self, names: Names) -> None:
         """Remove a file or an empty folder."""
-        with self.folder(names[:-1]) as fd, told(names):
+        with self.folder(names[:-1]) as fd, _as_tool_error(names):
             entry = _there(names, _look(names[-1], fd))
             if entry.kind == "folder":
                 os.rmdir(names[-1], dir_fd=fd)

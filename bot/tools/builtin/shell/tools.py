@@ -1,20 +1,20 @@
 """A shell for the agent (group ``runtime``): one tool that runs an argv in the workspace.
 
-How much a call can harm is told from what it would run, in ``risk.py``; a reading command runs
+How much a call can harm is judged by what it would run, in ``risk.py``; a reading command runs
 immediately, everything else waits for a person. How it is bounded is in ``process.py``.
 """
 
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
-from bot.domain.proposals import Level, PreviewField, Risk
+from bot.domain.proposals import Level, PreviewField
 from bot.domain.rules import Mode
 from bot.errors import SettingsError
-from bot.tools.builtin.shell.process import CHANGING, READING, Ended, run
+from bot.tools.builtin.shell.process import CHANGING, READING, run
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
@@ -65,25 +65,24 @@ def shell_tools(
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
-    judged = classifier(folder)
+    judge = classifier(folder)
     given = scrubbed(environment)
+    careful = {**_CAREFUL, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     usual = seconds
 
-    def classify(arguments: Arguments) -> Risk:
-        return judged(arguments["argv"])
-
     async def preview(arguments: Arguments) -> Sequence[PreviewField]:
-        limit = arguments.get("seconds")
-        return [
+        fields = [
             PreviewField("command", None, _in_words(arguments["argv"])),
             PreviewField("folder", None, str(folder)),
-            *([PreviewField("time limit", None, f"{limit} s")] if limit is not None else []),
         ]
+        if (limit := arguments.get("seconds")) is not None:
+            fields.append(PreviewField("time limit", None, f"{limit} s"))
+        return fields
 
     @tool(
         group="runtime",
         summary=lambda arguments: f"Run “{_in_words(arguments['argv'])}”",
-        classify=classify,
+        classify=lambda arguments: judge(arguments["argv"]),
         preview=preview,
         touches="",  # its preview shows nothing of the world that could change
         timeout=_LONGEST + _MARGIN,
@@ -99,11 +98,12 @@ def shell_tools(
             seconds: how long it may run, at most 600; 60 where it is not given
 
         """
-        risk = classify({"argv": argv})
-        careful = {} if Mode.DESTRUCTIVE.asks(risk) else _careful(folder)
+        risk = judge(argv)
         limits = READING if risk.level is Level.READ else CHANGING
         with tempfile.TemporaryDirectory(prefix="nod-home-", ignore_cleanup_errors=True) as home:
-            around = {**given, "HOME": home, **careful}
+            around = {**given, "HOME": home}
+            if not Mode.DESTRUCTIVE.asks(risk):
+                around |= careful
             ended = await run(
                 argv,
                 folder,
@@ -113,14 +113,12 @@ def shell_tools(
                 limits=limits,
                 printed=context.printed,
             )
-        told: dict[str, Any] = {
-            "exit_code": ended.exit_code,
-            "stdout": ended.stdout,
-            "stderr": ended.stderr,
-        }
+        output = {"exit_code": ended.exit_code, "stdout": ended.stdout, "stderr": ended.stderr}
         if ended.why:
-            told["ended"] = ended.why
-        return ToolOutput(told, ended_badly=_badly(ended))
+            why = f"{ended.why[:1].upper()}{ended.why[1:]}"
+            return ToolOutput({**output, "ended": ended.why}, ended_badly=why)
+        badly = f"Ended with code {ended.exit_code}" if ended.exit_code else None
+        return ToolOutput(output, ended_badly=badly)
 
     return FixedToolset("runtime", (shell_run,))
 
@@ -138,17 +136,6 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
         "NO_COLOR": "1",
         **{name: environment[name] for name in _KEPT if name in environment},
     }
-
-
-def _badly(ended: Ended) -> str | None:
-    """How it ended, for people, where that was not well."""
-    if ended.why:
-        return f"{ended.why[:1].upper()}{ended.why[1:]}"
-    return f"Ended with code {ended.exit_code}" if ended.exit_code else None
-
-
-def _careful(folder: Path) -> dict[str, str]:
-    return {**_CAREFUL, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
 
 
 def _in_words(argv: Sequence[str]) -> str:
