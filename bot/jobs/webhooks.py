@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -77,14 +76,14 @@ class Webhooks:
         if self._secret is None:
             return
         due = await self._database.read(_due, now)
-        await asyncio.gather(*(self._deliver(webhook, body, now) for webhook, body in due))
+        await asyncio.gather(*(self._deliver(*each, now) for each in due))
 
-    async def _deliver(self, webhook: Webhook, body: "_Body", now: datetime) -> None:
+    async def _deliver(self, webhook: Webhook, ident: str, content: dict[str, Any], now: datetime) -> None:
         last = webhook.attempts + 1 >= len(PAUSES)
         again = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
         if not await self._database.write(webhooks.claim, webhook, again):
             return
-        fault, gone = await self._send(webhook.url, body, now)
+        fault, gone = await self._send(webhook.url, ident, content, now)
         if not fault:
             await self._database.write(webhooks.arrived, webhook, now)
             return
@@ -93,10 +92,10 @@ class Webhooks:
         tell = log.error if over else log.warning
         tell("webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over)
 
-    async def _send(self, url: str, end: "_Body", now: datetime) -> tuple[str, bool]:
+    async def _send(self, url: str, ident: str, content: dict[str, Any], now: datetime) -> tuple[str, bool]:
         """What went wrong (empty: nothing), and whether the receiver wants no more."""
-        body = json.dumps(end.content, ensure_ascii=False).encode()
-        headers = signed(self._secret or "", end.ident, now, body)
+        body = json.dumps(content, ensure_ascii=False).encode()
+        headers = signed(self._secret or "", ident, now, body)
         try:
             async with asyncio.timeout(_SECONDS):
                 goal = target(url, self._hosts)
@@ -163,16 +162,11 @@ async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: 
             return response.status  # its body may be endless, and is not read
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    ident: str
-    content: dict[str, Any]
-
-
-def _due(session: Session, now: datetime) -> list[tuple[Webhook, _Body]]:
+def _due(session: Session, now: datetime) -> list[tuple[Webhook, str, dict[str, Any]]]:
+    """Each webhook that is due, with the id and the content of what it says."""
     found = []
     for webhook in webhooks.due(session, now, _AT_ONCE):
         if p := proposals.get(session, webhook.proposal_id):
             secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
-            found.append((webhook, _Body(f"{p.id}-{p.version}", content_of(p, secrets))))
+            found.append((webhook, f"{p.id}-{p.version}", content_of(p, secrets)))
     return found
