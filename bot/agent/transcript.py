@@ -215,26 +215,21 @@ def _cut(text: str, most: int) -> str:
 
 
 def _arguments(call: Call, part: _Part) -> str:
-    """As the model wrote them."""
+    """As the model wrote them; servers refuse a history with anything but JSON objects."""
+    written = call.arguments or "{}"
     try:
-        decoded = json.loads(call.arguments or "{}")
+        decoded = json.loads(written)
     except (ValueError, RecursionError):
-        # servers refuse a history with broken JSON; the model is to see what it wrote
-        decoded = {"not_json": _cut(call.arguments, _KEPT)}
+        decoded = {"not_json": _cut(written, _KEPT)}  # the model is to see what it wrote
+        written = json.dumps(decoded, ensure_ascii=False)
     if not isinstance(decoded, dict):
-        decoded = {"not_an_object": _cut(call.arguments, _KEPT)}
+        decoded = {"not_an_object": _cut(written, _KEPT)}
+        written = json.dumps(decoded, ensure_ascii=False)
     most = part.share // max(1, len(part.line.calls)) if part.length is _Length.BOUNDED else _KEPT
     if part.length is _Length.FULL or len(call.arguments) <= most:
-        return call.arguments if _is_object(call.arguments) else json.dumps(decoded, ensure_ascii=False)
+        return written
     thin = json.dumps(_thin(decoded), ensure_ascii=False)
     return thin if len(thin) <= max(most, 4 * _KEPT) else json.dumps({"left_out": _cut(thin, _KEPT)})
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(json.loads(arguments), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _thin(value: Any) -> Any:
