@@ -54,6 +54,7 @@ _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
+_ONE_PLAN = "ERROR: You already submitted a plan in this answer. One is enough."
 _READS_TOGETHER = 4  # of one conversation
 
 
@@ -113,15 +114,19 @@ class Gate:
         place = Place(str(there.origin), there.private)
         case = _Case(reach, whole, transcript, said, policy, person, declined, place)
         judged: list[JudgedCall] = []
-        left = room.left
+        left, planned = room.left, False
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
                 judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
+            if each.proposal is not None and each.proposal.kind is Kind.PLAN:
+                if planned:
+                    each = _answered(call, each.call.summary, _ONE_PLAN)
+                planned = True
             left -= each.proposal is not None
             judged.append(each)
-        return _with_one_plan(judged)
+        return judged
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
@@ -340,21 +345,6 @@ def _answered(call: ToolCall, summary: str, text: str, *, outside: bool = False)
     """A call that leads to nothing further."""
     kept = Call(call.id, call.name, call.arguments, summary)
     return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))
-
-
-def _with_one_plan(judged: Sequence[JudgedCall]) -> list[JudgedCall]:
-    """One answer submits one plan; of several the first counts."""
-    kept: list[JudgedCall] = []
-    planned = False
-    for each in judged:
-        plans = each.proposal is not None and each.proposal.kind is Kind.PLAN
-        if plans and planned:
-            words = "ERROR: You already submitted a plan in this answer. One is enough."
-            kept.append(JudgedCall(each.call, result=CallResult(words, ok=False, outside=False)))
-        else:
-            kept.append(each)
-        planned = planned or plans
-    return kept
 
 
 def apply_effects(
