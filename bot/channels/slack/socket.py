@@ -50,8 +50,8 @@ _logger.addFilter(_OneLine())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: Slack counted more connections than this one when it opened. Each event and press goes to
-    one of them alone. Later ones may count the one before, which has just ended: they can only take it back.
+    ``contested``: at the first connection Slack counted others of this app, which get some of the messages and
+    presses. A later connection may count the one before it, so a count of one ends this and none begins it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
