@@ -214,8 +214,9 @@ _WAITING = {
 
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "someone"
-    done = "" if p.told_once or p.told else "Done. "
-    unchanged = "" if p.told_once else " Nothing was changed."
+    once = p.told_once
+    done = "" if once or p.told else "Done. "
+    unchanged = "" if once else " Nothing was changed."
     yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
         case State.PROPOSED:

@@ -8,6 +8,7 @@ run.
 
 import json
 import math
+import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -334,35 +335,30 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
     return "" if fits else _EXPECTED[shape]
 
 
-def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
-    counted = len(value) if isinstance(value, str | list) else None
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
-    for keyword, wanted in schema.items():
-        if not isinstance(wanted, int | float) or isinstance(wanted, bool):
-            continue
-        measured = counted if keyword in _COUNTS[type(value)] else number if keyword in _RANGES else None
-        if measured is not None and not _KEEPS[keyword](measured, wanted):
-            return bound_in_words(keyword, wanted)
-    return ""
-
-
-class _Counts(dict[type, frozenset[str]]):
-    def __missing__(self, kind: type) -> frozenset[str]:
-        return frozenset()
-
-
-_COUNTS = _Counts({str: frozenset({"minLength", "maxLength"}), list: frozenset({"minItems", "maxItems"})})
-_RANGES = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-_KEEPS: Mapping[str, Any] = {
-    "minLength": lambda n, least: n >= least,
-    "maxLength": lambda n, most: n <= most,
-    "minItems": lambda n, least: n >= least,
-    "maxItems": lambda n, most: n <= most,
-    "minimum": lambda n, least: n >= least,
-    "maximum": lambda n, most: n <= most,
-    "exclusiveMinimum": lambda n, least: n > least,
-    "exclusiveMaximum": lambda n, most: n < most,
+_NUMBER = (int, float)
+_BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
+    "minLength": ((str,), operator.ge),
+    "maxLength": ((str,), operator.le),
+    "minItems": ((list,), operator.ge),
+    "maxItems": ((list,), operator.le),
+    "minimum": (_NUMBER, operator.ge),
+    "maximum": (_NUMBER, operator.le),
+    "exclusiveMinimum": (_NUMBER, operator.gt),
+    "exclusiveMaximum": (_NUMBER, operator.lt),
 }
+"""Of which values each bound of JSON Schema speaks, and what it asks of their length or of themselves."""
+
+
+def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
+    if isinstance(value, bool):
+        return ""
+    for keyword, (kinds, keeps) in _BOUNDS.items():
+        wanted = schema.get(keyword)
+        if isinstance(value, kinds) and isinstance(wanted, _NUMBER) and not isinstance(wanted, bool):
+            measured = len(value) if isinstance(value, str | list) else value
+            if not keeps(measured, wanted):
+                return bound_in_words(keyword, wanted)
+    return ""
 
 
 def bound_in_words(keyword: str, wanted: Any) -> str:

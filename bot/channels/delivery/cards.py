@@ -347,7 +347,7 @@ def _card(
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if at is None or conversation is None or not card.pending:
         return proposal, card
-    elsewhere = not same_chat(str(conversation.origin), str(at))
+    elsewhere = at != conversation.origin and not same_chat(str(conversation.origin), str(at))
     escalated = proposal.deciders.escalated
     came = escalated is not None and same_chat(escalated, str(at))
     requester = people.person_of(session, proposal.requester)
