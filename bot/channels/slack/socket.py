@@ -50,8 +50,9 @@ _logger.addFilter(_OneLine())
 class Socket:
     """The connection of one app; made inside the running loop.
 
-    ``contested``: at the first connection Slack counted others of this app, which get some of the messages and
-    presses. A later connection may count the one before it, so a count of one ends this and none begins it.
+    ``contested``: at the first connection Slack counted others of this app, which get some of the messages
+    and presses. A later connection may count the one before it, so a count of one ends this and none
+    begins it.
     """
 
     def __init__(self, app: AsyncApp, settings: Settings, token: str, *, alone: bool) -> None:
