@@ -333,7 +333,7 @@ def test_doctor_tells_wrong_values_and_still_looks_at_the_rest(shell: Shell):
     checked = shell.nod("doctor", NOD_PORT="eighty", NOD_MODEL_STRICT="perhaps", NOD_PROT="1")
     assert checked.exit_code == 1
     assert "FAIL NOD_PORT: 'eighty' is not a number" in checked.stdout
-    assert "FAIL NOD_MODEL_STRICT: write true or false" in checked.stdout
+    assert "FAIL NOD_MODEL_STRICT: 'perhaps' is neither true nor false. Use true or false" in checked.stdout
     assert "did you mean NOD_PORT?" in checked.stdout
     assert "ok   database" in checked.stdout
 

@@ -46,7 +46,7 @@ async def test_long_and_short_messages_arrive_in_full_and_in_order(database_url:
         both = [asyncio.create_task(heard_by(wire, len(said))) for wire in (two, three)]
         await asyncio.sleep(0)
         for each in said:
-            one.say("word", each)
+            one.broadcast("word", each)
         assert await asyncio.gather(*both) == [said, said]
 
 
@@ -55,9 +55,9 @@ async def test_a_message_does_not_come_back_to_its_sender(database_url: str) -> 
         mine = asyncio.create_task(heard_by(one, 1))
         theirs = asyncio.create_task(heard_by(two, 1))
         await asyncio.sleep(0)
-        one.say("word", "from one")
+        one.broadcast("word", "from one")
         assert await theirs == ["from one"]
-        two.say("word", "from two")
+        two.broadcast("word", "from two")
         assert await mine == ["from two"]
 
 
