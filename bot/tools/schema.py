@@ -3,7 +3,6 @@
 Strict mode's rules: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 Schema = dict[str, Any]
@@ -23,11 +22,12 @@ def offered(schema: Schema) -> Schema:
     free keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
     """
     definitions = schema.get("$defs", {})
-    whole = _closed(_written_out(schema, definitions, ()))
+    whole: Schema = _written_out(schema, definitions, ())
     if _refers(whole):
-        bare = {name: _written_out(each, {}, tuple(definitions)) for name, each in definitions.items()}
-        whole["$defs"] = {name: _closed(each) for name, each in bare.items()}
-    return dict(whole)
+        whole["$defs"] = {
+            name: _written_out(each, {}, tuple(definitions)) for name, each in definitions.items()
+        }
+    return whole
 
 
 def fits_strict(schema: Any) -> bool:
@@ -52,7 +52,8 @@ def fits_strict(schema: Any) -> bool:
     return all(map(fits_strict, parts)) and ("items" not in schema or fits_strict(schema["items"]))
 
 
-def _written_out(node: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+def _written_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
+    """A part as it is offered; ``inside`` are the definitions that it is a part of."""
     if isinstance(node, list):
         return [_written_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
@@ -62,29 +63,22 @@ def _written_out(node: Any, definitions: Mapping[str, Any], inside: tuple[str, .
         if name in inside:
             return {"$ref": reference}
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        return {**_written_out(definitions[name], definitions, (*inside, name)), **beside}
-    return {key: _written_out(value, definitions, inside) for key, value in node.items() if key != "$defs"}
-
-
-def _refers(node: Any) -> bool:
-    if isinstance(node, list):
-        return any(map(_refers, node))
-    return isinstance(node, dict) and ("$ref" in node or any(map(_refers, node.values())))
-
-
-def _closed(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_closed(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {
-        key: {name: _closed(item) for name, item in value.items()} if key == "properties" else _closed(value)
-        for key, value in node.items()
-        if not (key == "title" and isinstance(value, str)) and key != "default"
-    }
+        return _written_out({**definitions[name], **beside}, definitions, (*inside, name))
+    kept: Schema = {}
+    for key, value in node.items():
+        if key == "properties":
+            kept[key] = {name: _written_out(item, definitions, inside) for name, item in value.items()}
+        elif key not in ("default", "$defs") and not (key == "title" and isinstance(value, str)):
+            kept[key] = _written_out(value, definitions, inside)
     free_keys = node.get("additionalProperties", False) is not False and "properties" not in node
     if kept.get("type") == "object" and not free_keys:
         kept.setdefault("properties", {})
         kept["required"] = list(kept["properties"])
         kept["additionalProperties"] = False
     return kept
+
+
+def _refers(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_refers, node))
+    return isinstance(node, dict) and ("$ref" in node or any(map(_refers, node.values())))

@@ -4,14 +4,14 @@ Every change shows the container's id among its old values, so a container that 
 name is noticed before an approval runs. The daemon is in ``docker_daemon.py``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
-from bot.tools.builtin.docker_daemon import Daemon, listed, readable, told
+from bot.tools.builtin.docker_daemon import Daemon, described, listed, readable
 from bot.tools.tool import Arguments, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself
@@ -23,7 +23,7 @@ Lines = Annotated[int, Field(ge=1, le=5000)]
 def docker_tools(url: str = "unix:///var/run/docker.sock", *, seconds: float = 20.0) -> FixedToolset:
     """All container tools over the daemon at ``url``; ``seconds`` for each of its answers."""
     daemon = Daemon(url, seconds)
-    return FixedToolset("docker", (*_reads(daemon), *_writes(daemon), *_ends(daemon)))
+    return FixedToolset("docker", (*_reads(daemon), *_writes(daemon)))
 
 
 def _reads(daemon: Daemon) -> tuple[Tool, ...]:
@@ -45,7 +45,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return told(await daemon.inspect(container))
+        return described(await daemon.inspect(container))
 
     @tool(writes=False, group="runtime", summary="Read the log of {container}")
     async def docker_logs(container: Name, lines: Lines = 200) -> dict[str, Any]:
@@ -62,18 +62,27 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
     return docker_list, docker_inspect, docker_logs
 
 
-_CONTAINERS = "containers"  # one change at a time: a name and an id may be one container
-
-
 def _writes(daemon: Daemon) -> tuple[Tool, ...]:
-    @tool(
-        group="runtime",
-        idempotent=True,
-        summary="Start container {container}",
-        preview=_preview(daemon, "running"),
-        touches=_CONTAINERS,
-        timeout=daemon.seconds + 10,
-    )
+    def changing(
+        summary: str,
+        wanted: str | None,
+        *,
+        grace: int = 0,
+        idempotent: bool = False,
+        destructive: bool = False,
+    ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
+        """A tool that brings one container to the state ``wanted``; None: it is gone."""
+        return tool(
+            group="runtime",
+            summary=summary,
+            preview=_preview(daemon, wanted),
+            touches="containers",  # one change at a time: a name and an id may be one container
+            timeout=daemon.seconds + grace + 10,
+            idempotent=idempotent,
+            destructive=destructive,
+        )
+
+    @changing("Start container {container}", "running", idempotent=True)
     async def docker_start(container: Name) -> dict[str, Any]:
         """Start a container that does not run.
 
@@ -83,13 +92,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return await _changed(daemon, container, "start")
 
-    @tool(
-        group="runtime",
-        summary="Restart container {container}",
-        preview=_preview(daemon, "restarted"),
-        touches=_CONTAINERS,
-        timeout=daemon.seconds + _GRACE + 10,
-    )
+    @changing("Restart container {container}", "restarted", grace=_GRACE)
     async def docker_restart(container: Name) -> dict[str, Any]:
         """Stop a container and start it again.
 
@@ -99,19 +102,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return await _changed(daemon, container, "restart", t=_GRACE)
 
-    return docker_start, docker_restart
-
-
-def _ends(daemon: Daemon) -> tuple[Tool, ...]:
-    @tool(
-        destructive=True,
-        idempotent=True,
-        group="runtime",
-        summary="Stop container {container}",
-        preview=_preview(daemon, "exited"),
-        touches=_CONTAINERS,
-        timeout=daemon.seconds + _GRACE + 10,
-    )
+    @changing("Stop container {container}", "exited", grace=_GRACE, idempotent=True, destructive=True)
     async def docker_stop(container: Name) -> dict[str, Any]:
         """Stop a container that runs; it can be started again.
 
@@ -121,14 +112,7 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return await _changed(daemon, container, "stop", t=_GRACE)
 
-    @tool(
-        destructive=True,
-        group="runtime",
-        summary="Remove container {container}",
-        preview=_preview(daemon, None),
-        touches=_CONTAINERS,
-        timeout=daemon.seconds + 10,
-    )
+    @changing("Remove container {container}", None, destructive=True)
     async def docker_remove(container: Name) -> dict[str, Any]:
         """Remove a container that does not run, with all that was written inside it. Its volumes stay.
 
@@ -136,18 +120,18 @@ def _ends(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        known = told(await daemon.inspect(container))["id"]
+        known = described(await daemon.inspect(container))["id"]
         await daemon.remove(known)
         return {"removed": container, "id": known}
 
-    return docker_stop, docker_remove
+    return docker_start, docker_restart, docker_stop, docker_remove
 
 
 def _preview(daemon: Daemon, wanted: str | None) -> Preview:
     """Old → new state; ``wanted`` is the state to reach, None for no container any longer."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
-        now = told(await daemon.inspect(arguments["container"]))
+        now = described(await daemon.inspect(arguments["container"]))
         name, state = now["name"], now["state"]
         if state == wanted:
             raise ToolError(f"This would change nothing: {name} is {state} already.")
@@ -167,7 +151,7 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
 
 
 async def _changed(daemon: Daemon, container: str, verb: str, **query: int) -> dict[str, Any]:
-    before = told(await daemon.inspect(container))
+    before = described(await daemon.inspect(container))
     await daemon.change(before["id"], verb, **query)
-    after = told(await daemon.inspect(before["id"]))
+    after = described(await daemon.inspect(before["id"]))
     return {"container": after["name"], "id": after["id"], "was": before["state"], "is": after["state"]}

@@ -1,7 +1,7 @@
 """One Docker daemon, spoken to over its HTTP API (https://docs.docker.com/reference/api/engine/).
 
 Each question is a connection of its own: there are few of them, and the daemon may have been restarted since.
-Of its answers `told` and `listed` give the few things that matter to a reader.
+Of its answers `described` and `listed` give the few things that matter to a reader.
 """
 
 import contextlib
@@ -145,7 +145,7 @@ def listed(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(found: dict[str, Any]) -> dict[str, Any]:
+def described(found: dict[str, Any]) -> dict[str, Any]:
     """What matters of an inspection. Environment values are secrets more often than not."""
     state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
     return {

@@ -57,7 +57,7 @@ class Reader:
         if len(operands) > self.most:
             return "it has more operands than are only read"
         paths = [] if texts < 0 else operands[texts:]
-        return next((f"“{path}” is outside the workspace" for path in paths if not inside(path)), None)
+        return _outside(paths, inside)
 
 
 _GREP = Reader(
@@ -199,11 +199,16 @@ def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
     return "it is not on the list of what only reads"
 
 
+def _outside(paths: Sequence[str], inside: Inside) -> str | None:
+    return next((f"“{path}” is outside the workspace" for path in paths if not inside(path)), None)
+
+
+def _unknown(arguments: Sequence[str], known: Callable[[str], object]) -> str | None:
+    return next((f"{each} is not known to only read" for each in arguments if not known(each)), None)
+
+
 def _date(arguments: Sequence[str], _: Inside) -> str | None:
-    for each in arguments:
-        if each not in ("-u", "-R") and each[:1] != "+":
-            return f"{each} is not known to only read"
-    return None
+    return _unknown(arguments, lambda each: each in ("-u", "-R") or each[:1] == "+")
 
 
 def _printf(arguments: Sequence[str], _: Inside) -> str | None:
@@ -213,9 +218,8 @@ def _printf(arguments: Sequence[str], _: Inside) -> str | None:
 def _find(arguments: Sequence[str], inside: Inside) -> str | None:
     rest = list(arguments)
     while rest and not rest[0].startswith("-") and rest[0] not in ("!", "("):
-        path = rest.pop(0)
-        if not inside(path):
-            return f"“{path}” is outside the workspace"
+        if outside := _outside([rest.pop(0)], inside):
+            return outside
     while rest:
         each = rest.pop(0)
         if each in _FIND_VALUED and rest:
@@ -245,10 +249,7 @@ def _awk(arguments: Sequence[str], inside: Inside) -> str | None:
         rest.pop(0)
     if not rest or not _AWK.fullmatch(rest.pop(0)):
         return "the program is not plain"
-    for each in rest:
-        if each[:1] == "-" or "=" in each or not inside(each):
-            return f"{each} is not known to only read"
-    return None
+    return _unknown(rest, lambda each: each[:1] != "-" and "=" not in each and inside(each))
 
 
 def _jq(arguments: Sequence[str], inside: Inside) -> str | None:
@@ -264,22 +265,18 @@ def _git(arguments: Sequence[str], inside: Inside) -> str | None:
         rest.pop(0)
     if rest == ["stash", "list"]:
         return None
-    known = _GIT.get(rest[0]) if rest else None
-    if known is None:
+    if not rest or rest[0] not in _GIT:
         return f"git {' '.join(rest[:1])} is not known to only read"
-    flags, most = known
-    operands: list[str] = []
-    given = iter(rest[1:])
-    for each in given:
-        if each == "--":
-            operands += given
-        elif not each.startswith("-"):
-            operands.append(each)
-        elif not flags.fullmatch(each):
-            return f"git {rest[0]} {each} is not known to only read"
+    part, *given = rest
+    known, most = _GIT[part]
+    end = given.index("--") if "--" in given else len(given)
+    flags = [each for each in given[:end] if each.startswith("-")]
+    operands = [each for each in given[:end] if not each.startswith("-")] + given[end + 1 :]
+    if unknown := _unknown(flags, known.fullmatch):
+        return f"git {part} {unknown}"
     if len(operands) > most:
-        return f"git {rest[0]} with a name may write"
-    return next((f"“{each}” is outside the workspace" for each in operands if not inside(each)), None)
+        return f"git {part} with a name may write"
+    return _outside(operands, inside)
 
 
 _MORE: dict[str, Callable[[Sequence[str], Inside], str | None]] = {
