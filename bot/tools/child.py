@@ -23,7 +23,7 @@ _MEMORY = 512 << 20  # bytes of a child
 
 
 class TookTooLong(Exception):
-    """There was no answer within the time, or the child ended without one (out of memory)."""
+    """There was no answer within the time, or the child ended or could not be started (out of memory)."""
 
 
 class _Ended(Exception):
@@ -64,13 +64,16 @@ class Child:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None:
             self._end(self._process)
-        return subprocess.Popen(  # noqa: S603 - our own script
-            [sys.executable, "-I", str(self._script), str(self._seconds)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-        )
+        try:
+            return subprocess.Popen(  # noqa: S603 - our own script
+                [sys.executable, "-I", str(self._script), str(self._seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+            )
+        except OSError:  # too many files are open, or there is no memory
+            raise _Ended from None
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
         """Write the line and read the answer; the child is killed when the time is over."""
