@@ -72,6 +72,7 @@ _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take ht
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _CONNECTIONS = 256  # as many as PTB itself would open
+_ENDS = 1000  # cards of which it is remembered that their end is shown
 _LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
 _PAUSE = 1.0  # seconds between tries to handle what the database did not take
 _TOLD_LATER = 512
@@ -118,6 +119,7 @@ class TelegramChannel(Poster):
         self._others: Peers | None = None
         self._taking_turns: asyncio.Task[None] | None = None
         self._ending = False
+        self._ends: dict[str, tuple[State, int]] = {}  # how cards say that they ended, by their message
         self._told_later: deque[str] = deque(maxlen=_TOLD_LATER)  # ids of presses
         self._mailbox = Mailbox(database, clock, self._tell_later)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
@@ -298,8 +300,14 @@ class TelegramChannel(Poster):
         message = TelegramPosted.parse(ref)
         view = await self._views.lay_out(card, message.chat_id)
         try:
-            urgency = Urgency.OPEN if card.state in _CHANGING else Urgency.ENDED
+            end = card.state, card.round
+            # an end that stands there already, as where only the buttons of its group change, is no news
+            news = card.state not in _CHANGING and self._ends.get(ref) != end
+            urgency = Urgency.ENDED if news else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
+            if news:
+                self._ends.pop(next(iter(self._ends)) if len(self._ends) >= _ENDS else ref, None)
+                self._ends[ref] = end
         except CopyGone:
             if card.pending and self._moves.left(message.chat_id):
                 await self._views.post_once(card, self._moves.place(address))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,11 +11,12 @@ from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Address
 from bot.domain.proposals import Level
 from bot.domain.verbs import Verb
+from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store import posted_cards
 from bot.store.database import Database
 from tests.channels.telegram.conftest import ANA, FakeTime
-from tests.channels.telegram.core import PROPOSAL, FakeCore, make_card
+from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
 
@@ -119,3 +121,21 @@ async def test_what_an_old_card_of_a_topic_asks_is_asked_in_its_topic(
         await telegram.press(ANA, asked[0], "Title: Old title")
         question = await telegram.see(TEAM, "new value for Title")
         assert question.thread == 5
+
+
+async def test_a_card_whose_end_is_shown_leaves_the_place_to_cards_that_say_theirs(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    here = Address("telegram", str(ANA))
+    ended = done(core.propose(make_card(), here))
+    ref = await channel.post_card(here, ended)
+    other = await channel.post_card(here, ended)
+    for i in range(14):  # with the cards more than half of what a chat with one person takes
+        await channel.post(here, f"text {i}")
+    await channel.redraw_card(here, ref, ended)
+    with pytest.raises(ChannelError):  # only the buttons of its group change: a moment later is soon enough
+        await channel.redraw_card(here, ref, replace(ended, result="another"))
+    assert telegram.shown(ANA)[0].text.endswith("closed")
+    await channel.redraw_card(here, other, ended)
+    await channel.redraw_card(here, ref, replace(ended, round=2, result="another"))
+    assert telegram.shown(ANA)[0].text.endswith("another")
