@@ -78,7 +78,8 @@ def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
         "a private chat with one person" if conversation.private else "a chat where several people read along"
     )
     wrote = [line.actor.label for line in transcript.lines if line.role is LineRole.USER and line.actor]
-    names = list(dict.fromkeys(one_line(label)[:_NAME] for label in [*wrote, transcript.asker.label]))
+    labels = dict.fromkeys([*wrote, transcript.asker.label])
+    names = list(dict.fromkeys(one_line(label)[:_NAME] for label in labels))
     there = ", ".join(names[-_NAMES:]) + (" and others" if len(names) > _NAMES else "")
     return _SCENE.format(
         day=f"{today:%A}, {today.day} {today:%B %Y}, and it is past {today:%H}:00",

@@ -33,7 +33,7 @@ def person_of(session: Session, actor: Actor) -> Person:
 
 def key(actor: Actor) -> tuple[Hashable, ...]:
     """By what a snapshot keeps who someone is."""
-    return (Person, str(actor), actor.name, actor.standing)
+    return (Person, actor.channel, actor.key, actor.name, actor.standing)
 
 
 def _person_of(session: Session, actor: Actor) -> Person:

@@ -206,9 +206,10 @@ class Turns:
 
         Raises ChannelError when it may arrive another time.
         """
-        silent = conversation.shown_at is not None
+        if conversation.shown_at is not None or line.id in self._told or not line.text.strip():
+            return
         poster = poster_at(self.channels, conversation.origin)
-        if poster is None or silent or line.id in self._told or not line.text.strip():
+        if poster is None:
             return
         try:
             await poster.post(conversation.address, line.text, self._arrived.get(line.id, 0))
