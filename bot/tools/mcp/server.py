@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 from mcp import Client, MCPError, types
@@ -24,7 +25,7 @@ from bot.telemetry.logs import logger
 from bot.tools.mcp.base import ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.elicitation import Ask, answered
+from bot.tools.mcp.elicitation import Action, Ask, Question
 from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext
@@ -34,6 +35,7 @@ log = logger(__name__)
 T = TypeVar("T")
 
 _MOST_PROGRESS = 500  # characters of what a server says on the way
+_MOST_ASKED = 2000  # characters of a server's question that a person is shown
 READABLE = ("resources", "prompts")
 LOOK_SECONDS = 10.0  # for a look at the list before a write
 _STEADY = timedelta(
@@ -326,3 +328,34 @@ class Server:
     def _heard(self, line: str) -> None:
         self._last_words = self.config.scrub(line)
         log.debug("mcp server said", server=self.config.name, line=self._last_words)
+
+
+async def answered(
+    server: str, ask: Ask, patience: float, call: CallContext | None, params: types.ElicitRequestParams
+) -> types.ElicitResult:
+    """What ``server`` is told where it asks within ``call``; a person has ``patience`` seconds.
+
+    Where it can't be known for whose call it asks, no one is bothered.
+    """
+    url = params.url if isinstance(params, types.ElicitRequestURLParams) else None
+    if call is None or (url is not None and urlsplit(url).scheme not in ("http", "https")):
+        return types.ElicitResult(action="decline")
+    question = Question(
+        server=server,
+        message=params.message[:_MOST_ASKED],
+        conversation_id=call.conversation_id,
+        requested_by=call.requested_by,
+        schema={} if isinstance(params, types.ElicitRequestURLParams) else params.requested_schema,
+        url=url,
+    )
+    try:
+        said = await asyncio.wait_for(ask(question), patience)
+    except Exception as error:  # noqa: BLE001 - a channel's own code; the server is told no one answered
+        log.warning("a server's question found no answer", server=server, why=type(error).__name__)
+        return types.ElicitResult(action="cancel")
+    if said.action is not Action.ACCEPT:
+        return types.ElicitResult(action="decline" if said.action is Action.DECLINE else "cancel")
+    if problems := await asyncio.to_thread(question.problems, said.content):
+        log.warning("an answer does not fit a server's question", server=server, fields=list(problems))
+        return types.ElicitResult(action="cancel")
+    return types.ElicitResult(action="accept", content=None if url else dict(said.content))
