@@ -246,7 +246,7 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
     """The proposal with new contents, in a new round; itself where they are the same."""
     if contents.digest == p.digest:
         return p
-    anew = terms(contents.verdict, context.now)
+    new_terms = terms(contents.verdict, context.now)
     clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()  # a script waits no longer
     what = differences(p.arguments, contents.arguments, contents.schema)
     return moved(
@@ -260,7 +260,7 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
             digest=contents.digest,
             description=contents.description,
             preview=contents.preview,
-            **{name: value for name, value in anew.items() if name not in clocks},
+            **{name: value for name, value in new_terms.items() if name not in clocks},
             round=p.round + 1,
             votes=(),
             edited_by=context.who,

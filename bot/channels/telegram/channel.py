@@ -306,8 +306,9 @@ class TelegramChannel(Poster):
             urgency = Urgency.ENDED if news else Urgency.OPEN
             await self._transport.edit(message, view.rich, view.keyboard, urgency=urgency)
             if news:
-                self._ends.pop(next(iter(self._ends)) if len(self._ends) >= _ENDS else ref, None)
                 self._ends[ref] = end
+                if len(self._ends) > _ENDS:
+                    del self._ends[next(iter(self._ends))]
         except CopyGone:
             if card.pending and self._moves.left(message.chat_id):
                 await self._views.post_once(card, self._moves.place(address))

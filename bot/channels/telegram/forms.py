@@ -219,14 +219,14 @@ class Asker:
         if reply.answer is Answer.INVALID:
             await self.dialogues.keep(who, dialogue)
             return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
-        anew = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
+        card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         await who.answered()
-        if reply.answer is not Answer.ACCEPTED or anew is None:
+        if reply.answer is not Answer.ACCEPTED or card is None:
             await self.transport.note(message, plain(reply.text))
             return reply.text
         try:
             # the form becomes one more copy of the card: what was edited is right above its Approve
-            await self.views.put(anew, who.place, self.lookup, who.actor, message)
+            await self.views.put(card, who.place, self.lookup, who.actor, message)
         except ChannelError as error:  # the edit is saved, and the card itself is redrawn
             log.warning("telegram form not turned into a card", why=error.message)
         return reply.text

@@ -42,7 +42,7 @@ def at_work(url: str) -> bool:
 def notify(engine: Engine) -> None:
     """Wake the processes that work on this database: their next tick would be seconds away."""
     if engine.dialect.name == "sqlite":
-        _ring_file(_beside(Path(engine.url.database or ""), ".wake"))
+        _write_to(_beside(Path(engine.url.database or ""), ".wake"))
         return
     with contextlib.suppress(DBAPIError), engine.begin() as connection:
         connection.execute(_RING)
@@ -71,7 +71,7 @@ class FileLock:
     def __init__(self, database: Path) -> None:
         self._database = database
         self._handle: int | None = None
-        self._bell: int | None = None
+        self._pipe: int | None = None
 
     def taken(self) -> bool:
         """Whether another process holds it right now. Makes no file."""
@@ -121,9 +121,9 @@ class FileLock:
             )
 
     def __exit__(self, *_: object) -> None:
-        if self._bell is not None:
-            os.close(self._bell)
-            self._bell = None
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
             _beside(self._database, ".wake").unlink(missing_ok=True)
         if self._handle is not None:
             os.close(self._handle)
@@ -131,48 +131,48 @@ class FileLock:
 
     async def rings(self) -> AsyncIterator[None]:
         """Once each time another process changed rows, without end."""
-        self._bell = notifier = _open_bell(_beside(self._database, ".wake"))
+        self._pipe = pipe = _open_pipe(_beside(self._database, ".wake"))
         rang = asyncio.Event()
         loop = asyncio.get_running_loop()
-        if notifier is not None:
-            loop.add_reader(notifier, _hear, notifier, rang)
+        if pipe is not None:
+            loop.add_reader(pipe, _hear, pipe, rang)
         try:
             while True:
                 await rang.wait()
                 rang.clear()
                 yield
         finally:
-            if notifier is not None:
-                loop.remove_reader(notifier)
+            if pipe is not None:
+                loop.remove_reader(pipe)
 
 
-def _open_bell(path: Path) -> int | None:
+def _open_pipe(path: Path) -> int | None:
     """A named pipe, readable without waiting; None where there can be none."""
     try:
         if not path.exists():
             os.mkfifo(path, 0o600)
         # also open for writing: else it would be at its end whenever no one rings
-        notifier = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+        pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
         log.warning("other processes cannot wake this one", file=str(path), why=error.strerror)
         return None
-    if stat.S_ISFIFO(os.fstat(notifier).st_mode):
-        return notifier
-    os.close(notifier)
+    if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+        return pipe
+    os.close(pipe)
     log.warning("other processes cannot wake this one", file=str(path), why="not a named pipe")
     return None
 
 
-def _hear(notifier: int, rang: asyncio.Event) -> None:
-    os.read(notifier, 4096)
+def _hear(pipe: int, rang: asyncio.Event) -> None:
+    os.read(pipe, 4096)
     rang.set()
 
 
-def _ring_file(path: Path) -> None:
+def _write_to(path: Path) -> None:
     with contextlib.suppress(OSError):  # no one listens
-        notifier = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
-            if stat.S_ISFIFO(os.fstat(notifier).st_mode):
-                os.write(notifier, b"\n")
+            if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+                os.write(pipe, b"\n")
         finally:
-            os.close(notifier)
+            os.close(pipe)
