@@ -40,6 +40,7 @@ class ProposalRow(Row, table=True):
             partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
             for what in CALLS
         ),
+        partial("proposal_batch", "batch", where="batch IS NOT NULL"),
         Index("proposal_recent", "state", "updated_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
     )
@@ -94,6 +95,14 @@ class ProposalRow(Row, table=True):
     progress: str | None = None
     owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
     thing: str | None = None  # digest of the name of what it changes, once it runs
+    trial: dict[str, Any] | None = as_json(nullable=True)
+    for_real: bool | None = None  # whether people chose to run it although it was tried
+    read_again: list[list[str | None]] | None = as_json(nullable=True)
+    undo_seconds: float | None = None
+    inverse: dict[str, Any] | None = as_json(nullable=True)
+    undoes: str | None = None
+    undone_by: str | None = None
+    batch: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

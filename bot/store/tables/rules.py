@@ -20,6 +20,10 @@ class RuleRow(Row, table=True):
     scope: str
     pattern: str
     value: Any = as_json()
+    condition: str | None = None  # on the arguments of a call, as it was said
+    who: str | None = None  # an account: only what this Person asks for
+    hours: list[str] | None = as_json(nullable=True)  # from when to when, in the team's time zone
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
     set_at: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None

@@ -1,0 +1,35 @@
+"""effects, undo, batches, conditions"""
+
+import sqlalchemy as sa
+import sqlmodel
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("proposal", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("trial", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("for_real", sa.Boolean(), nullable=True))
+        batch_op.add_column(sa.Column("read_again", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("undo_seconds", sa.Float(), nullable=True))
+        batch_op.add_column(sa.Column("inverse", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("undoes", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("undone_by", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("batch", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.create_index(
+            "proposal_batch",
+            ["batch"],
+            unique=False,
+            sqlite_where=sa.text("batch IS NOT NULL"),
+            postgresql_where=sa.text("batch IS NOT NULL"),
+        )
+
+    with op.batch_alter_table("rule", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("condition", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("who", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("hours", sa.JSON(none_as_null=True), nullable=True))
+        batch_op.add_column(sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True))
