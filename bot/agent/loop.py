@@ -10,11 +10,11 @@ anything but its own rows.
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlmodel import Session
 
@@ -81,6 +81,7 @@ _LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
 _BREAK = "\n\n"  # between what two answers of one turn say
 _NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
 
+T = TypeVar("T")
 _Read = tuple[Call, Tool, Mapping[str, Any]]
 
 
@@ -189,7 +190,9 @@ class Loop:
         said = answer.text
         # calls of an answer that was cut may be cut themselves
         calls = _unique(finished.calls) if finished.stop is Stop.FINISHED else []
-        judged = await self.gate.consider(available, calls, turn.transcript, said)
+        judged: list[JudgedCall] = []
+        async for waited in self._judge(judged, available, calls, turn.transcript, said):
+            yield waited
         results = {c.call.id: c.result for c in judged if c.result}
         reads = [(c.call, *c.read) for c in judged if c.read]
         for call in (c.call for c in judged[:CALLS_PER_ANSWER] if c.result):
@@ -298,17 +301,37 @@ class Loop:
         if answer.is_empty:
             raise ModelEmpty
 
+    async def _judge(
+        self,
+        judged: list[JudgedCall],
+        available: AvailableTools,
+        calls: Sequence[ToolCall],
+        transcript: Transcript,
+        said: str,
+    ) -> AsyncIterator[Waited]:
+        """Judge the calls of an answer, adding to ``judged``; tells what is tried first."""
+
+        async def consider(tell: Callable[[Waited], None]) -> None:
+            async def show(words: str) -> None:
+                tell(Waited(words))
+
+            judged.extend(await self.gate.consider(available, calls, transcript, said, show))
+
+        async for waited in _while(consider):
+            yield waited
+
     async def _read(
         self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
     ) -> AsyncIterator[ToolProgress]:
         """Run reads side by side, adding to ``results``; tells how far they are."""
         if not reads:
             return
-        progress: asyncio.Queue[ToolProgress | None] = asyncio.Queue()
 
-        async def one(call: Call, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        async def one(
+            call: Call, tool: Tool, arguments: Mapping[str, Any], tell: Callable[[ToolProgress], None]
+        ) -> None:
             async def show(words: str) -> None:
-                progress.put_nowait(ToolProgress(call.id, call.tool_name, words))
+                tell(ToolProgress(call.id, call.tool_name, words))
 
             with tracing.reading(call.tool_name, call.id) as noted:
                 results[call.id] = await self.gate.read(
@@ -317,16 +340,11 @@ class Loop:
                 if not results[call.id].ok:
                     noted.fail("tool_error")
 
-        work = asyncio.gather(*(one(*each) for each in reads))
-        work.add_done_callback(lambda _: progress.put_nowait(None))
-        try:
-            while (told := await progress.get()) is not None:
-                yield told
-            await work
-        finally:
-            if not work.done():
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
+        async def all_(tell: Callable[[ToolProgress], None]) -> None:
+            await asyncio.gather(*(one(*each, tell) for each in reads))
+
+        async for told in _while(all_):
+            yield told
 
     def _spent_up(self, teammate: Teammate) -> str | None:
         """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
@@ -336,6 +354,21 @@ class Loop:
         if teammate.tokens >= most.tokens:
             return f"It spent {teammate.tokens:,} tokens, which is all that one teammate may spend."
         return None
+
+
+async def _while(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
+    """What work tells while it is done; raises what it raises."""
+    told: asyncio.Queue[T | None] = asyncio.Queue()
+    doing = asyncio.ensure_future(work(told.put_nowait))
+    doing.add_done_callback(lambda _: told.put_nowait(None))
+    try:
+        while (each := await told.get()) is not None:
+            yield each
+        await doing
+    finally:
+        if not doing.done():
+            doing.cancel()
+            await asyncio.gather(doing, return_exceptions=True)
 
 
 def _commit(

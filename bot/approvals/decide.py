@@ -31,8 +31,8 @@ from bot.store.rules import Policies
 _FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING}
 """The state in which a verb means something; of all others that a proposal is open."""
 _OF_PLANS = (Verb.REVISE, Verb.APPROVE_STEPS)
-APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS)
-_AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT)
+APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
+_AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 
 
@@ -145,6 +145,8 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
             State.PROPOSED,
             **terms(current.verdict, context.now),
             preview=current.preview,
+            trial=current.trial,
+            for_real=None,
             round=p.round + 1,
             votes=(),
             decided_at=None,
@@ -219,7 +221,9 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     requester = people.person_of(session, p.requester)
     if why := context.policies.load(session).too_few(deciders, requester, p.quorum):
         return refused(Answer.INVALID, p, f"Say who should decide: {why}.")
-    p = moved(transitions.move(session, p, context.by, context.now, deciders=deciders, votes=()))
+    p = moved(
+        transitions.move(session, p, context.by, context.now, deciders=deciders, votes=(), for_real=None)
+    )
     return accepted(session, p, "Reassigned. Earlier votes were reset.")
 
 
@@ -237,5 +241,6 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.EXPIRE: _expire,
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,
+    Verb.FOR_REAL: votes.approve,
 }
 """What a press on one proposal does."""

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle
 from bot.approvals.drafts import in_time, preview_of, run_tool, watched, words_of
+from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
@@ -45,6 +46,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         self._resource_lock = ResourceLock(self.database)
+        self._trials = Trials(self.database, self.clock, self.process)
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
     def stop(self, proposal_id: str) -> None:
@@ -97,6 +99,8 @@ class Execution:
         """The name of the resource it would change; of a tool that can't say, the tool's own name."""
         try:
             tool = (await self.registry.available()).get(proposal.tool_name)
+            if proposal.applies and tool.trying is not None and tool.trying.touches:
+                return tool.trying.touches
             return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
@@ -121,18 +125,32 @@ class Execution:
                     error="It is not the tool that was shown.",
                 )
             # a plan shows no old values of the world, only of the version before it
-            preview = proposal.preview if plans else await preview_of(tool, proposal.arguments)
+            changed = None if plans else await self._changed(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             words = words_of(error, proposal.tool_name)
             return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
         now = self.clock()
-        if old_values(preview) != old_values(proposal.preview):
-            return await self.database.write(lifecycle.ask_again, proposal, preview, now, first=True)
+        if changed is not None:
+            preview, trial = changed
+            again = partial(lifecycle.ask_again, trial=trial)
+            return await self.database.write(again, proposal, preview, now, first=True)
         claimed = await self.database.write(lifecycle.claim, proposal, self.process, now, name, first=True)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
             return await self._run(tool, claimed, wake, noted)
+
+    async def _changed(self, tool: Tool, proposal: Proposal) -> Shown | None:
+        """What people have to see instead, where what they saw is no longer so; None where it is."""
+        if proposal.applies:
+            if await self._trials.unchanged(tool, proposal):
+                return None
+        else:
+            now, seen = old_values(await preview_of(tool, proposal.arguments)), old_values(proposal.preview)
+            # what a trial showed is not asked for when the call itself runs
+            if now == seen or (proposal.trial and all(old is None or (f, old) in seen for f, old in now)):
+                return None
+        return await self._trials.shown(tool, proposal.arguments, proposal.requester)
 
     async def _run(
         self, tool: Tool, claimed: Proposal, wake: Wake | None, noted: tracing.Noted
@@ -154,7 +172,11 @@ class Execution:
             progress.tail,
         )
         with hiding(secrets):
-            work = run_tool(tool, claimed.arguments, context)  # a task of its own: it alone can be stopped
+            work = (
+                self._trials.apply(tool, claimed, context)
+                if claimed.applies
+                else run_tool(tool, claimed.arguments, context)
+            )  # a task of its own: it alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
                 output = await running
@@ -175,16 +197,7 @@ class Execution:
                 return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
             finally:
                 del self._running[claimed.id]
-            return await self._finish(
-                claimed,
-                State.SUCCEEDED,
-                result=output.text,
-                told=output.told,
-                ended_badly=output.ended_badly,
-                result_url=output.url,
-                error=None,
-                files=output.files,
-            )
+            return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output))
 
     async def _stopped(self, claimed: Proposal) -> str | None:
         """Who stopped it, in words; None where this process ends, and with it all that runs here."""

@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import arrive
+from bot.approvals import arrive, grants
 from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
     as_error,
@@ -29,6 +30,7 @@ from bot.approvals.drafts import (
 from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown
 from bot.approvals.tools import outputs, team
+from bot.approvals.trials import Trials
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Clock, Request
@@ -39,7 +41,7 @@ from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Kind, Proposal, Risk, digest
+from bot.domain.proposals import Kind, Proposal, Risk, State, digest
 from bot.domain.redaction import secrets_in
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError, TooMuch, UnknownTool
 from bot.store import conversations, messages, people, proposals
@@ -68,6 +70,7 @@ class JudgedCall:
     proposal: Proposal | None = None
     key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
     result: CallResult | None = None
+    tries: Tool | None = None  # the tool of a proposal that is tried before people see it
 
 
 @dataclass(eq=False)
@@ -85,6 +88,7 @@ class Gate:
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self.trials = Trials(self.database, self.clock, self.process)
 
     async def consider(
         self,
@@ -92,11 +96,12 @@ class Gate:
         calls: Sequence[ToolCall],
         transcript: Transcript,
         said: str,
+        show: Callable[[str], Awaitable[None]] | None = None,
     ) -> list[JudgedCall]:
         """Judge every call of one answer, ``said``. What cannot be proposed is answered with the reason.
 
-        ``available`` holds all tools; the caller is limited to its share here. Raises what the
-        database raises.
+        ``available`` holds all tools; the caller is limited to its share here. ``show`` is told what is tried
+        first. Raises what the database raises.
         """
         if not calls:
             return []
@@ -126,7 +131,24 @@ class Gate:
                 planned = True
             left -= each.proposal is not None
             judged.append(each)
+        if any(each.tries for each in judged):
+            judged = list(await asyncio.gather(*(self._tried(each, show) for each in judged)))
         return judged
+
+    async def _tried(
+        self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
+    ) -> JudgedCall:
+        """The call with what it would change, unless a grant lets it run without asking anyone."""
+        proposal, tool = judged.proposal, judged.tries
+        if proposal is None or tool is None:
+            return judged
+        covered = partial(grants.reach, key=judged.key, now=self.clock())
+        if await self.database.read(covered, self.policies, proposal):
+            return judged
+        preview, trial = await self.trials.attempt(
+            tool, proposal.arguments, proposal.preview, proposal.requester, show
+        )
+        return replace(judged, proposal=replace(proposal, preview=preview, trial=trial))
 
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
@@ -175,9 +197,11 @@ class Gate:
             self.clock(),
             title=summary,
         )
+        asks = drafted.state is State.PROPOSED and not case.policy.book.paused
         return JudgedCall(
             kept,
             key=key,
+            tries=tool if tool.trying and asks else None,
             proposal=replace(
                 drafted,
                 conversation_id=case.transcript.conversation.id,
@@ -217,6 +241,9 @@ class Gate:
         drafted = draft(
             tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
+        if tool.trying and drafted.state is State.PROPOSED and not await self.paused():
+            judged = JudgedCall(Call("", tool.name, "{}", title), key=key, tries=tool, proposal=drafted)
+            drafted = (await self._tried(judged)).proposal or drafted
         opened = await self.database.write(
             arrive.open_request,
             self.policies,
@@ -227,6 +254,10 @@ class Gate:
             drafted.created_at,
         )
         return _same(opened, tool, arguments) if opened.again else opened
+
+    async def paused(self) -> bool:
+        """Whether nothing runs at the moment."""
+        return bool((await self.database.read(self.policies.load)).book.paused)
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
         accounts = people.person_of(session, actor).accounts

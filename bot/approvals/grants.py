@@ -1,6 +1,6 @@
 """Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -106,15 +106,36 @@ def reaches(
 def use(
     session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
 ) -> Proposal:
-    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is.
+    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is."""
+    for grant in _usable(session, policies, proposal, key, now):
+        if not changed(session.connection().execute(_USE, {"grant_id": grant.id})):
+            continue  # it was revoked a moment ago
+        alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
+        whose = "your" if alone else f"{grant.person_name}'s"
+        by = f"{whose} grant {grant.label}"
+        return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
+    return proposal
 
-    The grant counts only while its giver could still decide this same call alone.
+
+def reach(
+    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> bool:
+    """Whether `use` would approve it now."""
+    return next(_usable(session, policies, proposal, key, now), None) is not None
+
+
+def _usable(
+    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+) -> Iterator[Grant]:
+    """The live grants that let a call run, narrowest first.
+
+    A grant counts only while its giver could still decide this same call alone.
     """
     if proposal.state is not State.PROPOSED:
-        return proposal
+        return
     found = _covering(session, proposal, key, now)
     if not found or hindrance(session, policies, proposal):
-        return proposal
+        return
     policy = policies.load(session)
     requester = people.person_of(session, proposal.requester)
     place = conversations.place_of(session, proposal.conversation_id).address
@@ -126,13 +147,7 @@ def use(
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if policy.objection(proposal, giver, requester) is None:
-            if not changed(session.connection().execute(_USE, {"grant_id": grant.id})):
-                continue  # it was revoked a moment ago
-            alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
-            whose = "your" if alone else f"{grant.person_name}'s"
-            by = f"{whose} grant {grant.label}"
-            return replace(proposal, state=State.APPROVED, grant_id=grant.id, decided_by=by, decided_at=now)
-    return proposal
+            yield grant
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:

@@ -18,6 +18,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.text import one_line
+from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import (
@@ -98,7 +99,11 @@ def cancel_left_questions(session: Session, process: str, now: datetime) -> tupl
 
 
 def ask_again(
-    session: Session, p: Proposal, preview: tuple[PreviewField, ...], now: datetime
+    session: Session,
+    p: Proposal,
+    preview: tuple[PreviewField, ...],
+    now: datetime,
+    trial: Trial | None = None,
 ) -> tuple[Job, ...]:
     """Send an approved proposal back to people with current values: what they saw as old has changed."""
     moved = transitions.move(
@@ -108,6 +113,8 @@ def ask_again(
         now,
         State.PROPOSED,
         preview=preview,
+        trial=trial,
+        for_real=None,
         round=p.round + 1,
         votes=(),
         changed=True,

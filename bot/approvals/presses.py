@@ -13,6 +13,7 @@ from sqlmodel import Session
 from bot.approvals import decide, grants, rights
 from bot.approvals.drafts import as_error, preview_of, title_of, unhidden
 from bot.approvals.gate import Gate
+from bot.approvals.trials import Shown
 from bot.approvals.votes import Contents, Decided, Prepared
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
@@ -148,14 +149,17 @@ class Presses:
             seen = shown(proposal.arguments, tool.parameters)
             arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
             await self.gate.keep_schema(tool)
+            verdict = await self._judge(tool, arguments, proposal)
+            preview, trial = await self._shown(tool, arguments, proposal)
             return Contents(
                 arguments=arguments,
                 schema=tool.form,
                 tool_version=tool.version,
                 digest=digest(tool.name, tool.version, arguments),
                 description=await title_of(tool, arguments),
-                preview=await preview_of(tool, arguments),
-                verdict=await self._judge(tool, arguments, proposal),
+                preview=preview,
+                trial=trial,
+                verdict=verdict,
             )
 
     async def _current(self, proposal: Proposal) -> Contents:
@@ -166,16 +170,26 @@ class Presses:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
                 raise ToolError(why)
-            plans = proposal.kind is Kind.PLAN
+            verdict = await self._judge(tool, proposal.arguments, proposal)
+            shown_now: Shown = (proposal.preview, None)
+            if proposal.kind is not Kind.PLAN:
+                shown_now = await self._shown(tool, proposal.arguments, proposal)
             return Contents(
                 arguments=proposal.arguments,
                 schema=tool.form,
                 tool_version=tool.version,
                 digest=proposal.digest,
                 description=proposal.description,
-                preview=proposal.preview if plans else await preview_of(tool, proposal.arguments),
-                verdict=await self._judge(tool, proposal.arguments, proposal),
+                preview=shown_now[0],
+                trial=shown_now[1],
+                verdict=verdict,
             )
+
+    async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
+        """What people see of it now; while everything is paused, nothing is tried."""
+        if tool.trying is None or await self.gate.paused():
+            return await preview_of(tool, arguments), None
+        return await self.gate.trials.shown(tool, arguments, proposal.requester)
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
         """The verdict on a proposal's new contents. What would now run without asking still asks."""

@@ -50,7 +50,7 @@ def objection_of(
             if Role.ADMIN in policy.roles_for(person, proposal)
             else "Only an admin can do that. It stays open."
         )
-    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY)
+    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL)
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
 
 

@@ -20,6 +20,7 @@ from bot.domain.policy import Verdict, terms
 from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, Scope
+from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals, transitions
 from bot.store.audit.log import By
@@ -43,6 +44,7 @@ class Contents:
     preview: tuple[PreviewField, ...]
     verdict: Verdict
     schema: Mapping[str, Any]
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,11 @@ def refused(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change the proposal if the press came with an edit, and vote for it; enough votes let it run."""
+    press = context.press
     if context.prepared.contents is not None:
         p = _edited(session, context, p, context.prepared.contents)
-        press = context.press
+        if p.trial is not None and p.trial.tried:
+            return accepted(session, p, "Edited, not approved. Look at what it does now, then decide.")
         if refusal := rights.objection(session, context.policies, p, press.actor, at=press.address):
             # the edit brought it under another rule, which this person's vote does not satisfy
             return accepted(session, p, f"Edited, not approved. {refusal}")
@@ -113,13 +117,16 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
         )
+    for_real = (press.verb is Verb.FOR_REAL) if p.trial is not None and p.trial.tried else None
+    if why := _mistaken(p, press.verb, for_real=for_real):
+        return refused(Answer.INVALID, p, why)
     if context.person.id in people.voters(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
     by, now, who = context.by, context.now, context.who
     votes = (*p.votes, context.vote(Verb.APPROVE))
     approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
     if approvals < p.quorum:
-        p = moved(transitions.move(session, p, by, now, votes=votes))
+        p = moved(transitions.move(session, p, by, now, votes=votes, for_real=for_real))
         return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
     if p.kind is Kind.PLAN and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
@@ -140,12 +147,26 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
             decided_by=who,
             decided_from=context.press.actor.channel,
             decided_at=now,
+            for_real=for_real,
         )
     )
     text = "Sent." if p.kind is Kind.QUESTION else "Approved."
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
     return accepted(session, p, text, Job(Work.EXECUTE, p.id))
+
+
+def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
+    """Why a vote for what was tried can't count; empty where it can."""
+    if p.trial is None or not p.trial.tried:
+        return "It was not tried, so to approve it is to run it." if verb is Verb.FOR_REAL else ""
+    if p.trial.refused and not for_real:
+        return f"What it did when tried can't be applied. {p.trial.why} It can be run for real."
+    if p.for_real not in (None, for_real):
+        return (
+            f"Others approved {'to run it for real' if p.for_real else 'what it did when tried'}. Do so too."
+        )
+    return ""
 
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -260,6 +281,8 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
             digest=contents.digest,
             description=contents.description,
             preview=contents.preview,
+            trial=contents.trial,
+            for_real=None,
             **{name: value for name, value in new_terms.items() if name not in clocks},
             round=p.round + 1,
             votes=(),

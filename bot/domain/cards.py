@@ -22,6 +22,7 @@ from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Propo
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import is_echo, one_line, sentence
 from bot.domain.times import when
+from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb, button
 
 
@@ -295,6 +296,11 @@ def _verbs(
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, *asks, Verb.EXTEND)
         if p.quorum == 1 and p.kind is Kind.CALL and grantable:
             alone = (*alone, Verb.SIMILAR)
+        if p.trial is not None and p.trial.tried:
+            alone = (*alone, Verb.FOR_REAL)
+            # what can't be applied can only be run for real
+            of_trial = (Verb.APPROVE, Verb.SIMILAR)
+            alone = tuple(verb for verb in alone if verb not in of_trial or p.trial.applies)
     elif p.state is State.EXECUTING and p.kind is Kind.CALL and p.cause is not Cause.STOPPED:
         alone = (Verb.STOP,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
@@ -381,6 +387,8 @@ def card_of(
         notes.append(f"Edited by {p.edited_by} before approval.")
     edits = [one_line(sentence(edit.words)) for edit in p.edits[-_EDITS:]]
     notes += [redact_text(words, secrets) for words in edits]
+    if p.trial is not None:
+        notes += _of_trial(p, p.trial)
     if p.changed and p.state is State.PROPOSED:
         notes.append("The data changed after approval, so this needs a new decision.")
     if p.result and p.told is None and not fits_card(p.result):
@@ -453,7 +461,21 @@ def _with_people(
     )
 
 
-_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
+def _of_trial(p: Proposal, trial: Trial) -> list[str]:
+    """What to know of a trial before deciding, and which of the two was decided."""
+    if p.for_real:
+        return ["It ran for real: approved so, instead of what it did when tried."]
+    if p.state is not State.PROPOSED:
+        return []
+    why = one_line(sentence(trial.why))
+    if not trial.tried:
+        return [f"Not tried first: {why}"]
+    if not trial.applies:
+        return [f"Tried in a closed copy. It can't be applied: {why}"]
+    return ["Tried in a closed copy. Approve applies exactly this, without running it again."]
+
+
+_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
 
 
 @dataclass(frozen=True, slots=True)

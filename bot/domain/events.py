@@ -39,7 +39,7 @@ class TextRestarted:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The model's server is not ready and is asked again; ``words`` say so to people."""
+    """The model's server is asked again, or a call is tried first; ``words`` say so to people."""
 
     words: str
 

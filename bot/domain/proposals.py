@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.text import shortened
+from bot.domain.trials import Trial
 
 
 class Level(StrEnum):
@@ -275,6 +276,13 @@ class Proposal:
     escalate_at: datetime | None = None  # when it is shown to a second circle; None once it was
     escalate_to: str | None = None  # that circle's address
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
+    trial: Trial | None = None  # None: no one tried it, or wanted to
+    for_real: bool | None = None  # whether people chose to run it although it was tried; None: no one chose
+
+    @property
+    def applies(self) -> bool:
+        """Whether what was tried is applied when it is approved; else the call itself runs."""
+        return self.trial is not None and self.trial.applies and not self.for_real
 
     @property
     def idempotency_key(self) -> str:
@@ -291,6 +299,7 @@ class Proposal:
         """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words."""
         fields = [(f.field, f.old_value, f.new_value) for f in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
+        shown += [self.trial.token] if self.trial else []
         return hashlib.sha256(canonical(shown).encode()).hexdigest()
 
     @property

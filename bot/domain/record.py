@@ -44,6 +44,9 @@ class Act(StrEnum):
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"
     SEAL_WITH = "seal with"  # a key
+    # to a call, before it is proposed
+    TRY = "try"
+    TRIED = "tried"
 
 
 Done = Verb | Act | State

@@ -38,6 +38,7 @@ class Verb(StrEnum):
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
+    FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
 
 
 class Needs(StrEnum):
@@ -97,6 +98,12 @@ _CHANGES = AskedFor("What should change?", "The teammate is told what you write.
 _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decides nothing.", "QUESTION")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
+_FOR_REAL = Sure(
+    "Run it for real? It may then do something else than it did when it was tried.",
+    "Approve and run it for real",
+    "Not now",
+)
+
 _BUTTONS: Mapping[Verb, Button] = {
     each.verb: each
     for each in (
@@ -152,6 +159,15 @@ _BUTTONS: Mapping[Verb, Button] = {
         ),
         Button(Verb.APPROVE_ALL, "Approve all", "Approving all…", look=Look.PRIMARY),
         Button(Verb.DECLINE_ALL, "Decline all", "Declining all…", Needs.REASON, asks=_WHY),
+        Button(
+            Verb.FOR_REAL,
+            "Approve and run it for real",
+            "Approving…",
+            Needs.CONFIRM,
+            rare=True,
+            command="run it for real instead of applying what its trial did",
+            sure=_FOR_REAL,
+        ),
     )
 }
 

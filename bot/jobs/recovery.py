@@ -15,7 +15,17 @@ from bot.approvals.gate import Gate
 from bot.channels.delivery.turns import Turns
 from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
-from bot.store import events, outputs, posted_cards, proposals, questions, teams, transitions, turns
+from bot.store import (
+    events,
+    outputs,
+    posted_cards,
+    proposals,
+    questions,
+    teams,
+    transitions,
+    trials,
+    turns,
+)
 from bot.store.database import Database
 from bot.telemetry import tracing
 
@@ -84,6 +94,11 @@ class Recovery:
             if proposal.id in self.under_way:
                 continue  # it is ours
             tool = available.tools.get(proposal.tool_name)
+            if (ended := await self.gate.trials.settle(tool, proposal)) is not None:
+                state, changes = ended
+                done = await self.database.write(partial(lifecycle.finish, **changes), proposal, state, now)
+                jobs += done[1] if done else ()
+                continue
             rerun = tool is not None and tool.idempotent
             jobs += await self.database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs
@@ -101,6 +116,10 @@ class Recovery:
     async def purge(self, now: datetime) -> None:
         """Drop what no platform will deliver again, and long output of long ago, in pieces."""
         await self.database.write(questions.purge, now)
-        for forget, kept in ((events.forget_handled, _EVENTS_KEPT), (outputs.purge, self.retention)):
+        for forget, kept in (
+            (events.forget_handled, _EVENTS_KEPT),
+            (outputs.purge, self.retention),
+            (trials.purge, self.retention),
+        ):
             while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

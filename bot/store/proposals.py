@@ -31,6 +31,7 @@ from bot.domain.proposals import (
 )
 from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable
+from bot.domain.trials import Trial
 from bot.store import database
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.conversations import ConversationRow
@@ -369,6 +370,7 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "deciders": (asdict, _deciders_read),
     "votes": (_votes_kept, _votes_read),
     "edits": (_edits_kept, _edits_read),
+    "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""

@@ -27,6 +27,7 @@ from bot.domain.outcomes import REASON
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
 from bot.domain.text import shown, storable
+from bot.domain.trials import TriedFile
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring
 
@@ -80,7 +81,44 @@ class ToolOutput:
         return storable(json.dumps(plain, ensure_ascii=False))
 
 
+@dataclass(frozen=True, slots=True)
+class TrialOutput:
+    """What a trial found: what a call would change, and a ``token`` that `apply` takes to do exactly that.
+
+    ``token`` is JSON data. ``exit`` and ``output`` are of a command that ran, ``cage`` says in what. With
+    ``refused``, why it can't be applied, the call can only be run for real.
+    """
+
+    changes: Sequence[PreviewField]
+    token: Any = None
+    output: str = ""
+    exit: int | None = None
+    files: tuple[TriedFile, ...] = ()
+    cage: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """How a tool's calls are tried before people decide, and how what was tried is applied.
+
+    ``trial`` changes nothing; where it raises ToolError, the call was not tried, and the card says why.
+    ``apply`` changes what the trial showed, or raises ToolError before it changes anything. ``unchanged``
+    says whether what a token was made from is still so; without it, the call is tried again and compared.
+    ``settle`` says how an `apply` ended that was cut off, by its context's idempotency key: it returns what
+    `apply` would have, raises ToolError where nothing was changed, and returns None where it can't say.
+    While it is applied, nothing else of the name ``touches`` is changed.
+    """
+
+    trial: Callable[[Arguments], Awaitable[TrialOutput]]
+    apply: Callable[[Arguments, Any, CallContext], Awaitable[ToolOutput]]
+    unchanged: Callable[[Arguments, Any], Awaitable[bool]] | None = None
+    settle: Callable[[Arguments, Any, str], Awaitable[ToolOutput | None]] | None = None
+    touches: str = ""
+
+
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
+Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
 Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
 Title = Callable[[Arguments], Awaitable[str]]
 Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
@@ -143,6 +181,7 @@ class Tool:
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
+    trying: Trying | None = None  # how its calls are tried before people decide
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
     def __post_init__(self) -> None:
@@ -249,6 +288,8 @@ def tool(
     timeout: float = 30.0,
     version: str = "1",
     open_world: bool | None = None,
+    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
+    apply: Apply | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
 
 
@@ -269,6 +310,8 @@ def tool(
     timeout: float = 30.0,
     version: str = "1",
     open_world: bool | None = None,
+    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
+    apply: Apply | None = None,
 ) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -282,9 +325,9 @@ def tool(
     end of the run no other call of that name runs, whichever tool it is of. Where it is not given, calls of
     a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. ``open_world``
     says whether it reaches servers outside: an address that a reading call would send there is asked for,
-    unless the requester wrote it. A team's own tool is taken to reach them unless it says False. Raises
-    TypeError, where the tool is defined, for a parameter without an annotation or a function that is not
-    async.
+    unless the requester wrote it. A team's own tool is taken to reach them unless it says False. ``trial``
+    and ``apply`` go together, as in `Trying`. Raises TypeError, where the tool is defined, for a parameter
+    without an annotation, a function that is not async, or one of these two without the other.
     """
 
     def make(function: Callable[..., Awaitable[Any]]) -> Tool:
@@ -300,8 +343,7 @@ def tool(
             given = signature.typed(arguments)
             if signature.context:
                 given[signature.context] = context
-            output = await function(**given)
-            return output if isinstance(output, ToolOutput) else ToolOutput(output)
+            return _as_output(await function(**given))
 
         risk = _declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
@@ -327,9 +369,28 @@ def tool(
             defaults={name: value for name, value in signature.defaults.items() if value is not None},
             destructive=destructive,
             open_world=open_world,
+            trying=_trying(name, trial, apply),
         )
 
     return make if function is None else make(function)
+
+
+def _as_output(answer: Any) -> ToolOutput:
+    return answer if isinstance(answer, ToolOutput) else ToolOutput(answer)
+
+
+def _trying(
+    name: str, trial: Callable[[Arguments], Awaitable[TrialOutput]] | None, apply: Apply | None
+) -> Trying | None:
+    if trial is None and apply is None:
+        return None
+    if trial is None or apply is None:
+        raise TypeError(f"tool {name}: trial and apply go together")
+
+    async def applied(arguments: Arguments, token: Any, context: CallContext) -> ToolOutput:
+        return _as_output(await apply(arguments, token, context))
+
+    return Trying(trial, applied)
 
 
 def _key(given: Sequence[str] | Key | None) -> Key | None:

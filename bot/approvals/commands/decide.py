@@ -173,7 +173,7 @@ def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
     """What a thing was or is, in brief; ``subject``: of a rule."""
     if not state:
         return "nothing"
-    for name in ("value", "allows", "person", "since", "account"):
+    for name in ("value", "allows", "person", "since", "account", "call", "ended"):
         if name in state:
             value = state[name]
             if name == "value" and subject in set(Subject):

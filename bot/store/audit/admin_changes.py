@@ -46,6 +46,7 @@ class Thing(StrEnum):
     KEY = chain.KEY  # the name of the audit key
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
+    TRIAL = "trial"  # a name of its own
 
 
 State = Mapping[str, Any] | None

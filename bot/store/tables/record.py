@@ -8,7 +8,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Id, Row, as_json, id_of, numbered, table_of
+from bot.store.tables.row import Id, Row, as_json, id_of, numbered, partial, table_of
 
 
 class AuditRow(Row, table=True):
@@ -47,6 +47,7 @@ class LedgerRow(Row, table=True):
     """
 
     __tablename__ = "ledger"
+    __table_args__ = (partial("ledger_trial", "actor", "at", where="thing = 'trial'"),)
 
     id: int | None = numbered()
     at: datetime = Field(sa_type=UTCDateTime)

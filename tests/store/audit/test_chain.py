@@ -52,6 +52,7 @@ NOT_COVERED = {
     "teammate": "work under way; what its plan unlocks follows from the plan's own row",
     "issue": "the built-in tracker's data",
     "issue_comment": "the built-in tracker's data",
+    "trial_token": "what a trial would apply: its proposal has the hash, which is checked before",
     "output": "the full text of long results, purged by retention; the proposal keeps its part",
     # delivery bookkeeping: redrawn or sent again from the rows above
     "sign_in": "signed-in browsers; the link between the accounts is recorded",

@@ -28,6 +28,23 @@ def upgrade() -> None:
             postgresql_where=sa.text("batch IS NOT NULL"),
         )
 
+    op.create_table(
+        "trial_token",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("trial_token_created", "trial_token", ["created_at"], unique=False)
+    op.create_index(
+        "ledger_trial",
+        "ledger",
+        ["actor", "at"],
+        unique=False,
+        sqlite_where=sa.text("thing = 'trial'"),
+        postgresql_where=sa.text("thing = 'trial'"),
+    )
+
     with op.batch_alter_table("rule", schema=None) as batch_op:
         batch_op.add_column(sa.Column("condition", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("who", sqlmodel.sql.sqltypes.AutoString(), nullable=True))

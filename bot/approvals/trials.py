@@ -1,0 +1,180 @@
+"""Trials: before people decide, a call is tried where nothing of it lasts; an approval applies what it did.
+
+What a trial would change becomes the proposal's preview. It is no run: `Trials.attempt` is called only where
+people will be asked, nothing is told to the model, and only `Trials.apply` changes anything, for a claimed
+proposal.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bot.approvals.drafts import in_time, preview_of, summary_of, watched, words_of
+from bot.domain.chat import Clock
+from bot.domain.people import Actor
+from bot.domain.proposals import PreviewField, Proposal, State, digest
+from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.text import one_line, storable
+from bot.domain.trials import Trial
+from bot.errors import Hopeless, ToolError, TooMuch
+from bot.store import trials
+from bot.store.database import Database
+from bot.telemetry.logs import hiding
+from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
+
+_SECONDS = 150.0  # that a trial may take in all
+_PAUSE = 0.5  # seconds between looks whether this person's other trials have ended
+_PRINTED = 2000  # characters of the end of what it printed
+_LONGEST_TOKEN = 32_000_000  # characters
+
+Shown = tuple[tuple[PreviewField, ...], Trial | None]
+"""What people are shown of a call: its preview, and its trial, if there is one."""
+
+
+@dataclass(eq=False)
+class Trials:
+    """Tries calls and applies what was tried; rows are the only state. ``process``: the id of this one."""
+
+    database: Database
+    clock: Clock
+    process: str
+
+    async def shown(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
+        """The preview of a call that people are asked about, tried where its tool can be."""
+        preview = await preview_of(tool, arguments)
+        if tool.trying is None:
+            return preview, None
+        return await self.attempt(tool, arguments, preview, asker)
+
+    async def attempt(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        preview: tuple[PreviewField, ...],
+        asker: Actor,
+        show: Callable[[str], Awaitable[None]] | None = None,
+    ) -> Shown:
+        """Try a call: its ``preview`` with what it would change. Recorded, and bounded by `trials.begin`."""
+        if tool.trying is None:
+            raise ValueError(f"{tool.name} cannot be tried")
+        what = redact_text(summary_of(tool, arguments))
+        told = {"call": what, "digest": digest(tool.name, tool.version, arguments)}
+        try:
+            key = await self._begin(asker, tool.name, told)
+        except TooMuch as error:
+            return preview, Trial(tried=False, why=error.message)
+        if show is not None:
+            await show(f"Trying first: {what}")
+        how: dict[str, Any] = {"ended": "it was stopped"}
+        token = None
+        try:
+            with hiding(secrets_in(arguments, tool.parameters)):
+                try:
+                    fields, trial, token = await self._tried(tool, tool.trying, arguments)
+                except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
+                    fields, trial = (), Trial(tried=False, why=words_of(error, tool.name))
+            how = {
+                "ended": _ended(trial),
+                "cage": trial.cage,
+                "files": len(trial.files),
+                "applies": trial.token,
+            }
+        finally:
+            end = partial(trials.end, token=token)
+            await asyncio.shield(self.database.write(end, key, asker, tool.name, how, self.clock()))
+        return (*(preview if tool.preview or not trial.tried else ()), *fields), trial
+
+    async def _begin(self, asker: Actor, tool_name: str, told: Mapping[str, Any]) -> str:
+        """Wait for this person's other trials, of which any process may run some. Raises TooMuch."""
+        begin = self.database.write
+        while (key := await begin(trials.begin, asker, tool_name, told, self.process, self.clock())) is None:  # noqa: ASYNC110 - rows
+            await asyncio.sleep(_PAUSE)
+        return key
+
+    async def _tried(
+        self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
+    ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
+        found: TrialOutput = await in_time(watched(trying.trial(arguments), tool.name), _SECONDS)
+        token = await asyncio.to_thread(json.dumps, found.token)
+        refused = found.refused
+        if len(token) > _LONGEST_TOKEN:
+            refused = refused or "What it would change is too much to be kept."
+        trial = Trial(
+            why=refused,
+            cage=found.cage,
+            exit=found.exit,
+            output=storable(found.output[-_PRINTED:]),
+            files=found.files,
+            token="" if refused else await asyncio.to_thread(trials.hash_of, token),
+        )
+        fields = [] if found.exit is None else [PreviewField("when tried", None, _ended(trial))]
+        fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
+        changes = storable([(each.field, each.old_value, each.new_value) for each in found.changes])
+        return (*fields, *(PreviewField(*each) for each in changes)), trial, None if refused else token
+
+    async def token(self, proposal: Proposal) -> Any:
+        """What an approval applies; raises ToolError where it is not kept any longer."""
+        hashed = proposal.trial.token if proposal.trial else ""
+        content = await self.database.read(trials.token, hashed)
+        if content is None:
+            raise ToolError("What was tried is not kept any longer. Nothing was changed.")
+        return await asyncio.to_thread(json.loads, content)
+
+    async def unchanged(self, tool: Tool, proposal: Proposal) -> bool:
+        """Whether what was tried is still what an approval would do, with nothing changed since."""
+        trying, arguments = tool.trying, proposal.arguments
+        if trying is None:
+            return False
+        if trying.unchanged is not None:
+            try:
+                token = await self.token(proposal)
+            except ToolError:
+                return False
+            work = trying.unchanged(arguments, token)
+            return bool(await in_time(watched(work, tool.name), tool.timeout))
+        preview = await preview_of(tool, arguments)
+        again, trial = await self.attempt(tool, arguments, preview, proposal.requester)
+        return trial is not None and trial.applies and again == proposal.preview
+
+    async def apply(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
+        """Do exactly what the trial of a claimed proposal showed. Raises ToolError where nothing was done."""
+        if tool.trying is None:
+            raise ToolError("This tool's calls can't be tried any longer. Nothing was changed.")
+        work = tool.trying.apply(claimed.arguments, await self.token(claimed), context)
+        done: ToolOutput = await in_time(watched(work, tool.name), tool.timeout)
+        return done
+
+    async def settle(self, tool: Tool | None, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
+        """How an apply ended that a crash cut off: the state and what else is stored; None: no one knows."""
+        if tool is None or tool.trying is None or tool.trying.settle is None or not lost.applies:
+            return None
+        try:
+            work = tool.trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
+            done: ToolOutput | None = await in_time(watched(work, tool.name), tool.timeout)
+        except (ToolError, Hopeless) as error:
+            return State.FAILED, {"error": error.message}
+        return None if done is None else (State.SUCCEEDED, outcome_of(done))
+
+
+def outcome_of(output: ToolOutput) -> dict[str, Any]:
+    """What is stored of a tool's answer."""
+    return {
+        "result": output.text,
+        "told": output.told,
+        "ended_badly": output.ended_badly,
+        "result_url": output.url,
+        "error": None,
+        "files": output.files,
+    }
+
+
+def _ended(trial: Trial) -> str:
+    """How a trial ended, in words for people."""
+    if not trial.tried:
+        return f"not tried: {one_line(trial.why)}"
+    code = "done" if trial.exit is None else f"ended with code {trial.exit}"
+    files = f", {len(trial.files)} {'file' if len(trial.files) == 1 else 'files'} would change"
+    return code + (files if trial.files else "" if trial.exit is None else ", no file would change")

@@ -1,0 +1,121 @@
+"""Trials: the record of who tried what and how it ended, and what an approval would apply, by its hash.
+
+Every function is one short transaction.
+"""
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Index, Text, bindparam, literal_column, select
+from sqlmodel import Field, Session
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.domain.trials import AN_HOUR, AT_ONCE
+from bot.errors import TooMuch
+from bot.store import people
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
+from bot.store.engine import insert_or_ignore
+from bot.store.locks import conversation_lock
+from bot.store.processes import ProcessRow
+from bot.store.tables.record import LedgerRow
+from bot.store.tables.row import Row, forget, table_of
+
+_HOUR = timedelta(hours=1)
+
+
+class TrialTokenRow(Row, table=True):
+    """What an approval of a trial applies; the proposal has its hash, which is checked before."""
+
+    __tablename__ = "trial_token"
+    __table_args__ = (Index("trial_token_created", "created_at"),)
+
+    id: str = Field(primary_key=True)
+    content: str = Field(sa_type=Text)
+    created_at: datetime = Field(sa_type=UTCDateTime)
+
+
+_LEDGER = table_of(LedgerRow)
+_PROCESSES = select(table_of(ProcessRow).c.id)
+_IS_TRIAL = _LEDGER.c.thing == literal_column(f"'{Thing.TRIAL}'")
+_RECENT = (
+    select(_LEDGER.c.key, _LEDGER.c.verb, _LEDGER.c.tool, _LEDGER.c.after)
+    .where(_IS_TRIAL, _LEDGER.c.actor.in_(bindparam("accounts", expanding=True)))
+    .where(_LEDGER.c.at > bindparam("since"))
+)
+
+
+def begin(
+    session: Session, asker: Actor, tool: str, what: Mapping[str, Any], process: str, now: datetime
+) -> str | None:
+    """Record that a trial begins, and return its key; None while this person's others have to end first.
+
+    ``process``: the id of the one that runs it. Raises TooMuch for too many within an hour. One that no
+    living process runs is recorded as ended.
+    """
+    person = people.person_of(session, asker)
+    conversation_lock.in_conversation(session, f"trials of {person.id}")
+    asked = {"accounts": list(person.accounts), "since": now - _HOUR}
+    rows = session.connection().execute(_RECENT, asked).all()
+    begun = {row.key: row for row in rows if row.verb == Act.TRY}
+    if len(begun) >= AN_HOUR:
+        raise TooMuch(f"{AN_HOUR} calls were tried for this person within an hour.")
+    ended = {row.key for row in rows if row.verb == Act.TRIED}
+    living = {process, *session.connection().execute(_PROCESSES).scalars()}
+    under_way = 0
+    for key, row in begun.items():
+        if key in ended:
+            continue
+        if row.after["process"] in living:
+            under_way += 1
+        else:
+            end(session, key, asker, tool, {"ended": "Nod stopped while it ran"}, now)
+    if under_way >= AT_ONCE:
+        return None
+    key = secrets.token_hex(8)
+    _record(session, key, Act.TRY, asker, tool, {**what, "process": process}, now)
+    return key
+
+
+def end(
+    session: Session,
+    key: str,
+    asker: Actor,
+    tool: str,
+    how: Mapping[str, Any],
+    now: datetime,
+    token: str | None = None,
+) -> None:
+    """Record how a trial ended, and keep its ``token`` under its hash."""
+    if token is not None:
+        row = {"id": hash_of(token), "content": token, "created_at": now}
+        session.execute(insert_or_ignore(session, TrialTokenRow), row)
+    _record(session, key, Act.TRIED, asker, tool, how, now)
+
+
+def _record(
+    session: Session, key: str, verb: Act, asker: Actor, tool: str, what: Mapping[str, Any], now: datetime
+) -> None:
+    by = By.press(verb, asker, people.person_of(session, asker))
+    admin_changes.record(session, Thing.TRIAL, key, by, None, what, now, tool)
+
+
+def hash_of(token: str) -> str:
+    return sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def token(session: Session, hashed: str) -> str | None:
+    """What has this hash; None where it is not kept any longer, or was altered."""
+    row = session.get(TrialTokenRow, hashed)
+    return row.content if row is not None and hash_of(row.content) == hashed else None
+
+
+def purge(session: Session, before: datetime, most: int) -> int:
+    """Forget up to ``most`` tokens from before then; returns how many. An approval then tries again."""
+    return forget(session, TrialTokenRow, "created_at", before, most)
