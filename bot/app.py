@@ -206,7 +206,7 @@ def build(
     dispatcher = cluster.dispatcher
     cluster.join(notifier)
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
-    policies = policies_of(settings)
+    policies = policies_of(settings, clock)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
     if settings.otlp_endpoint is not None:
@@ -246,7 +246,7 @@ def build(
     )
     if cluster.others is not None:
         cluster.others.on("stop", made.assistant.stopped_elsewhere)
-    seen = ProposalLookup(database, registry, policies)
+    seen = ProposalLookup(made.gate.groups, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
     http = HttpChannel(
         registry, seen, said, AdminLookup(database, policies, clock), notifier, clock, others=cluster.others

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.channels.base import Channel
+from bot.channels.base import Channel, look_up
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
@@ -89,7 +90,9 @@ def core(
     cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
     turns = Turns(channels, database, cards, clock, notices, leases, routes)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
-    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds)
+    gate = Gate(
+        ports.registry, policies, database, clock, ports.process.id, bounds, partial(look_up, channels)
+    )
     execution = Execution(ports.registry, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
@@ -125,7 +128,7 @@ def core(
     )
 
 
-def policies_of(settings: Settings) -> Policies:
+def policies_of(settings: Settings, clock: Clock = now) -> Policies:
     """The current policy: the rules over the settings' defaults."""
     return Policies(
         Policy(
@@ -134,5 +137,6 @@ def policies_of(settings: Settings) -> Policies:
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
             plans=Approver(settings.plan_approval),
-        )
+        ),
+        clock,
     )

@@ -108,6 +108,7 @@ class Assistant:
                 wake=self.dispatcher.wake,
                 site_url=self.site_url,
                 hindrance=self.cards.hindrance,
+                groups=self.gate.groups,
             )
         )
         self._stopping: set[str] = set()

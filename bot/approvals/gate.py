@@ -28,6 +28,7 @@ from bot.approvals.drafts import (
     words_of,
 )
 from bot.approvals.execute import IN_TURNS, Progress
+from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
@@ -83,8 +84,10 @@ class Gate:
     clock: Clock
     process: str  # the id of this one
     bounds: Bounds = field(default_factory=Bounds)
+    look_up: LookUp = nowhere  # who is in a group of people
 
     def __post_init__(self) -> None:
+        self.groups = Groups(self.database, self.policies, self.clock, self.look_up)
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -112,7 +115,7 @@ class Gate:
             room = proposals.room(session, self.bounds, conversation_id, person.accounts)
             return policy, person, room, conversations.just_declined(session, conversation_id)
 
-        policy, person, room, declined = await self.database.read(before)
+        policy, person, room, declined = await self.groups.read(before)
         whole = available.offered
         reach = available_tools(whole, transcript.teammate)
         there = transcript.conversation
@@ -265,7 +268,7 @@ class Gate:
         return proposals.waiting_of(session, accounts, most) >= most
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
-        policy, person = await self.database.read(self.policies.load_for, request.actor)
+        policy, person = await self.groups.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
         with as_error(tool.name):
             risk = self._risk(tool, arguments, policy, place, person)

@@ -41,7 +41,16 @@ class Presses:
     clock: Clock
 
     async def take(self, press: Press) -> Decided:
-        """Decide; returns once it is committed, with the answer and the work it made, which is not begun."""
+        """Decide; returns once it is committed, with the answer and the work it made, which is not begun.
+
+        Where it depends on who is in a group, that is asked first.
+        """
+        decided = await self._take(press)
+        if decided.reply.answer is Answer.REFUSED and await self.gate.groups.asked():
+            decided = await self._take(press)
+        return decided
+
+    async def _take(self, press: Press) -> Decided:
         try:
             prepared = await self._prepare(press)
             decided = await self.database.write(
@@ -69,7 +78,7 @@ class Presses:
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
         """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
-        proposal = await self.database.read(self._grantable, proposal_id, actor, address)
+        proposal = await self.gate.groups.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
             return []
         try:
@@ -89,7 +98,7 @@ class Presses:
             found = grants.reaches(session, self.gate.policies, p, people.person_of(session, actor))
             return [(audience, audience.words(p.requester.label)) for audience in found]
 
-        return await self.database.read(read)
+        return await self.gate.groups.read(read)
 
     def _grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None

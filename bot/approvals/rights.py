@@ -67,4 +67,4 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Where in the rows a person finds what they may see or decide; each is still to be checked."""
     policy, person = policies.load_for(session, actor)
-    return Reach(person.accounts, everything=bool(policy.roles_of(person)))
+    return Reach(person.accounts | policy.groups_of(person), everything=bool(policy.roles_of(person)))

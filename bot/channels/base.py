@@ -16,10 +16,11 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, UserGroup
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
+from bot.errors import ChannelError, NotDeliverable
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,13 @@ class Poster(Channel, Protocol):
     async def check_place(self, address: Address) -> None:
         """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
 
+    async def look_up(self, group: str) -> UserGroup:
+        """Ask the platform who is in a group, such as ``slack:T1/S2``; raises ChannelError.
+
+        One that is no longer there has no one in it.
+        """
+        raise NotDeliverable(f"This platform has no groups that Nod can ask for: {group}.")
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
 
@@ -184,6 +192,14 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
     """What posts at the address; None where people read rows themselves, or no channel is there."""
     found = channels.get(address.channel)
     return found if isinstance(found, Poster) else None
+
+
+async def look_up(channels: Mapping[str, Channel], group: str) -> UserGroup:
+    """Ask the platform of a group who is in it; raises ChannelError."""
+    address = Address.parse(group)
+    if (poster := poster_at(channels, address)) is None:
+        raise ChannelError(f"Nod is not connected to {address.channel} here.")
+    return await poster.look_up(group)
 
 
 def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:

@@ -36,7 +36,7 @@ class CoreLookup:
     async def card(
         self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
     ) -> Card | None:
-        if not await self.database.read(self._may_see, proposal_id, actor, address):
+        if not await self.presses.gate.groups.read(self._may_see, proposal_id, actor, address):
             return None
         pressed = (proposal_id, actor, address, ref) if address and ref else None
         if pressed and await self.cards.recognise(*pressed) is None:
@@ -46,14 +46,14 @@ class CoreLookup:
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        if not await self.database.read(self._may, proposal_id, actor, address, Verb.EDIT):
+        if not await self.presses.gate.groups.read(self._may, proposal_id, actor, address, Verb.EDIT):
             return None
         return (await self.cards.card(proposal_id))[1].arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        return await self.database.read(self._may, proposal_id, actor, address, verb)
+        return await self.presses.gate.groups.read(self._may, proposal_id, actor, address, verb)
 
     async def follows(self, address: Address) -> bool:
         return await self.database.read(conversations.open_at, address) is not None
@@ -76,6 +76,8 @@ class CoreLookup:
             return [p for part in parts for p in part]
 
         cards = await self.cards.cards(find)
+        if await self.presses.gate.groups.asked():
+            cards = await self.cards.cards(find)
         return Overview(*(tuple(cards[p.id] for p in part) for part in parts))
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:

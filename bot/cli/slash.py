@@ -66,6 +66,15 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
 
         gate = presses.gate
         parts = CommandParts(
-            database, gate.policies, gate.registry, now, press, stop, wake, settings.site_url, hindrance
+            database,
+            gate.policies,
+            gate.registry,
+            now,
+            press,
+            stop,
+            wake,
+            settings.site_url,
+            hindrance,
+            gate.groups,
         )
         return await SlashCommands(parts).handle(command)

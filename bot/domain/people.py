@@ -76,6 +76,22 @@ class Actor:
         return cls(channel, key, name)
 
 
+_GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
+
+
+def is_group(text: str) -> bool:
+    """Whether it names people whom a platform keeps together: ``slack:T1/S2``, ``telegram:-100/admins``."""
+    return _GROUP.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class UserGroup:
+    """People whom a platform keeps together, as it last said: what it calls them, and their accounts."""
+
+    name: str
+    members: frozenset[str]
+
+
 def workspace_of(text: str) -> str | None:
     """The workspace of an account or a place in it: ``slack:T1`` of ``slack:T1/U7``.
 

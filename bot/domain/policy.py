@@ -4,12 +4,13 @@
 before a call becomes a proposal, `Policy.objection` at every press; both say which rule spoke.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import LOCAL, Membership, Person, Role, counts_at, workspace_of
+from bot.domain.people import LOCAL, Membership, Person, Role, UserGroup, counts_at, is_group, workspace_of
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Kind, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
@@ -51,7 +52,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The current rules. ``admins`` and ``approvers`` hold accounts (Actors as text)."""
+    """The current rules. ``admins`` and ``approvers`` hold accounts (Actors as text).
+
+    ``groups``: those that platforms were asked for lately. ``missed``: those that were looked for in vain.
+    """
 
     mode: Mode = Mode.WRITES
     ttl: timedelta = timedelta(hours=24)
@@ -59,6 +63,8 @@ class Policy:
     approvers: frozenset[str] = frozenset()
     plans: Approver = Approver.HUMAN
     book: Rulebook = field(default_factory=Rulebook)
+    groups: Mapping[str, UserGroup] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set, compare=False)
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Accounts with a role, by the settings or by an admin's rule.
@@ -69,6 +75,22 @@ class Policy:
         settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
         given = self.book.accounts_with(role)
         return frozenset(each for each in settled | given.keys() if given.get(each) or counts_at(each, place))
+
+    def spelled_out(self, named: Iterable[str]) -> frozenset[str]:
+        """The accounts named, with those of each group's people; an unknown group stands alone."""
+        return frozenset[str]().union(*(g.members if (g := self.groups.get(n)) else {n} for n in named))
+
+    def groups_of(self, person: Person) -> frozenset[str]:
+        """The groups that a person of the team is in, of those that are known now."""
+        mine = (name for name, group in self.groups.items() if person.accounts & group.members)
+        return frozenset() if person.outside else frozenset(mine)
+
+    def _unknown(self, named: Iterable[str], person: Person) -> list[str]:
+        """The groups of which no one can say now whether a person of the team is in them."""
+        there = set() if person.outside else {account.partition(":")[0] for account in person.accounts}
+        unknown = [each for each in named if is_group(each) and each not in self.groups]
+        self.missed.update(unknown)
+        return [each for each in unknown if each.partition(":")[0] in there]
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
         """What a person is anywhere, or at one place."""
@@ -182,7 +204,8 @@ class Policy:
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
         members = "member" in words and kind is not Kind.REQUEST  # a script is in no chat
-        second = bool(others or set(named) - requester.accounts) or (members and not place.private)
+        further = self.spelled_out(named) - requester.accounts
+        second = bool(others or further) or (members and not place.private)
         other = kind is Kind.REQUEST and (second or str(LOCAL) not in requester.accounts)
         four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
         return Deciders(
@@ -201,11 +224,11 @@ class Policy:
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
         """Why no one, or too few, could ever decide; None when enough could."""
-        accounts = set(deciders.people)
+        accounts = self.spelled_out(deciders.people)
         for role in deciders.roles:
             accounts |= self.holders(Role(role), deciders.place)
         own = deciders.requester and not deciders.four_eyes
-        if deciders.members:
+        if deciders.members or any(map(is_group, accounts)):  # how many are in a group is not known now
             return None
         enough = len(accounts - requester.accounts) + int(
             own or (not deciders.four_eyes and bool(accounts & requester.accounts))
@@ -241,8 +264,10 @@ class Policy:
         chats = (deciders.members, deciders.escalated)
         if not person.outside and at is not None and any(chat and same_chat(chat, at) for chat in chats):
             return None
-        if deciders.escalated in person.accounts:
+        if deciders.escalated in person.accounts or self.groups_of(person) & set(deciders.people):
             return None
+        if unknown := self._unknown(deciders.people, person):
+            return f"I can't check who is in {' or '.join(unknown)} right now. Press again. It stays open."
         words = deciders.in_words(proposal.requester.label, elsewhere=True)  # who is there was let in above
         return f"You may not decide this one. Who may: {words}. It stays open."
 

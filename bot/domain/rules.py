@@ -33,7 +33,7 @@ class Subject(StrEnum):
     RISK = "risk"  # Level: what this tool's calls are, whatever the tool says
     TTL = "ttl"  # timedelta: how long a proposal waits
     QUORUM = "quorum"  # Quorum
-    DECIDERS = "deciders"  # tuple of: requester, admin, approver, member, or accounts
+    DECIDERS = "deciders"  # tuple of: requester, admin, approver, member, accounts, or user groups
     ROUTE = "route"  # str: an address where cards are posted too
     ESCALATE = "escalate"  # Escalation
     REMIND = "remind"  # timedelta between reminders

@@ -5,16 +5,19 @@ the current rulebook. Who changed what is recorded in ``bot/store/audit/admin_ch
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Person, Role
+from bot.domain.chat import Clock
+from bot.domain.people import Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
+from bot.domain.times import now as today
 from bot.store import database, people, slack
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -26,6 +29,8 @@ from bot.store.tables.rules import BookRow, RuleRow
 
 _BOOK = 1
 _ALL = "everything"  # what a pause is about
+GROUP_COUNTS = timedelta(seconds=30)
+"""How long it counts what a platform said of a group."""
 _BOOKS = table_of(BookRow)
 _VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK)
 VERSION = tuple(
@@ -50,8 +55,27 @@ def _version(session: Session) -> tuple[int | None, datetime | None]:
 class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
-    def __init__(self, defaults: Policy) -> None:
+    def __init__(self, defaults: Policy, clock: Clock = today) -> None:
         self._held = defaults
+        self._clock = clock
+        self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
+
+    def know_group(self, name: str, group: UserGroup) -> None:
+        """Its platform has said just now who is in a group."""
+        self._groups = {**self._groups, name: (group, self._clock())}
+
+    def unknown_groups(self) -> list[str]:
+        """Groups that rules name, or that were looked for, and that are not known now."""
+        ruled = (rule.value for rule in self._held.book.about(Subject.DECIDERS))
+        named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
+        return sorted(
+            (set(filter(is_group, named)) | self._groups.keys() | self._held.missed)
+            - self._known_groups().keys()
+        )
+
+    def _known_groups(self) -> dict[str, UserGroup]:
+        now = self._clock()
+        return {name: each for name, (each, said) in self._groups.items() if abs(now - said) < GROUP_COUNTS}
 
     def load(self, session: Session) -> Policy:
         """The policy as this transaction sees it; read again only when the book's version has changed."""
@@ -76,7 +100,7 @@ class Policies:
             )
             book = Rulebook(version, tuple(_rule(r) for r in rules), paused_at is not None)
             self._held = held = held.with_book(book)
-        return held
+        return replace(held, groups=self._known_groups()) if self._groups else held
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))

@@ -53,7 +53,7 @@ class RiskRule(_Rule):
 
 
 class ApproversRule(_Rule):
-    """``who``: requester, approver, admin, member, or accounts such as slack:T1/U7."""
+    """``who``: requester, approver, admin, member, accounts (slack:T1/U7) or user groups (slack:T1/S2)."""
 
     subject: Literal["approvers"]
     who: Annotated[list[Word], Field(min_length=1, max_length=50)]

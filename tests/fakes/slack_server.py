@@ -31,7 +31,7 @@ BOT_USER, BOT_ID = "UBOT", "BBOT"
 _PATIENCE = 10.0
 SCOPES = (
     "app_mentions:read,assistant:write,channels:history,chat:write,commands,files:write,"
-    "groups:history,im:history,im:write,mpim:history,users:read"
+    "groups:history,im:history,im:write,mpim:history,usergroups:read,users:read"
 )
 
 
@@ -43,6 +43,8 @@ _NEEDED = {
     "chat.appendStream": "chat:write",
     "chat.stopStream": "chat:write",
     "users.info": "users:read",
+    "usergroups.list": "usergroups:read",
+    "usergroups.users.list": "usergroups:read",
     "conversations.open": "im:write",
     "assistant.threads.setSuggestedPrompts": "assistant:write",
     "files.getUploadURLExternal": "files:write",
@@ -79,6 +81,7 @@ class FakeSlack:
         self.channels = {"C1": Channel("general"), "C2": Channel("ops")}
         self.users = {"U7": "Ana", "U8": "Ben", "U9": "Cleo"}
         self.records: dict[str, dict[str, Any]] = {}  # what users.info says beyond the name: team_id, is_…
+        self.groups: dict[str, tuple[str, list[str]]] = {}  # the handle and the people of each user group
         self.modals: list[Modal] = []
         self.homes: dict[str, dict[str, Any]] = {}
         self.prompts: dict[str, list[dict[str, str]]] = {}
@@ -339,6 +342,7 @@ class FakeSlack:
         """Write people and channels as ids with their names, as ``should_escape`` asks for."""
         people = {name.lower(): f"<@{ident}|{name.lower()}>" for ident, name in self.users.items()}
         channels = {c.name: f"<#{ident}|{c.name}>" for ident, c in self.channels.items()}
+        people |= {handle: f"<!subteam^{ident}|@{handle}>" for ident, (handle, _) in self.groups.items()}
         text = re.sub(r"@(\w+)", lambda m: people.get(m[1].lower(), m[0]), text)
         return re.sub(r"#(\w+)", lambda m: channels.get(m[1], m[0]), text)
 
@@ -501,6 +505,15 @@ class FakeSlack:
         name = self.users[user]
         said = {"id": user, "name": name.lower(), "profile": {"display_name": name}}
         return {"user": said | self.records.get(user, {})}
+
+    def _do_usergroups_list(self) -> dict[str, Any]:
+        each = [{"id": i, "handle": h, "name": h.capitalize()} for i, (h, _) in self.groups.items()]
+        return {"usergroups": each}
+
+    def _do_usergroups_users_list(self, usergroup: str) -> dict[str, Any]:
+        if usergroup not in self.groups:
+            raise Refusal("no_such_subteam")
+        return {"users": self.groups[usergroup][1]}
 
     def _do_conversations_open(self, users: str) -> dict[str, Any]:
         return {"channel": {"id": self.dm(users)}}

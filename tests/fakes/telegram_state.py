@@ -82,6 +82,8 @@ class BotApi:
     def __init__(self) -> None:
         self.chats: dict[int, dict[str, Any]] = {}
         self.people: dict[int, dict[str, Any]] = {}
+        self.admins: dict[int, list[dict[str, Any]]] = {}
+        """By group: its admins as the people they are, the owner first."""
         self.messages: list[Posted] = []
         self.drafts: list[tuple[int, int, str]] = []
         self.over = 0
@@ -288,6 +290,43 @@ class BotApi:
     async def _do_sendChatAction(self, params: dict[str, Any]) -> bool:  # noqa: N802
         self.actions.append((params["chat_id"], params.get("message_thread_id"), params["action"]))
         return True
+
+    async def _do_getChat(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        gifts = dict.fromkeys(
+            (
+                "unlimited_gifts",
+                "limited_gifts",
+                "unique_gifts",
+                "premium_subscription",
+                "gifts_from_channels",
+            ),
+            False,
+        )
+        more = {"accent_color_id": 0, "max_reaction_count": 11, "accepted_gift_types": gifts}
+        return self.chats[params["chat_id"]] | more
+
+    async def _do_getChatAdministrators(self, params: dict[str, Any]) -> list[dict[str, Any]]:  # noqa: N802
+        if params["chat_id"] > 0:
+            raise bad("there are no administrators in the private chat")
+        may = [
+            "can_be_edited",
+            "can_manage_chat",
+            "can_delete_messages",
+            "can_manage_video_chats",
+            "can_restrict_members",
+            "can_promote_members",
+            "can_change_info",
+            "can_invite_users",
+            "can_post_stories",
+            "can_edit_stories",
+            "can_delete_stories",
+        ]
+        rights = dict.fromkeys(may, False) | {"is_anonymous": False}
+        found = [
+            {"user": each, "status": "administrator"} | rights for each in self.admins[params["chat_id"]]
+        ]
+        found[:1] = [{"user": found[0]["user"], "status": "creator", "is_anonymous": False}]
+        return [*found, {"user": BOT, "status": "administrator"} | rights]
 
     async def _do_sendMessage(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         posted = self._put(params, check_text(params.get("text", ""), params.get("entities", [])))

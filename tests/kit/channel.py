@@ -9,7 +9,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, UserGroup
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone
@@ -94,10 +94,17 @@ class RecordingChannel(ShowingChannel, Poster):
         self.paragraphs: list[str] = []  # each is refused once
         self.attempts = 0  # at posting a card
         self.heard = Hearing(1.0)
+        self.groups: dict[str, UserGroup] = {}
+        self.looked_up: list[str] = []
         self.lost_answers = 0  # this many of the next cards are posted, but nothing says so
 
     def hearing(self) -> Hearing:
         return self.heard
+
+    async def look_up(self, group: str) -> UserGroup:
+        self.looked_up.append(group)
+        self.maybe_refuse("look_up")
+        return self.groups[group]
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Where a paragraph is to be refused, each is a post."""

@@ -117,7 +117,7 @@ class Nod:
         self.dispatcher = EmbeddedDispatcher()
         self.valve = Valve(self.dispatcher)
         accounts = frozenset(str(admin) for admin in self.admins)
-        policies = Policies(replace(self.policy, admins=self.policy.admins | accounts))
+        policies = Policies(replace(self.policy, admins=self.policy.admins | accounts), self.clock)
         team = [team_tools(policies, self.limits.team)] if self.with_team else []
         registry = Registry([self.tools(), decision_tools(self.database, policies), *team])
         made = core(

@@ -19,6 +19,7 @@ from bot.approvals.commands.words import (
     first_word,
     unquoted,
 )
+from bot.approvals.groups import Groups
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
 from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
@@ -29,7 +30,6 @@ from bot.domain.times import when
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
 from bot.store.audit import log
-from bot.store.database import Database
 from bot.store.rules import Policies
 
 
@@ -38,7 +38,7 @@ class DecideCommands:
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._registry, self._inbox = parts.registry, parts.inbox
+        self._registry, self._inbox, self._groups = parts.registry, parts.inbox, parts.groups
         self.words = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
@@ -46,7 +46,7 @@ class DecideCommands:
         ]
 
     async def _list(self, command: Command, __: str) -> str:
-        waiting = await self._database.read(self._waiting, command.actor)
+        waiting = await self._groups.read(self._waiting, command.actor)
         return (
             titled("Waiting for a decision", waiting, self._clock()) or "Nothing is waiting for a decision."
         )
@@ -56,7 +56,7 @@ class DecideCommands:
         return [p for p in found if rights.visible(session, self._policies, p, actor)]
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
-        return await find(self._database, self._policies, command.actor, prefix)
+        return await find(self._groups, self._policies, command.actor, prefix)
 
     async def _show(self, command: Command, prefix: str) -> CommandReply:
         found = await self._find(command, prefix)
@@ -105,7 +105,7 @@ LISTED = 20
 SHORT_ID = 8
 
 
-async def find(database: Database, policies: Policies, actor: Actor, prefix: str) -> Proposal:
+async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:
     """The one proposal whose id starts with that; raises CommandError when none or several do.
 
     What the account may not see is not found.
@@ -115,8 +115,8 @@ async def find(database: Database, policies: Policies, actor: Actor, prefix: str
     prefix = unquoted(prefix).strip("*<>")
     if len(prefix) < proposals.SHORTEST:
         raise CommandError(f"Give at least {proposals.SHORTEST} characters of the ID.")
-    found = await database.read(proposals.starting_with, prefix.lower())
-    found = [p for p in found if await database.read(rights.visible, policies, p, actor)]
+    found = await groups.database.read(proposals.starting_with, prefix.lower())
+    found = [p for p in found if await groups.read(rights.visible, policies, p, actor)]
     if not found:
         raise CommandError(f"There is no proposal {prefix[:40]}.")
     if len(found) > 1:

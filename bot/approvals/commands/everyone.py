@@ -20,6 +20,7 @@ from bot.store.audit.log import By
 class EveryoneCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._groups = parts.groups
         self._stop = parts.stop
         self.words = [
             Subcommand("new", "start a new conversation here", self._new, here=True),
@@ -36,7 +37,7 @@ class EveryoneCommands:
         return f"{stopped or 'Done.'} Your next message starts a new conversation; {others} stay open."
 
     async def _status(self, command: Command, _: str) -> str:
-        may, mine = await self._database.read(self._concerning, command)
+        may, mine = await self._groups.read(self._concerning, command)
         now = self._clock()
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
         parts = [titled(title, found, now) for title, found in headed]

@@ -22,7 +22,7 @@ from bot.approvals.commands.words import (
 from bot.domain import outward
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Person, Role
+from bot.domain.people import Person, Role, is_group
 from bot.domain.policy import Judgement, Place, Policy, explain
 from bot.domain.proposals import Kind, Level, Risk
 from bot.domain.record import Wanted
@@ -48,6 +48,7 @@ class RuleCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
+        self._groups = parts.groups
         rest = "[for TOOLS] [in PLACE]"
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
@@ -68,7 +69,8 @@ class RuleCommands:
             ),
             Subcommand(
                 f"approvers WHO… {rest}",
-                "who may decide: requester, approver, admin, member, or accounts",
+                "who may decide: requester, approver, admin, member, accounts, or groups "
+                "such as slack:T1/S2 and telegram:-100123/admins",
                 self._set(Subject.DECIDERS),
             ),
             Subcommand(
@@ -138,7 +140,9 @@ class RuleCommands:
             rule, ended = await self._database.write(self._add, given, command)
             ended += "" if tools else f" There is no tool called {rule.pattern} right now."
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
-                ended += await self._database.read(self._refused, given.scope, tools)
+                faults = await self._groups.ask(filter(is_group, rule.words.split()))
+                ended += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())
+                ended += await self._groups.read(self._refused, given.scope, tools)
             if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
                 ended += f" Nod can't post there. {why.rstrip('.')}."
             said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
@@ -219,7 +223,7 @@ class RuleCommands:
             sending = outward.judged(risk, addresses, (), hosts)  # as where no one has written them
             return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
 
-        return await self._named(await self._database.read(judged))
+        return await self._named(await self._groups.read(judged))
 
     async def _sessions(self, command: Command, text: str) -> str:
         now = self._clock()

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.approvals.commands.words import CommandError, unquoted
 from bot.domain.chat import Address, Command
-from bot.domain.people import Actor, Role
+from bot.domain.people import Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level
 from bot.domain.rules import (
@@ -26,6 +26,7 @@ from bot.domain.rules import (
 from bot.domain.times import duration
 from bot.plugins import channel_names
 
+_MOST_GROUPS = 5  # in one rule: each is asked for while people wait
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
@@ -156,6 +157,8 @@ def _deciders(words: list[str]) -> tuple[str, ...]:
     for word in words:
         if word not in known:
             account(word)
+    if sum(map(is_group, words)) > _MOST_GROUPS:
+        raise CommandError(f"Name at most {_MOST_GROUPS} groups.")
     return tuple(dict.fromkeys(words))
 
 

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor
@@ -24,7 +25,7 @@ class CommandParts:
 
     ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
-    can't post at an address, as its platform says it; empty where it can.
+    can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
     """
 
     database: Database
@@ -36,6 +37,7 @@ class CommandParts:
     wake: Wake
     site_url: Callable[[], str]
     hindrance: Callable[[Address], Awaitable[str]]
+    groups: Groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
+from bot.approvals.groups import Groups
 from bot.domain.cards import Card, card_of, named_on
 from bot.domain.conversations import AskedQuestion, Conversation
 from bot.domain.files import File
@@ -16,7 +17,6 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Mark, Proposal, Sought, State
 from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
-from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.store.webhooks import Webhook
 from bot.tools.registry import AvailableTools, Registry
@@ -60,14 +60,14 @@ class Feed:
 class ProposalLookup:
     """Proposals, as far as the person who asks may see them."""
 
-    def __init__(self, database: Database, registry: Registry, policies: Policies) -> None:
-        self._database = database
+    def __init__(self, groups: Groups, registry: Registry, policies: Policies) -> None:
+        self._groups = groups
         self._registry = registry
         self._policies = policies
 
     async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
         """One proposal, or None, or none for this person."""
-        return await self._database.read(self._find, proposal_id, actor, await self._registry.available())
+        return await self._groups.read(self._find, proposal_id, actor, await self._registry.available())
 
     async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
         """One request of a script, or None, or none for this person."""
@@ -79,7 +79,7 @@ class ProposalLookup:
                 return None
             return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
         """What was asked about it lately; None for those who may not see it."""
@@ -88,7 +88,7 @@ class ProposalLookup:
             found = self._may_see(session, proposal_id, actor)
             return None if found is None else questions.of_proposal(session, found.id)
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
         """What its tool made, by handle; None for those who may not see it."""
@@ -99,7 +99,7 @@ class ProposalLookup:
                 return None
             return [(each.handle, each.file) for each in outputs.of_proposal(session, found)]
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     async def of_conversation(self, conversation_id: str, actor: Actor) -> list[Seen]:
         """A conversation's proposals and its teammates' that this person may see, oldest first."""
@@ -112,7 +112,7 @@ class ProposalLookup:
             ]
             return self.visible(session, found, actor, available)
 
-        return await self._database.read(read)  # some hundred cards
+        return await self._groups.read(read)  # some hundred cards
 
     async def page(
         self,
@@ -150,11 +150,11 @@ class ProposalLookup:
                 mark = Mark.of(shown[-1], sought.order)
             return self._seen(session, shown, actor, available), mark
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     async def newest_change(self) -> int:
         """The number of the last change of any proposal."""
-        return await self._database.read(log.last_id)
+        return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
         """What changed after that change, and what is under way."""
@@ -162,7 +162,7 @@ class ProposalLookup:
         def read(session: Session) -> Feed:
             return Feed(log.since(session, since), proposals.progress(session), questions.unanswered(session))
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     async def news(
         self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]
@@ -185,7 +185,7 @@ class ProposalLookup:
                     changes.append((conversation.origin.key, seen[0]))
             return rows[-1][0] if rows else since, now, changes
 
-        return await self._database.read(read)
+        return await self._groups.read(read)
 
     def visible(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools

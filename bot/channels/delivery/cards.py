@@ -18,7 +18,7 @@ from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, Role, called, channel_called
+from bot.domain.people import Actor, Names, Role, called, channel_called, is_group
 from bot.domain.policy import Policy, same_chat
 from bot.domain.proposals import Kind, Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -246,7 +246,8 @@ class Cards:
         if not asks or policy.objection(proposal, requester, requester) is None:
             return []
         roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
-        accounts = frozenset(proposal.deciders.people).union(*roles) - requester.accounts
+        named = policy.spelled_out(proposal.deciders.people)
+        accounts = {each for each in named.union(*roles) if not is_group(each)} - requester.accounts
         return [Address.parse(account) for account in sorted(accounts)[:_MOST_ASKED]]
 
     @property

@@ -13,7 +13,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.places import channel_in, is_id, user_of
+from bot.channels.slack.places import channel_in, is_id, mention_of, user_of
 from bot.domain.cards import REMOVED, Card, Tone
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
@@ -205,10 +205,10 @@ def _deciders(card: Card, team: str) -> str | Block:
 
 
 def _mention(part: Actor | str, team: str) -> str:
-    """A person of the workspace as their mention, anyone else in words."""
+    """A person or a user group of the workspace as their mention, anyone else in words."""
     found = user_of(part) if isinstance(part, Actor) else None
     if found is not None and found[0] == team and is_id(found[1]):
-        return f"<@{found[1]}>"
+        return mention_of(found[1])
     return text.escape(part.label if isinstance(part, Actor) else part)
 
 

@@ -43,18 +43,18 @@ from bot.channels.slack.errors import (
 from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events, FollowedThreads
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
-from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, user_of
+from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, readable, signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.text import escape
-from bot.channels.slack.workspaces import Workspaces, make_client
+from bot.channels.slack.workspaces import Workspaces, make_client, within
 from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, UserGroup
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
@@ -64,6 +64,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
+_GROUP_PATIENCE = 2.0  # seconds
 _FIRST_TRY = 5.0  # seconds a start waits for Slack
 _WHERE = "api.slack.com/apps, your app"
 _MENDS = {
@@ -302,6 +303,11 @@ class SlackChannel(Poster):
         with translated():
             await posting.check(await self._workspaces.client(place.team), place)
 
+    async def look_up(self, group: str) -> UserGroup:
+        place = SlackPlace.of(Address.parse(group))
+        async with within(_GROUP_PATIENCE):
+            return await self._workspaces.group(place.team, place.channel)
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)
         posts = text.split(text.neutralise(markdown))
@@ -353,11 +359,12 @@ class SlackChannel(Poster):
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
         place, card = SlackPlace.of(address), SlackPosted.parse(ref)
-        users = [found[1] for found in map(user_of, people) if found and found[0] == place.team]
+        named = " ".join(
+            mention_of(found[1]) for found in map(user_of, people) if found and found[0] == place.team
+        )
         with translated():
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
-            named = " ".join(f"<@{user}>" for user in users)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
         said = {
             "text": f"{named} {escape(markdown)}".strip(),

@@ -13,7 +13,7 @@ from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import check as check_place
 from bot.channels.slack.workspaces import make_client
 from bot.domain.chat import Address
-from bot.domain.findings import Finding, fail, ok
+from bot.domain.findings import Finding, fail, ok, warn
 from bot.settings import Settings
 
 _WHERE = "api.slack.com/apps, your app"
@@ -106,6 +106,8 @@ def _scopes(header: str | None) -> Finding:
         return fail("Slack scopes", "Slack did not say which scopes the token has; try again")
     granted = {scope.strip() for scope in header.split(",")}
     missing = [scope for scope in SCOPES if scope not in granted]
+    if missing == ["usergroups:read"]:
+        return warn("Slack scopes", "rules can't name user groups without usergroups:read; see manifest.yml")
     if missing:
         fix = f"missing: {', '.join(missing)}; paste manifest.yml as the app's manifest and install it again"
         return fail("Slack scopes", fix)

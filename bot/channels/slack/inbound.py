@@ -53,6 +53,7 @@ _DEEPEST = 8  # blocks in blocks
 _AUTHORS = ("author_name", "author_subname", "service_name", "title")
 _UNREAD = "(a message was sent that you can't read)"
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+_GROUP = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")
 _USER = re.compile(r"<@([A-Z0-9]+)(?:\|([^<>]*))?>")
 _CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")
 _SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
@@ -196,17 +197,19 @@ def not_seen(said: Said) -> str:
 
 
 def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
-    """Turn people and channels named Slack's way into what admin commands read: ``slack:T1/U2``.
+    """Turn people, user groups and channels named Slack's way into what admin commands read: ``slack:T1/U2``.
 
     ``accounts`` are those of the people, by their ids; any other is one of ``team``.
     """
+    text = _GROUP.sub(rf"{NAME}:{team}/\1", text)
     people = _USER.sub(lambda m: str(accounts.get(m[1]) or actor_of(team, m[1])), text)
     return _CHANNEL.sub(rf"{NAME}:{team}/\1", people)
 
 
 def named_in(text: str, team: str) -> dict[str, str]:
     """What Slack calls the people and channels in a text, by account and address, where it says so."""
-    people = {f"{NAME}:{team}/{m[1]}": m[2] for m in _USER.finditer(text) if m[2]}
+    each = (*_USER.finditer(text), *_GROUP.finditer(text))
+    people = {f"{NAME}:{team}/{m[1]}": m[2] for m in each if m[2]}
     return people | {f"{NAME}:{team}/{m[1]}": f"#{m[2]}" for m in _CHANNEL.finditer(text) if m[2]}
 
 

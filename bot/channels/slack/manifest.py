@@ -14,6 +14,7 @@ SCOPES = (
     "im:history",
     "im:write",
     "mpim:history",
+    "usergroups:read",
     "users:read",
 )
 EVENTS = (

@@ -65,6 +65,11 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
+def mention_of(ident: str) -> str:
+    """A mention of a person or of a user group, by its id."""
+    return f"<!subteam^{ident}>" if ident.startswith("S") else f"<@{ident}>"
+
+
 def channel_in(address: str, team: str) -> str | None:
     """The channel of an address, where it is one that people of this workspace can be led to."""
     channel, _, key = address.partition(":")

@@ -9,7 +9,7 @@ import re
 
 from bot.channels import markdown as commonmark
 from bot.channels.markdown import clean, prefix
-from bot.channels.slack.places import NAME
+from bot.channels.slack.places import NAME, mention_of
 
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")
 
@@ -89,7 +89,9 @@ def with_mentions(markdown: str, team: str) -> str:
 
     def shown(found: re.Match[str]) -> str:
         ident = found[1] or ""
-        return f"<{'@' if ident[0] in 'UW' else '#'}{ident}>" if ident else found[0]
+        if not ident:
+            return found[0]
+        return f"<#{ident}>" if ident[0] in "CG" else mention_of(ident)
 
-    own = rf"`[^`\n]*`|(?<![\w:/]){NAME}:{re.escape(team)}/([UWCG][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
+    own = rf"`[^`\n]*`|(?<![\w:/]){NAME}:{re.escape(team)}/([UWCGS][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
     return re.sub(own, shown, markdown)

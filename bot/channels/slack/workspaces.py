@@ -26,19 +26,21 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
-from bot.channels.slack.places import actor_of
+from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
-from bot.domain.people import Actor, Membership
+from bot.domain.people import Actor, Membership, UserGroup
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.slack import find_workspace, mark_off
 
 _NAME_LIVES = timedelta(hours=1)
+_LARGEST = 1000  # people of a user group that decides
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
 _WAITS = 2  # times that one call waits because Slack says so
+_NO_GROUP = frozenset({"no_such_subteam", "subteam_not_found"})
 _POSTS = frozenset(
     {
         "chat.postMessage",
@@ -182,6 +184,7 @@ class Workspaces(AsyncAuthorize):
         self._session: aiohttp.ClientSession | None = None
         self._users: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
+        self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
 
     async def open(self) -> None:
         """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
@@ -315,6 +318,32 @@ class Workspaces(AsyncAuthorize):
             self._users.clear()
         self._users[team, user] = (said, self._clock() + _NAME_LIVES)
         return said
+
+    async def group(self, team: str, ident: str) -> UserGroup:
+        """Who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""
+        with translated():
+            client = await self.client(team)
+            try:
+                found = await client.usergroups_users_list(usergroup=ident)
+            except SlackApiError as error:
+                if code_of(error) not in _NO_GROUP:
+                    raise
+                return UserGroup(f"{NAME}:{team}/{ident}", frozenset())
+            users = [str(each) for each in found.get("users") or ()]
+            if len(users) > _LARGEST:
+                raise NotDeliverable(f"It has {len(users):,} people; at most {_LARGEST:,} can decide")
+            handle = await self._handle(client, team, ident)
+        return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
+
+    async def _handle(self, client: Client, team: str, ident: str) -> str:
+        """What a user group is called, such as @oncall; asked for once an hour."""
+        handle, until = self._handles.get((team, ident), ("", self._clock()))
+        if until <= self._clock():
+            listed = (await client.usergroups_list()).get("usergroups") or ()
+            found: Mapping[str, Any] = next((each for each in listed if each.get("id") == ident), {})
+            handle = f"@{link_text(str(found.get('handle') or found.get('name') or ident))[:80]}"
+            self._handles[team, ident] = handle, self._clock() + _NAME_LIVES
+        return handle
 
     async def __call__(
         self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None, **_: Any

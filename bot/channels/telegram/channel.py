@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from telegram import LinkPreviewOptions, Update
+from telegram import LinkPreviewOptions, Update, User
 from telegram.constants import UpdateType
 from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
@@ -53,7 +53,7 @@ from bot.channels.telegram.transport import BotRequests, Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, UserGroup, is_group
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
@@ -72,6 +72,7 @@ _CLOUD = "https://api.telegram.org"  # a Bot API server of one's own may take ht
 _BAD_TOKEN = "TELEGRAM_BOT_TOKEN: Telegram does not know this token"  # noqa: S105 - says what is wrong
 _CHANGING = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
 _CONNECTIONS = 256  # as many as PTB itself would open
+_MOST_NAMED = 10
 _ENDS = 1000  # cards of which it is remembered that their end is shown
 _LOOK_SECONDS = 2.0  # between looks whether it is this process that polls
 _PAUSE = 1.0  # seconds between tries to handle what the database did not take
@@ -281,6 +282,10 @@ class TelegramChannel(Poster):
     async def check_place(self, address: Address) -> None:
         await self._transport.typing(self._moves.place(address))
 
+    async def look_up(self, group: str) -> UserGroup:
+        title, admins = await self._transport.admins(self._with_admins(group))
+        return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
         posts = in_few(split(from_markdown(markdown)), markdown)
@@ -321,7 +326,7 @@ class TelegramChannel(Poster):
         place = self._moves.place(address)
         lines = [from_markdown(markdown)]
         if not place.private:
-            named = [each for each in people if each.channel == self.name]
+            named = await self._each_of([each for each in people if each.channel == self.name])
             lines = [*([joined(map(mention, named), ", ")] if named else []), *lines]
             if shown := await self._database.read(posted_cards.known, self.name, ref):
                 link = commands.link_to(self._bot.bot, shown.proposal_id)
@@ -330,6 +335,21 @@ class TelegramChannel(Poster):
         await self._transport.send(
             place, rich, below=card.message_id if card.chat_id == place.chat_id else None
         )
+
+    def _with_admins(self, group: str) -> TelegramPlace:
+        """The chat whose admins are meant by ``telegram:-100/admins``."""
+        return self._moves.place(Address.parse(group.removesuffix("/admins")))
+
+    async def _each_of(self, people: Sequence[Actor]) -> list[Actor]:
+        """People, and those of groups one by one: a group can't be mentioned. Their number is bounded."""
+        found: list[Actor] = []
+        for each in people:
+            admins: list[User] = []
+            if is_group(str(each)):
+                with contextlib.suppress(ChannelError):
+                    _, admins = await self._transport.admins(self._with_admins(str(each)))
+            found += [Actor(NAME, str(a.id), a.full_name) for a in admins[:_MOST_NAMED]] or [each]
+        return found
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         await self._transport.file(self._moves.place(address), name, text, "", None)

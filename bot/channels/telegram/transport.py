@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from telegram import Bot, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters
+from telegram import Bot, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters, User
 from telegram.constants import ChatAction
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
 from telegram.ext import ExtBot
@@ -244,6 +244,13 @@ class Transport:
     async def delete(self, ref: TelegramPosted) -> None:
         async with self._changing(ref):
             await self._bot.delete_message(ref.chat_id, ref.message_id)
+
+    async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
+        """What a group is called, and its admins that are people."""
+        with translated():
+            chat = await self._follow(place, self._bot.get_chat)
+            admins = await self._follow(place, self._bot.get_chat_administrators)
+        return chat.title or str(place.chat_id), [each.user for each in admins if not each.user.is_bot]
 
     async def typing(self, place: TelegramPlace) -> None:
         """Show for five seconds that an answer is on its way."""
