@@ -213,6 +213,8 @@ class Settings(BaseSettings):
     model_stream_options: bool = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
     model_parallel_tool_calls: bool = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
 
+    insights: bool = Field(default=True, validation_alias="NOD_INSIGHTS")
+
     issues: bool = Field(default=True, validation_alias="NOD_ISSUES")
     workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
     shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003

@@ -64,6 +64,11 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
     )
 
 
+def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
+    """Whether a person is an admin of all of Nod, not of one workspace alone."""
+    return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
+
+
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Where in the rows a person finds what they may see or decide; each is still to be checked."""
     policy, person = policies.load_for(session, actor)

@@ -94,6 +94,7 @@ class Kind(StrEnum):
     PLAN = "plan"  # a teammate's plan
     REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
     QUESTION = "question"  # what a tool's server asks the person whose call it runs
+    SUGGESTION = "suggestion"  # a rule that Nod suggests to admins
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +364,18 @@ class Mark(NamedTuple):
 
     at: datetime
     id: str
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}~{self.id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` gives; raises ValueError for any other text."""
+        at, _, ident = text.partition("~")
+        found = cls(datetime.fromisoformat(at.replace(" ", "+")), ident)
+        if not (found.at.tzinfo and ident.isalnum()):
+            raise ValueError(f"{text!r} is no place in a list")
+        return found
 
     @classmethod
     def of(cls, proposal: Proposal, order: Order) -> Self:

@@ -301,7 +301,7 @@ def from_row(row: Row[Any]) -> Proposal:
         Proposal,
         row,
         **read,
-        risk=Risk(Level(row.level), row.risk_reason),
+        risk=Risk(Level(row.level), row.risk_reason, vouched=row.vouched is not False),
         requester=Actor.parse(row.requester, row.requester_name),
         ttl=timedelta(seconds=row.ttl_seconds),
     )
@@ -314,6 +314,7 @@ def to_row(p: Proposal) -> dict[str, Any]:
     row |= {
         "level": p.risk.level,
         "risk_reason": p.risk.reason,
+        "vouched": None if p.risk.vouched else False,
         "requester": str(p.requester),
         "requester_name": p.requester.name,
         "ttl_seconds": p.ttl.total_seconds(),
@@ -375,7 +376,7 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "risk": ("level", "risk_reason"),
+    "risk": ("level", "risk_reason", "vouched"),
     "requester": ("requester", "requester_name"),
     "ttl": ("ttl_seconds",),
 }

@@ -1,7 +1,6 @@
 """What every request's body and every list must be: known fields only, storable text, a page at a time."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -73,7 +72,7 @@ Since = Annotated[datetime, AfterValidator(_since)]
 
 def cursor(mark: Mark | None) -> str | None:
     """As a client sends it back."""
-    return f"{mark.at.isoformat()}~{mark.id}" if mark else None
+    return str(mark) if mark else None
 
 
 async def _mark(
@@ -83,12 +82,10 @@ async def _mark(
 ) -> Mark | None:
     if before is None:
         return None
-    at, _, ident = before.partition("~")
-    with suppress(ValueError):
-        found = datetime.fromisoformat(at.replace(" ", "+"))
-        if found.tzinfo and ident.isalnum():
-            return Mark(found, ident)
-    raise Fault(422, _NO_PLACE, fields={"before": _NO_PLACE})
+    try:
+        return Mark.parse(before)
+    except ValueError:
+        raise Fault(422, _NO_PLACE, fields={"before": _NO_PLACE}) from None
 
 
 Before = Annotated[Mark | None, Depends(_mark)]

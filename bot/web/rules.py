@@ -7,13 +7,15 @@ from pydantic import Field
 
 from bot.domain.chat import Address, Answer, Command, Reply
 from bot.domain.people import Actor, Role
+from bot.errors import NodError
 from bot.web.answers import Fault, Missing
 from bot.web.body import Body
 from bot.web.channel import NAME, key_of
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
+from bot.web.schemas.insights import TriedBody
 from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView
-from bot.web.site import Caller, Here, Site, api_routes
+from bot.web.site import Admin, Caller, Here, Site, api_routes
 
 router = api_routes("rules", prefix="/api")
 
@@ -43,6 +45,28 @@ async def set_rule(body: AnyRule, actor: Caller, site: Here) -> RuleSet:
     """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
     reply = await say(site, actor, body.words)
     return RuleSet(id=reply.rule, text=reply.text)
+
+
+class Attempt(Body):
+    """``rule`` as after ``/approvals``, such as ``policy never for comment_issue in slack:T1/C2``."""
+
+    rule: Annotated[str, Field(min_length=1, max_length=1000)]
+    days: Annotated[int, Field(ge=1, le=366)] = 30
+    before: Annotated[
+        str, Field(max_length=100, pattern=r"^\S*$", description="an earlier page's `next`")
+    ] = ""
+
+
+@router.post("/rules/try", summary="For admins: what a rule would have changed")
+async def attempt(body: Attempt, actor: Admin, site: Here) -> TriedBody:
+    """Nothing is set. Over writes only, newest first, by the risk that was stored."""
+    words = f"{body.rule} last {body.days}d" + (f" before {body.before}" if body.before else "")
+    address = Address(NAME, key_of(actor, "console"))
+    try:
+        found = await site.channel.admin.tried(Command(actor, "approvals", words, address))
+    except NodError as error:
+        raise Fault(422, error.message) from None
+    return TriedBody.model_validate(found)
 
 
 @router.delete("/rules/{rule_id}", summary="Drop a rule")

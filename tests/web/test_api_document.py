@@ -51,7 +51,7 @@ async def test_its_commands_run_one_after_the_other(serve: Serve, tmp_path: Path
         assert decided == ["Text: none → milk", "Times: none → 1 (default)", "succeeded"]
         assert nod.notes.kept == ["milk"]
         assert kept == ["The list: 3 messages"]
-        assert ruled[0].startswith("ttl 1h")
+        assert ruled[0].startswith("**policy never for delete_*")
         assert ruled[-1] == "true"
         assert (tmp_path / "audit.csv").read_text().startswith('"id",')
         assert "keep: write" in looked

@@ -98,6 +98,8 @@ LISTS = (
     "audit/verify",
     "tools",
     "usage",
+    "insights",
+    "insights/export",
     "mcp",
 )
 
@@ -152,7 +154,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         asked = (await nod.client.post("/api/approvals", json={"summary": "Ship it"})).json()["proposal"]
         await get(f"/api/approvals/{asked['id']}")
         await nod.client.post("/api/permissions", json={"tool_name": "rm", "input": {}})
-        await nod.client.post("/api/commands", json={"name": "nod", "text": "status"})
+        for path, body in (("commands", {"name": "nod", "text": "status"}), ("rules/try", {"rule": "never"})):
+            await chief.post(f"/api/{path}", json=body)
         rule = await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
         await chief.delete(f"/api/rules/{rule.json()['id']}")
         await chief.put("/api/rules/paused", json={"paused": True})

@@ -1,8 +1,12 @@
 """What can be looked up over HTTP: grants, the audit log, tools, usage, who one is, lists with filters."""
 
 import asyncio
+import csv
+import io
 import json
+import re
 from datetime import timedelta
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -139,6 +143,65 @@ async def test_usage_is_ones_own_and_for_admins_everyones(serve: Serve):
         assert sorted(part["key"] for part in by) == ["http:ana", "http:ben"]
         later = (nod.clock() + timedelta(days=1)).isoformat()
         assert (await chief.get("/api/usage", params={"since": later})).json()["parts"] == []
+
+
+async def test_insights_are_ones_own_and_for_admins_everyones_with_plots_and_as_csv(serve: Serve):
+    model = ScriptedModel(ask(MILK), say("Kept."), ask(TEA), say("Kept."))
+    async with (
+        serve(model=model, token=ANA, **ADMIN) as nod,
+        nod.caller(CHIEF) as chief,
+        nod.caller(BEN) as ben,
+    ):
+        for verb in ("approve", "decline"):
+            (proposal,) = await nod.proposed()
+            nod.clock.forward(timedelta(minutes=4))
+            await nod.press(proposal, verb)
+            await nod.idle()
+        mine = (await nod.client.get("/api/insights", params={"by": "person"})).json()
+        [part] = mine["parts"]
+        assert (mine["everyone"], part["key"]) == (False, "http:ana")
+        counted = {name: many for name, many in part["tally"].items() if many}
+        took = {"median_seconds": 240.0, "slowest_seconds": 240.0}
+        assert counted == {"asked": 2, "approved": 1, "declined": 1, **took}
+        assert (await ben.get("/api/insights")).json()["total"]["asked"] == 0
+        every = (await chief.get("/api/insights")).json()
+        assert (every["everyone"], every["total"]) == (True, part["tally"])
+        assert [each["name"] for each in every["deciders"]] == ["ana"]
+        for plot in every["plots"].values():
+            [title, described] = ET.fromstring(plot)[:2]  # noqa: S314 - our own
+            assert title.text
+            assert described.tag.endswith("desc")
+            assert not re.search(r"<script|\bon\w+=|href", plot)
+        rows = list(csv.DictReader(io.StringIO((await chief.get("/api/insights/export")).text)))
+        assert {row["part"] for row in rows} == {"tool", "place", "person", "decider", "hour"}
+        assert [row["asked"] for row in rows if row["part"] == "tool"] == ["2"]
+        assert sum(int(row["asked"]) for row in rows if row["part"] == "hour") == 2
+
+
+async def test_insights_can_be_turned_off(serve: Serve):
+    async with serve(token=CHIEF, **ADMIN, NOD_INSIGHTS=False) as nod:
+        for path in ("insights", "insights/export"):
+            answer = await nod.client.get(f"/api/{path}")
+            assert (answer.status_code, "NOD_INSIGHTS" in answer.json()["error"]) == (404, True)
+
+
+async def test_an_admin_tries_a_rule_over_http_and_is_told_what_it_would_have_cost(serve: Serve):
+    model = ScriptedModel(ask(MILK), say("Kept."))
+    async with serve(model=model, token=ANA, **ADMIN) as nod, nod.caller(CHIEF) as chief:
+        (proposal,) = await nod.proposed()
+        await nod.press(proposal, "decline", reason="we have enough")
+        await nod.idle()
+        tried = (await chief.post("/api/rules/try", json={"rule": "policy never for keep", "days": 7})).json()
+        assert tried["effects"] == {"spared": 1, "asked": 0, "refused": 0, "otherwise": 0}
+        assert (tried["looked"], tried["priced"], tried["next"]) == (1, 1, None)
+        [priced] = tried["price"]
+        assert [priced[name] for name in ("id", "price", "by", "reason")] == [
+            *(proposal["id"], "declined", "ana", "we have enough")
+        ]
+        assert (await chief.get("/api/rules")).json()["rules"] == []
+        wrong = await chief.post("/api/rules/try", json={"rule": "policy nver"})
+        assert (wrong.status_code, wrong.json()["error"].startswith("Use one of")) == (422, True)
+        assert (await nod.client.post("/api/rules/try", json={"rule": "never"})).status_code == 403
 
 
 async def test_tools_are_listed_with_what_they_do_and_me_with_accounts_and_roles(serve: Serve):

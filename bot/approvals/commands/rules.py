@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
-from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds
+from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds, trial
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -19,6 +19,7 @@ from bot.approvals.commands.words import (
     first_word,
     unquoted,
 )
+from bot.approvals.lookup import past
 from bot.domain import outward
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
@@ -60,8 +61,8 @@ class RuleCommands:
             ),
             Subcommand(
                 f"policy always|writes|destructive|never {rest}, "
-                "or policy test TOOL {…} [as WHO] [in PLACE]",
-                "what needs approval; test says what would happen",
+                "policy test TOOL {…} [as WHO] [in PLACE], or policy try RULE [last 30d]",
+                "what needs approval; test says what would happen, try what a rule would have changed",
                 self._policy,
             ),
             Subcommand(
@@ -196,6 +197,8 @@ class RuleCommands:
         if not text:
             return await self._rules(command, "")
         verb, rest = first_word(text)
+        if verb == "try":
+            return await self._try(command, rest)
         if verb != "test":
             return await self._set(Subject.POLICY)(command, text)
         name, rest = first_word(rest)
@@ -224,6 +227,17 @@ class RuleCommands:
             return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
 
         return await self._named(await self._groups.read(judged))
+
+    async def _try(self, command: Command, text: str) -> str:
+        """What a rule would have changed, without setting it."""
+        given = trial(text, command)
+
+        def tried(session: Session) -> str:
+            self._check_bound(session, given.rule.scope, command)
+            since = self._clock() - given.last
+            return past.tried(session, self._policies, given.rule.rule, since, given.before).words
+
+        return await self._database.read(tried)
 
     async def _sessions(self, command: Command, text: str) -> str:
         now = self._clock()

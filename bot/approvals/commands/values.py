@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from bot.approvals.commands.words import CommandError, unquoted
+from bot.approvals.commands.words import QUOTES, CommandError, first_word, unquoted
 from bot.domain.chat import Address, Command
 from bot.domain.people import Actor, Role, is_group
 from bot.domain.plans import Approver
-from bot.domain.proposals import Level
+from bot.domain.proposals import Level, Mark
 from bot.domain.rules import (
     EVERYWHERE,
     DailyDigest,
@@ -30,6 +30,7 @@ _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
+_LONGEST_LOOK = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,13 @@ class Setting:
     pattern: str
     scope: str
 
+    @property
+    def rule(self) -> Rule:
+        """As it would be, once it is set."""
+        return Rule(0, self.subject, self.scope, self.pattern, self.value)
+
     def concerns(self, tool_name: str) -> bool:
-        return Rule(0, self.subject, self.scope, self.pattern, self.value).concerns(tool_name)
+        return self.rule.concerns(tool_name)
 
 
 def parse(subject: Subject, text: str, command: Command) -> Setting:
@@ -61,6 +67,45 @@ def parse(subject: Subject, text: str, command: Command) -> Setting:
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
     return Setting(subject, _VALUES[subject](words), pattern, scope)
+
+
+_TRIED = {
+    "policy": Subject.POLICY,
+    **{each.typed: each for each in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
+}
+_LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
+
+
+class Trial(NamedTuple):
+    """A rule to try on the past: how far back, and below which place in it."""
+
+    rule: Setting
+    last: timedelta
+    before: Mark | None
+
+
+def trial(text: str, command: Command) -> Trial:
+    """Read ``RULE [last 30d] [before MARK]``, the rule as after ``/approvals`` or after ``policy``.
+
+    Raises CommandError.
+    """
+    text, options = f" {text.strip()}", dict[str, str]()
+    while found := _LOOK.search(text):
+        options.setdefault(found[1], unquoted(found[2]))
+        text = text[: found.start()]
+    word, rest = first_word(text.strip(f" {QUOTES}"))
+    subject = _TRIED.get(word)
+    given = (
+        parse(Subject.POLICY, f"{word} {rest}", command) if subject is None else parse(subject, rest, command)
+    )
+    try:
+        last = duration(options.get("last", "30d"))
+        before = Mark.parse(options["before"]) if "before" in options else None
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    if last > _LONGEST_LOOK:
+        raise CommandError("At most 366d back.")
+    return Trial(given, last, before)
 
 
 def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:

@@ -83,12 +83,12 @@ class Subcommand:
 
 
 _FEW = 15  # words, each with a line of its own in a list of them
-_QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
+QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
 def unquoted(word: str) -> str:
     """A word without the quotation marks and unseen characters that phones and copying put around it."""
-    return made_visible(word, lambda _: "").strip(_QUOTES)
+    return made_visible(word, lambda _: "").strip(QUOTES)
 
 
 def first_word(text: str) -> tuple[str, str]:

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import grants
+from bot.approvals import grants, rights
+from bot.approvals.commands.values import trial
+from bot.approvals.lookup import insights, past
+from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
-from bot.domain.chat import Clock, Parts, Used
+from bot.domain.chat import Clock, Command, Parts, Used
+from bot.domain.insights import Insights
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.record import Wanted
@@ -133,6 +137,16 @@ class AdminLookup:
 
         return await self._database.read(read)
 
+    async def insights(self, actor: Actor, since: datetime) -> Insights | None:
+        """What asking cost since then, for this person, or for everyone; None where that is turned off."""
+        return await self._database.read(insights.seen_by, self._policies, actor, since)
+
+    async def tried(self, command: Command) -> Tried:
+        """What the rule in a command's text would have changed. Raises CommandError."""
+        given = trial(command.text, command)
+        since = self._clock() - given.last
+        return await self._database.read(past.tried, self._policies, given.rule.rule, since, given.before)
+
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""
         return await self._database.read(verification.page, wanted, limit)
@@ -154,7 +168,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     def _rules_all(self, session: Session, actor: Actor) -> bool:
-        return self._policies.is_admin(session, actor) and not self._policies.bound_to(session, actor)
+        return rights.rules_all(session, self._policies, actor)
 
     def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
         """Those that a Person gave, or all."""

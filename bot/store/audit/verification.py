@@ -7,7 +7,7 @@ Every row is a link of one chain (``bot/store/audit/chain.py``): of proposals in
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -181,24 +181,24 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in whole.items()}
 
 
-def as_jsonl(found: Iterable[dict[str, Any]]) -> str:
+def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
 
 
-def as_csv(found: Sequence[dict[str, Any]]) -> str:
-    """With a header line; a cell that a spreadsheet would run as a formula gets a quote before it.
+def as_csv(found: Sequence[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
+    """With a header line of ``names``; a cell that a spreadsheet would run as a formula gets a quote first.
 
     Each cell is quoted, so that no other separator begins one in it.
     """
     out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=EXPORTED, quoting=csv.QUOTE_ALL)
+    writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
     writer.writeheader()
     for row in found:
         writer.writerow({name: _cell(value) for name, value in row.items()})
     return out.getvalue()
 
 
-FORMATS = {"jsonl": as_jsonl, "csv": as_csv}
+FORMATS: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {"jsonl": as_jsonl, "csv": as_csv}
 
 
 def _cell(value: Any) -> Any:

@@ -42,6 +42,8 @@ class ProposalRow(Row, table=True):
         ),
         partial("proposal_batch", "batch", where="batch IS NOT NULL"),
         Index("proposal_recent", "state", "updated_at", "id"),
+        Index("proposal_made", "created_at", "id"),
+        Index("proposal_made_by", "requester", "created_at", "id"),
         Index("proposal_asked", "requester", "state", "updated_at", "id"),
     )
 
@@ -94,6 +96,7 @@ class ProposalRow(Row, table=True):
     error: str | None = None
     progress: str | None = None
     owner: str | None = None  # id of the process that runs it, or that waits for the answer to a question
+    vouched: bool | None = None  # False: no one vouches that it is no riskier than ``level``
     thing: str | None = None  # digest of the name of what it changes, once it runs
     trial: dict[str, Any] | None = as_json(nullable=True)
     for_real: bool | None = None  # whether people chose to run it although it was tried

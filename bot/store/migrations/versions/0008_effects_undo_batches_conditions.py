@@ -20,6 +20,9 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("undoes", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("undone_by", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("batch", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("vouched", sa.Boolean(), nullable=True))
+        batch_op.create_index("proposal_made", ["created_at", "id"], unique=False)
+        batch_op.create_index("proposal_made_by", ["requester", "created_at", "id"], unique=False)
         batch_op.create_index(
             "proposal_batch",
             ["batch"],

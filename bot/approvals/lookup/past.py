@@ -1,0 +1,181 @@
+"""A rule tried on the past: what the last changes would have met under it, judged as live calls are.
+
+Each is judged twice by `Policy.judge`, by the rules there are now and by those with the rule, with the risk
+that was stored. What was only read left no proposal, so nothing is said about it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bot.domain.people import Actor
+from bot.domain.policy import Judgement, Place, Policy, Verdict
+from bot.domain.proposals import Kind, Level, Mark, Risk, State
+from bot.domain.redaction import redact_text
+from bot.domain.rules import Rule, Rulebook, covers
+from bot.domain.text import one_line
+from bot.store import insights, people, proposals
+from bot.store.rules import Policies
+
+MOST_JUDGED = 20_000  # proposals of one page
+_NAMED = 50  # of the price
+_TOLD = 10  # of the price, in a chat
+
+
+class Effect(StrEnum):
+    """What the rule would have changed for a call."""
+
+    SPARED = "spared"  # people would not have been asked
+    ASKED = "asked"  # they would have been, in addition
+    REFUSED = "refused"  # it could not have been proposed
+    OTHERWISE = "otherwise"  # other people, or another number of them, would have decided
+
+
+class Priced(NamedTuple):
+    """A call of which people would not have been asked, without secrets, and what they did about it."""
+
+    id: str
+    tool_name: str
+    title: str
+    at: datetime  # when it was proposed
+    price: str  # declined, edited or undone
+    by: str | None
+    reason: str | None
+
+    @property
+    def words(self) -> str:
+        who, why = f" by {self.by}" if self.by else "", f": {self.reason}" if self.reason else ""
+        return one_line(f"`{self.id[:8]}` {self.title}, {_day(self.at)}: {self.price}{who}{why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One page. ``looked``: at how many changes; ``back_to``: when the oldest of them was proposed.
+
+    ``price`` names the newest of those that people had declined, edited or undone, ``priced`` counts them.
+    ``before`` continues with what is older, if there is any.
+    """
+
+    rule: str
+    looked: int
+    back_to: datetime | None
+    effects: Mapping[Effect, int]
+    price: Sequence[Priced]
+    priced: int
+    before: Mark | None
+
+    @property
+    def words(self) -> str:
+        """As a chat tells it."""
+        spared, asked, refused, otherwise = (self.effects[effect] for effect in Effect)
+        lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have been asked for."]
+        if spared and self.price:
+            lines.append(f"- Of these, people had declined, edited or undone {self.priced:,}:")
+            lines += [f"  - {each.words}" for each in self.price[:_TOLD]]
+            lines += [f"  - …and {self.priced - _TOLD:,} more"] if self.priced > _TOLD else []
+        elif spared:
+            lines.append("- People had declined, edited or undone none of these.")
+        lines.append(f"- {asked:,} would have been asked for in addition.")
+        lines += [f"- {refused:,} would have been refused."] if refused else []
+        lines += [f"- {otherwise:,} would have asked other people, or another number."] if otherwise else []
+        far = f" back to {_day(self.back_to)} UTC" if self.back_to else ""
+        lines.append(
+            f"Looked at {self.looked:,} changes{far}, with the risk that was stored, against the rules of "
+            "now. What was only read is not looked at."
+        )
+        lines += [f"There is more before that. Add `before {self.before}`."] if self.before else []
+        return "\n".join(lines)
+
+
+def _day(at: datetime) -> str:
+    return f"{at.day} {at:%b, %H:%M}"
+
+
+def tried(
+    session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
+) -> Tried:
+    """Try a rule on what was proposed since then, newest first."""
+    today = policies.load(session)
+    changed = today.with_book(_with(today.book, rule))
+    effects = dict.fromkeys(Effect, 0)
+    looked = judged = seen = 0
+    last: Mark | None = None
+    price: dict[str, str] = {}
+    for row in insights.newest(session, since, before):
+        seen, last = seen + 1, Mark(row.created_at, row.id)
+        if not is_change(row):
+            continue
+        looked += 1
+        if not (rule.concerns(row.tool_name) and covers(rule.scope, row.place)):
+            continue  # it judges nothing else
+        judged += 1
+        if (effect := effect_on(session, row, today, changed)) is not None:
+            effects[effect] += 1
+            if effect is Effect.SPARED and (regret := _regret(row)):
+                price[row.id] = regret
+        if judged == MOST_JUDGED:
+            break
+    return Tried(
+        rule=people.named(session, rule.said),
+        looked=looked,
+        back_to=last.at if last else None,
+        effects=effects,
+        price=[_priced(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
+        priced=len(price),
+        before=last if judged == MOST_JUDGED or seen == insights.MOST else None,
+    )
+
+
+def is_change(row: Any) -> bool:
+    """Whether it is a call that writes, and no undoing, which is the press of a person."""
+    return bool(row.kind == Kind.CALL and row.level != Level.READ and not row.undoes)
+
+
+def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
+    """What other rules would have changed for a proposal; None where that is nothing."""
+    old, new = (_judge(session, row, policy) for policy in (today, changed))
+    if new.judgement is not old.judgement:
+        match old.judgement, new.judgement:
+            case _, Judgement.REFUSE:
+                return Effect.REFUSED
+            case _, Judgement.ASK:
+                return Effect.ASKED
+            case Judgement.ASK, _:  # where a grant let it run, no one was asked
+                return Effect.SPARED if row.grant_id is None else None
+        return Effect.OTHERWISE
+    asks = new.judgement is Judgement.ASK
+    circles = [(each.deciders, each.quorum, each.declines) for each in (old, new)]
+    return Effect.OTHERWISE if asks and circles[0] != circles[1] else None
+
+
+def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
+    risk = Risk(Level(row.level), "", vouched=row.vouched is not False)
+    person = people.person_of(session, Actor.parse(row.requester))
+    return policy.judge(row.tool_name, risk, Place(row.place, row.private), person)
+
+
+def _with(book: Rulebook, rule: Rule) -> Rulebook:
+    """The book with one more rule, in place of the one that it replaces."""
+    same = (rule.subject, rule.scope, rule.pattern)
+    kept = (each for each in book.rules if (each.subject, each.scope, each.pattern) != same)
+    return replace(book, rules=(*kept, rule))
+
+
+def _regret(row: Any) -> str:
+    """What people did about it that a rule would have spared them: then they could not have."""
+    if row.state == State.DECLINED:
+        return "declined"
+    return "undone" if row.undone_by else "edited" if row.edited_by else ""
+
+
+def _priced(session: Session, ident: str, price: str) -> Priced:
+    p = proposals.get(session, ident)
+    if p is None:
+        raise KeyError(ident)  # it is of the same snapshot
+    by = {"declined": p.decided_by, "edited": p.edited_by}.get(price)
+    reason = redact_text(p.decline_reason) if price == "declined" and p.decline_reason else None
+    return Priced(p.id, p.tool_name, redact_text(p.description), p.created_at, price, by, reason)

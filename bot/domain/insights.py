@@ -1,0 +1,106 @@
+"""What asking costs: proposals that people were asked about, counted by tool, place and person. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from statistics import median
+from typing import NamedTuple
+
+from bot.domain.times import span
+
+
+class Facet(StrEnum):
+    """By what proposals are counted."""
+
+    TOOL = "tool"
+    PLACE = "place"
+    PERSON = "person"  # who asked
+
+
+ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
+"""What is counted of what was asked; those edited first were approved, and some of those failed."""
+_SLOWEST = 0.9  # where the slowest tenth begins
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+HOURS = 24
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often people were asked, how that ended, and how many seconds each decision took."""
+
+    asked: int = 0
+    approved: int = 0
+    edited: int = 0
+    declined: int = 0
+    expired: int = 0
+    undone: int = 0
+    failed: int = 0
+    waits: list[float] = field(default_factory=list)
+
+    def add(self, ends: Iterable[str], waited: float | None) -> None:
+        """Count one more; ``waited`` is None where no one decided it."""
+        for name in ("asked", *ends):
+            setattr(self, name, getattr(self, name) + 1)
+        if waited is not None:
+            self.waits.append(waited)
+
+    @property
+    def median_seconds(self) -> float | None:
+        """Half of the decisions took no longer."""
+        return median(self.waits) if self.waits else None
+
+    @property
+    def slowest_seconds(self) -> float | None:
+        """The slowest tenth of the decisions took at least as long."""
+        return sorted(self.waits)[int(len(self.waits) * _SLOWEST)] if self.waits else None
+
+    @property
+    def words(self) -> str:
+        """For example ``asked 41, approved 40 (2 edited first), declined 1; median 4 min``."""
+        ends = ((name, getattr(self, name)) for name in ENDS if name != "edited")
+        parts = [f"asked {self.asked}", *(f"{name} {many}" for name, many in ends if many)]
+        edited = f" ({self.edited} edited first)" if self.edited else ""
+        said = ", ".join(f"{part}{edited if part.startswith('approved') else ''}" for part in parts)
+        half, tenth = self.median_seconds, self.slowest_seconds
+        if half is None or tenth is None:
+            return said
+        return f"{said}; median {_span(half)}, slowest tenth from {_span(tenth)}"
+
+
+def _span(seconds: float) -> str:
+    return span(timedelta(seconds=seconds))
+
+
+class InsightPart(NamedTuple):
+    """What is counted about one tool, place or person; ``name`` as people know it."""
+
+    key: str
+    name: str
+    tally: Tally
+
+
+class Decider(NamedTuple):
+    """How often a person approved and declined."""
+
+    key: str
+    name: str
+    approved: int
+    declined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """What people were asked since then; for everyone, or for one person alone.
+
+    ``back_to``: how far that was looked at, where there was too much of it. ``week``: how often people were
+    asked, by weekday from Monday and by hour, in the team's time zone.
+    """
+
+    since: datetime
+    back_to: datetime | None
+    everyone: bool
+    total: Tally
+    parts: Mapping[Facet, Sequence[InsightPart]]
+    deciders: Sequence[Decider]
+    week: Sequence[Sequence[int]]

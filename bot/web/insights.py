@@ -1,0 +1,67 @@
+"""Routes of what asking costs: as JSON with plots, and as a table for spreadsheets."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import Depends, Query
+from starlette.responses import Response
+
+from bot.approvals.lookup.insights import MONTH, OFF, as_csv
+from bot.domain.insights import Facet, Insights
+from bot.web.answers import Missing
+from bot.web.body import Since
+from bot.web.plots import plots
+from bot.web.schemas.insights import InsightBody
+from bot.web.site import Caller, Here, api_routes
+
+router = api_routes("insights", prefix="/api")
+
+
+async def _found(
+    actor: Caller,
+    site: Here,
+    since: Annotated[
+        Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
+    ] = None,
+) -> AsyncIterator[Insights]:
+    now = site.channel.clock()
+    begin = max(since or now - MONTH, now - timedelta(days=366))
+    with site.exporting.place(str(actor)):
+        found = await site.channel.admin.insights(actor, begin)
+    if found is None:
+        raise Missing(OFF)
+    yield found
+
+
+Found = Annotated[Insights, Depends(_found)]
+
+
+@router.get("/insights", summary="What people were asked, how it ended, how long it took")
+async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
+    """Of what you asked for; for admins of everyone's (``everyone``). At most 200 ``parts``."""
+    parts = found.parts[by]
+    return InsightBody.of(
+        since=found.since,
+        back_to=found.back_to,
+        everyone=found.everyone,
+        by=by,
+        total=found.total,
+        parts=parts,
+        deciders=found.deciders,
+        week=found.week,
+        plots=plots(found, parts),
+    )
+
+
+@router.get(
+    "/insights/export",
+    summary="The same as CSV, by tool, place and person, with who decided and the week by hours",
+    response_class=Response,
+    response_model=None,
+    responses={200: {"content": {"text/csv": {}}}},
+)
+async def export(found: Found) -> Response:
+    """``part`` says what a row is about: tool, place, person, decider or hour."""
+    attached = {"Content-Disposition": 'attachment; filename="insights.csv"'}
+    return Response(as_csv(found), media_type="text/csv", headers=attached)
