@@ -88,7 +88,7 @@ def accept(
     return Accepted(conversation_id, message_id, found.person, new)
 
 
-def _add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
+def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:
     """Append the notice that a request's card stands under; None when its event was taken in before."""
     conversation_id = request.into or conversations.open_at(session, request.address)
     if conversation_id is None:
@@ -146,7 +146,7 @@ def open_request(
     if before := opened_before(session, request):
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
-    line = _add_request(session, request, call, now)
+    line = add_request(session, request, call, now)
     if line is None:
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import questions, rights, votes
+from bot.approvals import questions, rights, undo, votes
 from bot.approvals.lifecycle import end, expire, moved, redraw
 from bot.approvals.team import teammates
 from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
@@ -28,7 +28,7 @@ from bot.store import people, proposals, transitions
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
-_FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING}
+_FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING, Verb.UNDO: State.SUCCEEDED}
 """The state in which a verb means something; of all others that a proposal is open."""
 _OF_PLANS = (Verb.REVISE, Verb.APPROVE_STEPS)
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
@@ -242,5 +242,6 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,
     Verb.FOR_REAL: votes.approve,
+    Verb.UNDO: undo.undo,
 }
 """What a press on one proposal does."""

@@ -8,7 +8,8 @@ import secrets
 import time
 import types
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.text import is_echo, one_line, requested, shortened, storable
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, Tool, ToolOutput
+from bot.tools.tool import CallContext, Ran, Tool, ToolOutput
 
 log = logger(__name__)
 
@@ -73,6 +74,19 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
         PreviewField(*values, _titled(tool, given, each))
         for each, values in zip(fields, shown_values, strict=True)
     )
+
+
+async def undoable(
+    tool: Tool, arguments: Mapping[str, Any], preview: tuple[PreviewField, ...], verdict: Verdict
+) -> Verdict:
+    """The verdict on a call with how long it can be undone, as far as its tool can tell before it runs."""
+    if not verdict.undo:
+        return verdict
+    if tool.undo is None:
+        return replace(verdict, undo=timedelta())
+    asked = watched(tool.undo(Ran(arguments, preview)), tool.name)
+    found = await in_time(asked, _PREVIEW_SECONDS)
+    return replace(verdict, undo=timedelta(), no_undo=one_line(found)) if isinstance(found, str) else verdict
 
 
 def _titled(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:

@@ -1,4 +1,4 @@
-"""Running an approved proposal: look again, claim, run, store the end; exactly as shown and at most once.
+"""Running an approved proposal: look again, claim, run, read again, store the end; as shown, at most once.
 
 While it runs, people are told how far it is in its tool's words, never more often than they can read.
 """
@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle
+from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import in_time, preview_of, run_tool, watched, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
@@ -26,7 +27,7 @@ from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
-from bot.tools.registry import Registry
+from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
@@ -112,7 +113,8 @@ class Execution:
         """
         plans = proposal.kind is Kind.PLAN
         try:
-            tool = (await self.registry.available()).get(proposal.tool_name)
+            available = await self.registry.available()
+            tool = available.get(proposal.tool_name)
             if proposal.teammate and not plans:
                 barred = await self.database.read(teams.barred, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
@@ -138,7 +140,7 @@ class Execution:
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
-            return await self._run(tool, claimed, wake, noted)
+            return await self._run(available, tool, claimed, wake, noted)
 
     async def _changed(self, tool: Tool, proposal: Proposal) -> Shown | None:
         """What people have to see instead, where what they saw is no longer so; None where it is."""
@@ -153,7 +155,12 @@ class Execution:
         return await self._trials.shown(tool, proposal.arguments, proposal.requester)
 
     async def _run(
-        self, tool: Tool, claimed: Proposal, wake: Wake | None, noted: tracing.Noted
+        self,
+        available: AvailableTools,
+        tool: Tool,
+        claimed: Proposal,
+        wake: Wake | None,
+        noted: tracing.Noted,
     ) -> tuple[Job, ...]:
         secrets = secrets_in(claimed.arguments, tool.parameters)
 
@@ -197,7 +204,11 @@ class Execution:
                 return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
             finally:
                 del self._running[claimed.id]
-            return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output))
+            try:
+                after = await look_after(available, tool, claimed, output)
+            except asyncio.CancelledError:  # this process ends: what is known is stored first
+                after = {}
+            return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _stopped(self, claimed: Proposal) -> str | None:
         """Who stopped it, in words; None where this process ends, and with it all that runs here."""

@@ -25,6 +25,7 @@ from bot.approvals.drafts import (
     stated,
     summary_of,
     title_of,
+    undoable,
     words_of,
 )
 from bot.approvals.execute import IN_TURNS, Progress
@@ -185,6 +186,7 @@ class Gate:
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
+                verdict = await undoable(tool, arguments, preview, verdict)
             key = await tool.key(arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             own = isinstance(error, BadArguments | UnknownTool | Refused)
@@ -222,6 +224,8 @@ class Gate:
         tool = (await self.registry.available()).get(request.tool_name)
         if tool.effect is not None or tool.kind is Kind.PLAN:
             raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
+        if tool.undoes:
+            raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
             asked = tool.kind is Kind.QUESTION
@@ -237,6 +241,7 @@ class Gate:
         with as_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
+            verdict = await undoable(tool, arguments, preview, verdict)
             key = await tool.key(arguments) if tool.key else None
         await self.keep_schema(tool)
         if request.ttl is not None:

@@ -3,7 +3,7 @@
 What people do is in ``bot/approvals/decide.py``. A pause of everything ends by `step`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import (
     conversations,
+    inverses,
     messages,
     outputs,
     people,
@@ -156,20 +157,47 @@ def finish(
     *,
     files: Sequence[File] = (),
     owner: str = "",
+    kept: Mapping[str, Any] | None = None,
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
 
-    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`.
+    ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``kept``: the arguments
+    of the call that undoes it.
     """
     changes = {"cause": None, "error": None, **changes}
+    if kept is not None and claimed.undo_seconds:
+        changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
     if p is None and (stopped := stopped_run(session, claimed)) is not None:
         p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
+    if kept is not None:
+        inverses.keep(session, p, kept, now)
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
-    return p, (redraw(session, p), *settle(session, p, now, owner), *posts)
+    undid = _undone(session, p, now) if p.undoes and state is State.SUCCEEDED else ()
+    return p, (redraw(session, p), *undid, *settle(session, p, now, owner), *posts)
+
+
+_UNDONE = "[Nod] {who} had this undone, so it no longer holds: {what}. It was put back by: {how}."
+
+
+def _undone(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """What ``p`` undoes is undone: its cards say so, and the agent is told."""
+    original = proposals.get(session, p.undoes or "")
+    if original is None:
+        return ()
+    by = By.nod(Act.UNDONE, f"by proposal {p.id}")
+    original = moved(transitions.move(session, original, by, now, undone=p.decided_by, undo_until=None))
+    told = _UNDONE.format(
+        who=one_line(p.decided_by or "someone"),
+        what=one_line(original.description),
+        how=one_line(p.description),
+    )
+    for conversation_id in dict.fromkeys((p.conversation_id, teams.home(session, original))):
+        messages.add_note(session, conversation_id, told, now)
+    return (redraw(session, original),)
 
 
 def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
@@ -220,6 +248,7 @@ def forget(session: Session, conversation_id: str, now: datetime) -> int:
     if not waiting:
         conversations.forget(session, every, now)
         outputs.delete_all(session, every)
+        inverses.delete_all(session, every)
     return waiting
 
 

@@ -11,20 +11,20 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, rights
-from bot.approvals.drafts import as_error, preview_of, title_of, unhidden
+from bot.approvals.drafts import as_error, draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.gate import Gate
 from bot.approvals.trials import Shown
-from bot.approvals.votes import Contents, Decided, Prepared
+from bot.approvals.votes import Contents, Decided, Prepared, Undoing
 from bot.domain.chat import Address, Answer, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Kind, Proposal, State, digest
+from bot.domain.proposals import Inverse, Kind, Level, Proposal, State, digest, left_values
 from bot.domain.redaction import redact, shown
 from bot.domain.similarity import GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
-from bot.store import conversations, people, proposals, teams
+from bot.store import conversations, inverses, people, proposals, teams
 from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.tools.tool import Tool
@@ -111,6 +111,8 @@ class Presses:
 
     async def _prepare(self, press: Press) -> Prepared:
         """Raises ToolError where what the press asks for can't be proposed."""
+        if press.verb is Verb.UNDO:
+            return Prepared(undoing=await self._undoing(press))
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
             return Prepared()
         proposal = await self.database.read(self._pressable, press)
@@ -130,6 +132,41 @@ class Presses:
             return None
         refusal = rights.objection(session, self.gate.policies, found, press.actor, press.verb, press.address)
         return None if refusal else found
+
+    async def _undoing(self, press: Press) -> Undoing | None:
+        """What undoes a proposal, as it would be asked for now; None where there is nothing to work out.
+
+        Who pressed asks for it, where what it undoes was asked for.
+        """
+
+        def read(session: Session) -> tuple[Proposal, Inverse, Mapping[str, Any]] | None:
+            p = proposals.get(session, press.proposal_id)
+            if p is None or p.inverse is None or p.undo_until is None or p.undone_by is not None:
+                return None
+            objection = rights.objection(
+                session, self.gate.policies, p, press.actor, press.verb, press.address
+            )
+            arguments = None if objection else inverses.arguments_of(session, p.id)
+            return None if arguments is None else (p, p.inverse, arguments)
+
+        found = await self.database.read(read)
+        if found is None:
+            return None
+        p, inverse, arguments = found
+        with as_error(inverse.tool_name):
+            tool = (await self.gate.registry.available()).get(inverse.tool_name)
+            if digest(tool.name, tool.version, arguments) != inverse.digest:
+                raise ToolError("The tool has changed since, so this can't be undone.")
+            preview = await preview_of(tool, arguments)
+            as_left = left_values(preview) == inverse.left
+            verdict = await self._judge(tool, arguments, p, press.actor, undoes=as_left)
+            verdict = await undoable(tool, arguments, preview, verdict)
+            title = await title_of(tool, arguments)
+        await self.gate.keep_schema(tool)
+        asked = replace(verdict, judgement=Judgement.ASK)  # the press decides, and not a rule
+        reason = press.reason or ""
+        drafted = draft(tool, arguments, preview, asked, press.actor, reason, self.clock(), title=title)
+        return Undoing(drafted, as_left)
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
         """A press that came after the end of the wait asks again, with current values."""
@@ -168,7 +205,7 @@ class Presses:
                 description=await title_of(tool, arguments),
                 preview=preview,
                 trial=trial,
-                verdict=verdict,
+                verdict=await undoable(tool, arguments, preview, verdict),
             )
 
     async def _current(self, proposal: Proposal) -> Contents:
@@ -191,7 +228,7 @@ class Presses:
                 description=proposal.description,
                 preview=shown_now[0],
                 trial=shown_now[1],
-                verdict=verdict,
+                verdict=await undoable(tool, proposal.arguments, shown_now[0], verdict),
             )
 
     async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
@@ -200,11 +237,26 @@ class Presses:
             return await preview_of(tool, arguments), None
         return await self.gate.trials.shown(tool, arguments, proposal.requester)
 
-    async def _judge(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Verdict:
-        """The verdict on a proposal's new contents. What would now run without asking still asks."""
-        policy, person = await self.database.read(self.gate.policies.load_for, proposal.requester)
+    async def _judge(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        proposal: Proposal,
+        requester: Actor | None = None,
+        *,
+        undoes: bool = False,
+    ) -> Verdict:
+        """The verdict on a proposal's new contents. What would now run without asking still asks.
+
+        ``requester``: who asks, where that is not who asked for the proposal. ``undoes``: the call puts back
+        what was approved, and loses nothing unless the tool says so.
+        """
+        asker = requester or proposal.requester
+        policy, person = await self.database.read(self.gate.policies.load_for, asker)
         place = await self.database.read(conversations.place_of, proposal.conversation_id)
-        verdict = policy.judge(tool.name, tool.classify(arguments), place, person, tool.kind)
+        risk = tool.classify(arguments)
+        undoes = undoes and risk.level is not Level.DESTRUCTIVE
+        verdict = policy.judge(tool.name, risk, place, person, tool.kind, undoes=undoes)
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
         return verdict

@@ -47,7 +47,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     if not questions.may_ask(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refused(Answer.LATER, p, _ENOUGH)
     p = moved(transitions.move(session, p, context.by, context.now))
-    home, who, title = _home(session, p), one_line(context.who), one_line(p.description)
+    home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"
     heard = messages.last_heard(session, home)
@@ -90,12 +90,6 @@ def _wrong(question: str) -> str:
         return "Write your question."
     most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
     return most if len(question) > _LONGEST else ""
-
-
-def _home(session: Session, p: Proposal) -> str:
-    """The id of the conversation that people read: of what a teammate proposed, the lead agent's."""
-    found = teams.get(session, p.conversation_id) if p.teammate else None
-    return found.lead_id if found else p.conversation_id
 
 
 def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:

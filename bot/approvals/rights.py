@@ -50,7 +50,8 @@ def objection_of(
             if Role.ADMIN in policy.roles_for(person, proposal)
             else "Only an admin can do that. It stays open."
         )
-    approves = verb in (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL)
+    of_approval = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
+    approves = verb in of_approval
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
 
 

@@ -48,16 +48,26 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
+class Undoing:
+    """The inverse of what was done as a proposal without a place; ``as_left``: nothing changed since."""
+
+    draft: Proposal
+    as_left: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """What a press needs that is worked out before its transaction, since that may need the network.
 
     ``contents``: those that an edit gives. ``current``: those of an expired proposal as they would be now,
-    with which it asks again. ``scopes``: of the grants to give; None where none are chosen.
+    with which it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: what
+    Undo opens.
     """
 
     contents: Contents | None = None
     current: Contents | None = None
     scopes: Scopes | None = None
+    undoing: Undoing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,8 @@ class CardTextRenderer(Generic[T]):
             yield self._dated(card.asked, " · expires ", self.builder.moment(card.expires_at, relative=True))
             if not card.asker_decides:
                 yield self._deciders(card)
+            if card.undo_note:
+                yield self._short(card.undo_note, units=_LINE_UNITS)
         else:
             runs = card.running_since is not None
             ended = self.builder.moment(card.ended_at, relative=runs) if card.ended_at else None

@@ -119,7 +119,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     with existing(settings) as database:
         found = find(database, prefix)
         approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR)
-        if approving and not _sure(found):
+        if (approving or verb is Verb.UNDO) and not _sure(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_taken(settings, database, pressed))
@@ -135,13 +135,14 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
             raise typer.Exit(1)
 
 
-def _sure(found: Proposal) -> bool:
-    """Ask a person at a terminal before what can't be undone."""
-    title = redact_text(found.description)
-    asked = button(Verb.APPROVE, kind=found.kind, level=found.risk.level, title=title).sure
+def _sure(found: Proposal, verb: Verb) -> bool:
+    """Ask a person at a terminal before what can't be undone, and before Undo."""
+    title, undoing = redact_text(found.description), found.inverse.words if found.inverse else ""
+    which = Verb.UNDO if verb is Verb.UNDO else Verb.APPROVE
+    asked = button(which, kind=found.kind, level=found.risk.level, title=title, undoing=undoing).sure
     if asked is None or not sys.stdin.isatty():
         return True
-    return typer.confirm(f"{line(asked.question)} This can't be undone.")
+    return typer.confirm(line(f"{asked.question} {asked.more}"))
 
 
 async def _taken(settings: Settings, database: Database, press: Press) -> Reply:

@@ -103,6 +103,9 @@ def show(proposal: str, *, as_json: bool) -> None:
         head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
             head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
+            head += [card.undo_note] if card.undo_note else []
+        if card.undoing:
+            head += [f"Can be undone until {when(found.undo_until or now(), now())}: nod undo {found.id}"]
         head += [*card.votes, *card.notes]
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
 

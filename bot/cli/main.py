@@ -383,6 +383,15 @@ def stop(proposal: Id) -> None:
 
 
 @command(main, section=DECIDE)
+def undo(proposal: Id) -> None:
+    """Put back what a proposal did, while its time for that lasts; shows first what would be done."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.UNDO)
+
+
+@command(main, section=DECIDE)
 def retry(proposal: Id) -> None:
     """Run a failed proposal again."""
     from bot.cli.deciding import press

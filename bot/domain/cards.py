@@ -6,7 +6,7 @@ must show every part; what does not fit goes behind "View all", for which `whole
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -21,7 +21,7 @@ from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Proposal, Sibling, State, Vote
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import is_echo, one_line, sentence
-from bot.domain.times import when
+from bot.domain.times import span, when
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb, button
 
@@ -91,6 +91,8 @@ class Card:
     running_since: datetime | None = None
     asked_in: str = ""  # on a copy elsewhere: where it was asked, in words
     origin: str | None = None  # on a copy elsewhere: the address of where it was asked, unless it is private
+    undo: str = ""  # before it is decided: whether it can be undone, and for how long
+    undoing: str = ""  # what Undo would do, where it is offered
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
@@ -103,6 +105,7 @@ class Card:
             wait=self.wait,
             count=self.group.open if self.group and verb in _OF_GROUPS else None,
             left_out=self.group.alone if self.group else 0,
+            undoing=self.undoing,
         )
 
     @property
@@ -116,7 +119,13 @@ class Card:
         if self.kind is Kind.QUESTION or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
         said = "" if self.risk_reason == "it cannot be undone" else sentence(self.risk_reason)
-        return f"Can't be undone. {said}".strip() if self.level is Level.DESTRUCTIVE else said
+        lost = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
+        return f"{lost} {said}".strip() if self.level is Level.DESTRUCTIVE else said
+
+    @property
+    def undo_note(self) -> str:
+        """Whether it can be undone, where no warning says so."""
+        return "" if self.level is Level.DESTRUCTIVE else self.undo
 
     @property
     def why(self) -> str:
@@ -194,10 +203,12 @@ class Card:
         return self.state is State.PROPOSED
 
 
+_CAN = "Can be undone"
 REMOVED = "removed"
 """Behind the name of a field whose value goes and none comes."""
 
 _EDITS = 5  # the newest, told on a card
+_REREAD = 3  # fields that were read again, told on a card
 _SEVERAL = 2  # from which a button decides them together
 _OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 
@@ -230,7 +241,10 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.WAITING, f"{yes} by {who}. {doing}…"
         case State.SUCCEEDED:
             done = f"{p.ended_badly}. " if p.ended_badly else done
-            return Tone.WARNED if p.ended_badly else Tone.GOOD, f"{done}{yes} by {who}."
+            if p.undone:
+                return Tone.QUIET, f"{done}{yes} by {who}. Undone by {p.undone}."
+            warned = p.ended_badly or p.misread
+            return Tone.WARNED if warned else Tone.GOOD, f"{done}{yes} by {who}."
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{_because(p)}."
         case State.EXPIRED:
@@ -303,6 +317,8 @@ def _verbs(
             alone = tuple(verb for verb in alone if verb not in of_trial or p.trial.applies)
     elif p.state is State.EXECUTING and p.kind is Kind.CALL and p.cause is not Cause.STOPPED:
         alone = (Verb.STOP,)
+    elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
+        alone = (Verb.UNDO,)
     elif p.state is State.FAILED and p.cause not in (Cause.TOOL_CHANGED, Cause.REFUSED):
         alone = (Verb.RETRY,)
     if group is None or group.open < _SEVERAL:
@@ -311,9 +327,40 @@ def _verbs(
     return (*alone, *together, Verb.DECLINE_ALL)
 
 
-def _redacted(
+def _undo(p: Proposal) -> str:
+    """Whether a call can be undone, told before it is decided; empty where that is not known."""
+    if p.state is not State.PROPOSED or p.undo_seconds is None:
+        return ""
+    if p.undo_seconds:
+        return f"{_CAN} for {span(timedelta(seconds=p.undo_seconds))}."
+    reason = p.inverse.reason if p.inverse else ""
+    return sentence(f"Nod can't undo this: {reason}") if reason else "Nod can't undo this."
+
+
+def _of_undo(p: Proposal) -> Iterator[str]:
+    """What it undoes; and once it has run, what its fields are, and what became of Undo."""
+    if p.undoes:
+        yield f"This undoes proposal {p.undoes[:8]}."
+    if p.state is not State.SUCCEEDED:
+        return
+    if p.misread:
+        each = ", ".join(one_line(f.words) for f in p.misread[:_REREAD])
+        yield f"⚠️ Read again, it is not what was approved: {each}."
+    elif p.read_again:
+        more = len(p.read_again) - _REREAD
+        each = ", ".join(one_line(f.words) for f in p.read_again[:_REREAD])
+        yield f"Read again: {each}{f' and {more} more as approved' if more > 0 else ''}."
+    if p.undo_seconds and p.inverse and p.inverse.reason:
+        yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
+    if p.undone_by and not p.undone:
+        yield "Undo was pressed. It has a card of its own."
+
+
+def redacted(
     fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
 ) -> tuple[PreviewField, ...]:
+    """Fields as people see them: labelled, without secrets."""
+
     def shown(field: str, value: str | None) -> str | None:
         if " of " in field:  # a place ("content of secrets.md"), which hides nothing by its name
             return None if value is None else redact_text(value, secrets)
@@ -393,6 +440,7 @@ def card_of(
         notes.append("The data changed after approval, so this needs a new decision.")
     if p.result and p.told is None and not fits_card(p.result):
         notes.append("The result is long. All of it is in a file.")
+    notes += [redact_text(words, secrets) for words in _of_undo(p)]
     circle = p.deciders.circle(one_line(p.requester.label), names=names)
 
     def clean(text: str) -> str:
@@ -409,7 +457,7 @@ def card_of(
         level=p.risk.level,
         risk_reason=one_line(p.risk.reason),
         reason=one_line(clean(p.reason)),
-        fields=_with_people(_redacted(p.preview, schema, secrets), schema, p.arguments, names),
+        fields=_with_people(redacted(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
         schema=schema,
         asked_by=one_line(_asked_by(p)),
@@ -420,7 +468,7 @@ def card_of(
         state=p.state,
         tone=tone,
         outcome=one_line(clean(outcome)),
-        decided_at=p.decided_at,
+        decided_at=p.updated_at if p.undone else p.decided_at,
         result=_plain(_said(p), secrets),
         result_url=p.result_url,
         result_fields=tuple((clean(name), clean(said)) for name, said in result),
@@ -434,6 +482,8 @@ def card_of(
         teammate=p.teammate,
         asked_at=p.created_at,
         running_since=p.updated_at if p.state is State.EXECUTING else None,
+        undo=clean(one_line(_undo(p))),
+        undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
     )
 
 

@@ -63,7 +63,7 @@ def for_model(p: Proposal) -> str:
             words = f"{WAITING}: approved by {who} and running now; its result is not known yet."
         case State.SUCCEEDED:
             end = f"ENDED BADLY: {p.ended_badly}," if p.ended_badly else "SUCCEEDED:"
-            words = f"{end} approved by {who}. Result: {_result(p)}"
+            words = f"{end} approved by {who}. {_misread(p)}Result: {_result(p)}"
         case State.DECLINED:
             words = f"DECLINED: {who} said no. Nothing was changed. Move on; do not ask again."
             if p.decline_reason:
@@ -88,6 +88,14 @@ def _result(p: Proposal) -> str:
     if not p.result or p.kind is Kind.PLAN:  # of a plan it is Nod's own word
         return p.result or "no output"
     return f"{OUTSIDE} {shortened(p.result, p.output)}"
+
+
+def _misread(p: Proposal) -> str:
+    """What is not what was approved, by another look after the run."""
+    if not p.misread:
+        return ""
+    each = one_line(", ".join(f.words for f in p.misread))
+    return f"But read again, it is not what was approved: {OUTSIDE} {each}. Tell the person. "
 
 
 def _failed(p: Proposal, who: str) -> str:

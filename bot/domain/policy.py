@@ -12,7 +12,7 @@ from typing import Any
 
 from bot.domain.people import LOCAL, Membership, Person, Role, UserGroup, counts_at, is_group, workspace_of
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Kind, Level, Proposal, Risk, clock
+from bot.domain.proposals import Deciders, Inverse, Kind, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
 from bot.domain.times import written
 
@@ -48,6 +48,8 @@ class Verdict:
     remind_every: timedelta | None = None
     escalate_after: timedelta | None = None
     escalate_to: str | None = None
+    undo: timedelta | None = None  # how long the call can be undone once done; None: it is no call of a tool
+    no_undo: str = ""  # why it can't
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,18 @@ class Policy:
         return found.pop() if len(found) == 1 else None
 
     def judge(
-        self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind = Kind.CALL
+        self,
+        tool_name: str,
+        risk: Risk,
+        place: Place,
+        requester: Person,
+        kind: Kind = Kind.CALL,
+        *,
+        undoes: bool = False,
     ) -> Verdict:
         """Whether a call runs immediately, needs approval, or can't be proposed at all.
+
+        ``undoes``: it puts back what was approved, for which one approval is enough.
 
         A plan always needs approval. So does a script's request, which that script can never decide, and a
         server's question, which only the person whose call it is about can answer.
@@ -136,7 +147,9 @@ class Policy:
         deciders = replace(deciders, requester=deciders.requester and not requester.outside)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        needed, of = self.book.quorum(place.address, tool_name) if kind is not Kind.QUESTION else Quorum()
+        needed, of = (
+            Quorum() if kind is Kind.QUESTION or undoes else self.book.quorum(place.address, tool_name)
+        )
         ttl = self.book.ttl(place.address, tool_name, self.ttl)
         escalation = self.book.escalation(place.address, tool_name)
         verdict = Verdict(
@@ -150,6 +163,7 @@ class Policy:
             remind_every=self.book.remind_every(place.address, tool_name),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
+            undo=self.book.undo(place.address, tool_name) if kind is Kind.CALL else None,
         )
         if not asks:
             return replace(
@@ -311,6 +325,8 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
         "remind_every": verdict.remind_every,
         "escalate_at": now + verdict.escalate_after if verdict.escalate_after else None,
         "escalate_to": verdict.escalate_to,
+        "undo_seconds": None if verdict.undo is None else verdict.undo.total_seconds(),
+        "inverse": Inverse(verdict.no_undo) if verdict.no_undo else None,
         **clock(verdict.ttl, verdict.remind_every, now),
     }
 

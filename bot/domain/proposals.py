@@ -69,6 +69,7 @@ SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRE
 
 
 _BRIEF = 120  # characters of a value in one sentence
+_SHORT = 60  # of one that stands among others
 
 WARN_SHARE = 0.2
 """Deciders are warned when this share of the waiting time is left."""
@@ -110,9 +111,66 @@ class PreviewField:
     titled: bool = False
 
 
+def left_values(preview: Sequence[PreviewField]) -> str:
+    """SHA-256, in hex, over what a preview says is there now."""
+    return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
+
+
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
     """What a preview says is there now; where that changes, people look again."""
     return [(f.field, f.old_value) for f in preview]
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """One field as it was read again after the run, in brief; ``approved`` is what it should be."""
+
+    field: str
+    now: str | None
+    approved: str | None
+    agrees: bool
+
+    @property
+    def words(self) -> str:
+        """For example ``priority is high``, or ``priority is low, not high``."""
+        long = any(value is not None and len(value) > _SHORT for value in (self.now, self.approved))
+        if self.agrees:
+            return f"{self.field} is {'as approved' if long else _said(self.now)}"
+        now = "something else" if long and self.now else _said(self.now)
+        return f"{self.field} is {now}, not {'what was approved' if long else _said(self.approved)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """The call that undoes what ran, or the ``reason`` why nothing does. Its arguments are kept apart.
+
+    ``title`` and ``fields`` say what it puts back, in brief and without secrets. ``digest`` is that of the
+    call, ``left`` one over the old values it showed right after the run.
+    """
+
+    reason: str = ""
+    tool_name: str = ""
+    digest: str = ""
+    left: str = ""
+    title: str = ""
+    fields: tuple[PreviewField, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """For example ``Change priority of issue #3 (Priority: high → normal)``."""
+        each = [f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}" for f in self.fields if _short(f)]
+        return f"{self.title} ({', '.join(each)})" if each else self.title
+
+
+def _said(value: str | None) -> str:
+    """A value of one line, as a sentence says it."""
+    return "not there" if value is None else value or "empty"
+
+
+def _short(field: PreviewField) -> bool:
+    """Whether its values fit a sentence."""
+    values = (field.old_value or "", field.new_value or "")
+    return all(len(value) <= _SHORT and "\n" not in value for value in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +337,13 @@ class Proposal:
     teammate: str = ""  # the name of the teammate that proposed it; empty: the lead agent
     trial: Trial | None = None  # None: no one tried it, or wanted to
     for_real: bool | None = None  # whether people chose to run it although it was tried; None: no one chose
+    read_again: tuple[Reread, ...] = ()  # what its fields were after the run; empty: nothing could be read
+    undo_seconds: float | None = None  # how long it can be undone once done; 0: it can't; None: not said
+    inverse: Inverse | None = None
+    undoes: str | None = None  # id of the proposal that this one undoes
+    undone_by: str | None = None  # id of the proposal that undoes this one, whether it ran or not
+    undone: str | None = None  # who had it undone, once that was done
+    undo_until: datetime | None = None  # while its cards offer Undo
 
     @property
     def applies(self) -> bool:
@@ -308,6 +373,11 @@ class Proposal:
         """Whether the same arguments were offered again with other values, which the digest does not tell."""
         began = self.edits[-1].round if self.edits else 1
         return self.state is State.PROPOSED and self.round > began
+
+    @property
+    def misread(self) -> tuple[Reread, ...]:
+        """The fields that are not what was approved, by another look after the run."""
+        return tuple(each for each in self.read_again if not each.agrees)
 
     @property
     def settled(self) -> bool:

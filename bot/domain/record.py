@@ -28,6 +28,7 @@ class Act(StrEnum):
     ABANDONED = "abandoned"
     STOP = "stop"  # with its conversation or its teammate
     FAIL = "fail"  # its teammate did
+    UNDONE = "undone"  # by another proposal
     # to rules, grants, accounts, tokens and sessions
     SET = "set"
     DROP = "drop"

@@ -22,6 +22,7 @@ from bot.domain.times import written
 T = TypeVar("T")
 
 EVERYWHERE = "*"
+UNDO_FOR = timedelta(minutes=30)  # where no rule says how long
 EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
@@ -44,6 +45,7 @@ class Subject(StrEnum):
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
     OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
+    UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
 
     @property
     def typed(self) -> str:
@@ -262,6 +264,13 @@ class Rulebook:
         """Hosts of which every page is read without asking, with * and ?."""
         return [str(rule.value) for rule in self.matching(Subject.FETCH, place, tool_name)]
 
+    def undo(self, place: str, tool_name: str) -> timedelta:
+        """How long what was done can be undone; the shortest counts."""
+        found: Found[timedelta] = self.strictest(
+            Subject.UNDO, place, tool_name, UNDO_FOR, lambda length: -length
+        )
+        return found.value
+
     def hears_outsiders(self, place: str) -> bool:
         return bool(self.matching(Subject.OUTSIDERS, place, EVERYWHERE))
 
@@ -308,7 +317,7 @@ def value_words(subject: Subject, value: RuleValue) -> str:
         case Quorum(needed, of):
             return f"{needed} of {of}" if of else str(needed)
         case timedelta():
-            return written(value.total_seconds())
+            return written(value.total_seconds()) if value else "off"
         case Escalation(after, to):
             return f"{written(after.total_seconds())} {to}"
     return " ".join(map(str, _parts(stored(subject, value))))
@@ -347,7 +356,7 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return Approver(kept)
         case Subject.TTL:
             return timedelta(seconds=kept)
-        case Subject.REMIND:
+        case Subject.REMIND | Subject.UNDO:
             return timedelta(seconds=kept[0])
         case Subject.QUORUM:
             return Quorum(*kept)

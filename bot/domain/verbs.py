@@ -39,6 +39,7 @@ class Verb(StrEnum):
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
     FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
+    UNDO = "undo"  # put back what was done
 
 
 class Needs(StrEnum):
@@ -71,11 +72,12 @@ class AskedFor:
 
 @dataclass(frozen=True, slots=True)
 class Sure:
-    """The question before what can't be undone, and its two answers."""
+    """The question before what can't be undone, or before Undo, and its two answers."""
 
     question: str
     yes: str
     no: str
+    more: str = "This can't be undone."  # what to know first
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ _BUTTONS: Mapping[Verb, Button] = {
             command="run it for real instead of applying what its trial did",
             sure=_FOR_REAL,
         ),
+        Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
     )
 }
 
@@ -194,11 +197,12 @@ def button(
     wait: timedelta | None = None,
     count: int | None = None,
     left_out: int = 0,
+    undoing: str = "",
 ) -> Button:
     """The button of a verb on a card.
 
     ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
-    are still open in its group; ``left_out``: of these, what can't be undone.
+    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does.
     """
     found = _BUTTONS[verb]
     match verb, kind:
@@ -216,6 +220,8 @@ def button(
                 found = replace(found, label="Approve deletion")
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
+        case Verb.UNDO, _ if undoing:
+            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"This puts back: {undoing}."))
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
             return replace(found, label=f"Extend {span(wait)}")
         case Verb.APPROVE_ALL, _ if count is not None and left_out:

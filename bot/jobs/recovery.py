@@ -17,6 +17,7 @@ from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import (
     events,
+    inverses,
     outputs,
     posted_cards,
     proposals,
@@ -30,6 +31,7 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 
 _BATCH = 25
+_ENDING = 200  # cards that offer Undo no longer, at a time
 _SWEEP_SECONDS = 1.0
 _DELIVERY_PATIENCE = timedelta(seconds=60)
 _EVENTS_KEPT = timedelta(days=3)
@@ -76,6 +78,8 @@ class Recovery:
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
         await self.database.write(turns.retry, now)
+        if over := await read(proposals.undo_over, now, _ENDING):
+            await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self.process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
@@ -120,6 +124,7 @@ class Recovery:
             (events.forget_handled, _EVENTS_KEPT),
             (outputs.purge, self.retention),
             (trials.purge, self.retention),
+            (inverses.purge, self.retention),
         ):
             while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

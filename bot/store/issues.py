@@ -102,6 +102,13 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
     raise Hopeless(f"There is no issue #{number}; {there_are}.")
 
 
+def newest_titled(session: Session, title: str) -> Issue | None:
+    """The newest issue of exactly that title."""
+    query = select(IssueRow).where(IssueRow.title == title).order_by(col(IssueRow.number).desc()).limit(1)
+    row = session.exec(query).first()
+    return _issue(row) if row else None
+
+
 def comments(session: Session, number: int) -> list[Comment]:
     """Oldest first."""
     rows = session.exec(
@@ -210,6 +217,25 @@ def comment(
     if said is not None:
         session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
     return find(session, number)
+
+
+def comment_of_key(session: Session, key: str) -> int | None:
+    """The id of the comment that ``key`` made."""
+    return session.exec(select(IssueCommentRow.id).where(IssueCommentRow.idempotency_key == key)).first()
+
+
+def comment_with(session: Session, number: int, comment_id: int) -> Comment | None:
+    """One comment of an issue; None where it is not there."""
+    found = select(IssueCommentRow).where(
+        IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
+    )
+    row = session.exec(found).first()
+    return Comment(row.body, row.author, row.created_at) if row else None
+
+
+def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
+    session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.id) == comment_id))
+    session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
 
 
 def close(

@@ -17,12 +17,14 @@ from bot.domain.proposals import (
     Cause,
     Deciders,
     Edited,
+    Inverse,
     Kind,
     Level,
     Mark,
     Order,
     PreviewField,
     Proposal,
+    Reread,
     Risk,
     Sibling,
     Sought,
@@ -281,6 +283,13 @@ def approved(session: Session) -> list[str]:
     )
 
 
+def undo_over(session: Session, now: datetime, most: int) -> list[str]:
+    """Ids of those whose cards offer Undo for longer than they should."""
+    due = _TABLE.c.undo_until
+    late = select(_TABLE.c.id).where(due.is_not(None), due <= now).order_by(due).limit(most)
+    return list(session.connection().execute(late).scalars())
+
+
 def stopping(session: Session, among_these: Collection[str]) -> list[str]:
     """Ids of those that execute and that someone wants stopped."""
     wanted = (
@@ -363,6 +372,22 @@ def _edits_read(kept: list[list[Any]] | None) -> tuple[Edited, ...]:
     return tuple(Edited(round_, by, _fields_read(fields)) for round_, by, fields in kept or ())
 
 
+def _reread_kept(found: tuple[Reread, ...]) -> list[list[Any]] | None:
+    return [[each.field, each.now, each.approved, each.agrees] for each in found] or None
+
+
+def _reread_read(kept: list[list[Any]] | None) -> tuple[Reread, ...]:
+    return tuple(Reread(*each) for each in kept or ())
+
+
+def _inverse_kept(inverse: Inverse | None) -> dict[str, Any] | None:
+    return None if inverse is None else {**asdict(inverse), "fields": _fields_kept(inverse.fields)}
+
+
+def _inverse_read(kept: dict[str, Any] | None) -> Inverse | None:
+    return None if kept is None else Inverse(**{**kept, "fields": _fields_read(kept["fields"])})
+
+
 _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "kind": (_same, Kind),
     "state": (_same, State),
@@ -372,6 +397,8 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "votes": (_votes_kept, _votes_read),
     "edits": (_edits_kept, _edits_read),
     "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),
+    "read_again": (_reread_kept, _reread_read),
+    "inverse": (_inverse_kept, _inverse_read),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""
@@ -381,7 +408,9 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "ttl": ("ttl_seconds",),
 }
 """The columns of each field whose column is not of its name."""
-_APART = (*COLUMNS, "arguments", "progress")
+UNRECORDED = frozenset({"progress", "undo_until"})
+"""Fields that change without an audit row."""
+_APART = (*COLUMNS, *UNRECORDED, "arguments")
 _SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]
 
 

@@ -83,6 +83,12 @@ def at(session: Session, place: str | None) -> list[Teammate]:
     return [from_row(session, row) for row in reversed(rows)]
 
 
+def home(session: Session, p: Proposal) -> str:
+    """The id of the conversation that people read: of what a teammate proposed, the lead agent's."""
+    found = get(session, p.conversation_id) if p.teammate else None
+    return found.lead_id if found else p.conversation_id
+
+
 def barred(session: Session, teammate_id: str) -> str | None:
     """Why nothing that a teammate asked for may run now, in words; None when it may."""
     found = get(session, teammate_id)

@@ -17,7 +17,7 @@ from bot.store.audit import log
 from bot.store.audit.log import By, Change
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
-from bot.store.proposals import ALL, COLUMNS, from_row, to_row
+from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow
@@ -93,8 +93,15 @@ def move(
     conversation_lock.in_conversation(session, before.conversation_id)
     new = to_row(after)
     # with the deciders always: an older release kept fewer fields of them, and the record hashes all
-    moved = ("state", "version", "updated_at", "deciders", *changes)
+    moved = (
+        "state",
+        "version",
+        "updated_at",
+        "deciders",
+        *(each for each in changes if each not in UNRECORDED),
+    )
     values = {column: new[column] for name in moved for column in COLUMNS.get(name, (name,))}
+    values |= {name: value for name, value in changes.items() if name in UNRECORDED}
     values |= {"owner": owner} if owner is not None else {}
     values |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
     if before.state is State.EXECUTING:
@@ -121,6 +128,14 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
         return False
     _want_redraw(session, claimed)
     return True
+
+
+def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
+    """Their cards offer Undo no longer. It is no change of the proposals."""
+    over = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
+    session.connection().execute(over)
+    behind = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
+    session.connection().execute(behind.values(wanted=_COPIES.c.wanted + 1))
 
 
 def own(session: Session, proposal_id: str, process: str) -> None:

@@ -63,7 +63,8 @@ class ToolOutput:
     ``told`` is the same in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
     without it, people see the data. ``files`` are texts for people, which the model does not see.
     ``ended_badly`` is for what did run, but not to a good end ("Ended with code 3"): the card says that
-    instead of "Done", and the model is told.
+    instead of "Done", and the model is told. ``kept`` is what ``undo=`` needs to know of what was there
+    before; it is handed to that alone.
     """
 
     data: Any
@@ -71,6 +72,7 @@ class ToolOutput:
     files: tuple[File, ...] = ()
     told: str | None = None
     ended_badly: str | None = None
+    kept: Any = field(default=None, repr=False)
 
     @property
     def text(self) -> str:
@@ -123,6 +125,40 @@ Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
 Title = Callable[[Arguments], Awaitable[str]]
 Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
 """The arguments, or what they resolve to (a real folder), by which two calls are of one kind."""
+
+
+Current = Callable[[Arguments], Awaitable[Mapping[str, str | None]]]
+"""What the fields of a preview are now, as text by field; None where nothing is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A call, for the tool's ``undo=``: before people decide, with no ``output``, and once it has run."""
+
+    arguments: Arguments
+    preview: tuple[PreviewField, ...]
+    output: ToolOutput | None = None
+
+    @property
+    def kept(self) -> Any:
+        """What the tool kept of what was there before, or None."""
+        return self.output.kept if self.output else None
+
+    def old(self, name: str) -> str | None:
+        """What the card showed as the old value of a field; None for nothing, or no such field."""
+        return next((each.old_value for each in self.preview if each.field == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class InverseCall:
+    """The call that undoes another one."""
+
+    tool_name: str
+    arguments: Arguments
+
+
+Undo = Callable[[Ran], Awaitable[InverseCall | str]]
+"""The inverse of a call, or the reason why it has none, in words for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +218,9 @@ class Tool:
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
     trying: Trying | None = None  # how its calls are tried before people decide
+    current: Current | None = None  # reads again after the run; None: as far as ``preview`` shows old values
+    undo: Undo | None = None
+    undoes: bool = False  # True: it is proposed only to undo a call of another tool
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
     def __post_init__(self) -> None:
@@ -290,6 +329,8 @@ def tool(
     open_world: bool | None = None,
     trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
     apply: Apply | None = None,
+    current: Current | None = None,
+    undo: Undo | None = None,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
 
 
@@ -312,6 +353,8 @@ def tool(
     open_world: bool | None = None,
     trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
     apply: Apply | None = None,
+    current: Current | None = None,
+    undo: Undo | None = None,
 ) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -326,8 +369,10 @@ def tool(
     a tool with a preview wait for each other, by its key; ``""`` lets them run side by side. ``open_world``
     says whether it reaches servers outside: an address that a reading call would send there is asked for,
     unless the requester wrote it. A team's own tool is taken to reach them unless it says False. ``trial``
-    and ``apply`` go together, as in `Trying`. Raises TypeError, where the tool is defined, for a parameter
-    without an annotation, a function that is not async, or one of these two without the other.
+    and ``apply`` go together, as in `Trying`. ``current`` tells what the fields of the preview are now; it is
+    asked once after the run, and its card says where that is not what was approved. ``undo`` gives the call
+    that undoes one, or the reason why none does. Raises TypeError, where the tool is defined, for a parameter
+    without an annotation, a function that is not async, or one of ``trial`` and ``apply`` without the other.
     """
 
     def make(function: Callable[..., Awaitable[Any]]) -> Tool:
@@ -370,6 +415,8 @@ def tool(
             destructive=destructive,
             open_world=open_world,
             trying=_trying(name, trial, apply),
+            current=current,
+            undo=undo,
         )
 
     return make if function is None else make(function)

@@ -20,7 +20,7 @@ _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its o
 
 def _said(name: str, value: object) -> str:
     if name == "seconds":
-        return f"{value}s"
+        return value if value == "off" else f"{value}s"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -130,6 +130,13 @@ class OutsidersRule(_Rule):
     allow: Literal["talk"]
 
 
+class UndoRule(_Rule):
+    """For how long what was done can be undone: seconds, or ``off``."""
+
+    subject: Literal["undo"]
+    seconds: Seconds | Literal["off"]
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -145,7 +152,8 @@ AnyRule = Annotated[
     | RoleRule
     | GrantsRule
     | FetchRule
-    | OutsidersRule,
+    | OutsidersRule
+    | UndoRule,
     Field(discriminator="subject"),
 ]
 

@@ -10,6 +10,7 @@ from bot.approvals.commands.link import LinkCommands
 from bot.approvals.commands.rules import EVERYWHERE_WORDS, RuleCommands
 from bot.approvals.commands.words import CommandParts, Words, first_word
 from bot.domain.chat import Answer, Command, Reply
+from bot.domain.verbs import Verb
 
 
 class Commands:
@@ -18,12 +19,14 @@ class Commands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies = parts.database, parts.policies
         everyone, linking = EveryoneCommands(parts), LinkCommands(parts)
-        deciding, ruling = DecideCommands(parts).words, RuleCommands(parts).words
+        deciding = DecideCommands(parts).words
+        [undo] = (each.do for each in deciding if each.word == Verb.UNDO)
+        ruling = RuleCommands(parts, undo).words
         self._stop = everyone.stop
         self._everyone = Words("nod", [*everyone.words, *linking.words])
         self._deciding = Words("approvals", deciding)
         self._admins = Words("approvals", [*deciding, *ruling, *linking.admins])
-        self._for_admins = {each.word for each in (*ruling, *linking.admins)}
+        self._for_admins = {each.word for each in (*ruling, *linking.admins)} - {w.word for w in deciding}
         self._everywhere = EVERYWHERE_WORDS | {each.word for each in linking.admins}
 
     async def handle(self, command: Command) -> Reply:

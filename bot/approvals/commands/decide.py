@@ -85,8 +85,9 @@ class DecideCommands:
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
         head = [f"`{found.id}` {card.outcome}", f"{card.asked}, {when(found.created_at, now)}.", *card.notes]
-        head += [f"May decide: {card.deciders}."] if card.pending else []
-        text = "\n".join(head) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
+        head += [f"May decide: {card.deciders}.", card.undo_note] if card.pending else []
+        head += [f"Undo: {card.undoing}."] if card.undoing else []
+        text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
         return CommandReply(text, (found,))
 
     def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:

@@ -1,6 +1,7 @@
 """Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
     CommandReply,
+    Do,
     Subcommand,
     first_word,
     unquoted,
@@ -37,6 +39,7 @@ from bot.tools.tool import Tool
 
 _SHOWN_AUDIT = 20
 _NAMED = 5  # tools in one sentence
+_LIKE_AN_ID = re.compile(rf"[0-9a-f]{{{proposals.SHORTEST},}}")  # no length of time that a rule may have
 _JUDGING = frozenset({Subject.POLICY, Subject.RISK, Subject.QUORUM, Subject.DECIDERS})
 """Rules that say how a call is judged: earlier grants were given under them."""
 EVERYWHERE_WORDS = frozenset(
@@ -46,8 +49,10 @@ EVERYWHERE_WORDS = frozenset(
 
 
 class RuleCommands:
-    def __init__(self, parts: CommandParts) -> None:
+    def __init__(self, parts: CommandParts, undo: Do) -> None:
+        """``undo``: what `/approvals undo` does for everyone, with the ID of a proposal."""
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
         self._groups = parts.groups
         rest = "[for TOOLS] [in PLACE]"
@@ -57,7 +62,7 @@ class RuleCommands:
                 "drop NUMBER",
                 "drop a rule",
                 self._drop,
-                also=("unset", "remove", "delete", "clear", "reset", "undo"),
+                also=("unset", "remove", "delete", "clear", "reset"),
             ),
             Subcommand(
                 f"policy always|writes|destructive|never {rest}, "
@@ -92,6 +97,11 @@ class RuleCommands:
                 "plans human|lead|both [in PLACE]",
                 "who approves teammates' plans: a person, the lead agent, or both",
                 self._set(Subject.PLANS),
+            ),
+            Subcommand(
+                f"undo ID, or undo 30m|off {rest}",
+                "put back what it did; or for how long that can be done",
+                self._undo,
             ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
@@ -238,6 +248,11 @@ class RuleCommands:
             return past.tried(session, self._policies, given.rule.rule, since, given.before).words
 
         return await self._database.read(tried)
+
+    async def _undo(self, command: Command, text: str) -> str | CommandReply:
+        if _LIKE_AN_ID.fullmatch(first_word(text)[0].lower()):
+            return await self._undo_proposal(command, text)
+        return await self._set(Subject.UNDO)(command, text)
 
     async def _sessions(self, command: Command, text: str) -> str:
         now = self._clock()

@@ -227,6 +227,10 @@ def _length(text: str) -> timedelta:
     return timedelta(seconds=seconds(text))
 
 
+def _undo_for(text: str) -> timedelta:
+    return timedelta() if text == "off" else _length(text)
+
+
 def _address_text(text: str) -> str:
     return str(_address(text))
 
@@ -261,6 +265,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.GRANTS: _only("destructive"),
     Subject.FETCH: _each(str, _host),
     Subject.OUTSIDERS: _only("talk"),
+    Subject.UNDO: _each(lambda length: length, _undo_for),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""

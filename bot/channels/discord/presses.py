@@ -85,6 +85,9 @@ class DiscordPresses:
         if data.way is Way.VIEW:
             return await self._everything(press, [card], card, APPROVING - {Verb.APPROVE_ALL})
         may = await self.lookup.may_press(data.id, press.actor, press.address, verb)
+        if unread and verb is Verb.UNDO and may and (sure := card.button(verb).sure):
+            words = literal(f"{sure.question} {sure.more}")
+            return Display(words, laid_out([[labelled(card, verb, Way.READ, sure.yes)]]))
         if unread and needs is Needs.CONFIRM and (may or verb not in APPROVING):
             return await self._everything(press, [card], card, {verb})
         if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):

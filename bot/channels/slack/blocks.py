@@ -157,7 +157,7 @@ def button(
         sure = sure or Sure(f"{label}?", label, "Not now")
         element["confirm"] = {
             "title": plain(text.link_text(sure.question), CONFIRM_TITLE),
-            "text": plain(confirm or "This can't be undone.", CONFIRM_TEXT),
+            "text": plain(confirm or text.link_text(sure.more), CONFIRM_TEXT),
             "confirm": plain(sure.yes, CONFIRM_BUTTON),
             "deny": plain(sure.no, CONFIRM_BUTTON),
         }

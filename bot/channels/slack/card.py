@@ -214,7 +214,8 @@ def _mention(part: Actor | str, team: str) -> str:
 
 def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     votes = "; ".join(card.tally)
-    footer = [b.footer(_asked(card, team), _deciders(card, team), votes, label="Expires", at=card.expires_at)]
+    asked = (_asked(card, team), _deciders(card, team), votes, card.undo_note)
+    footer = [b.footer(*asked, label="Expires", at=card.expires_at)]
     value = value_of(card.proposal_id, card.round)
     plan = card.kind is Kind.PLAN
     buttons, views = [], [(VIEW_ALL, f"{VIEW}:{value}")]
@@ -302,7 +303,9 @@ def _resolved(card: Card) -> list[Block]:
     runs = card.running_since is not None
     shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
     offered = [
-        _button(card, verb, value, style, sure) for verb, (style, sure) in _SURE.items() if verb in card.verbs
+        b.button(card.button(verb).label, action_id(verb), value, style, sure, card.button(verb).sure)
+        for verb, (style, sure) in _SURE.items()
+        if verb in card.verbs
     ]
     return [*shown, b.actions(*offered)] if offered else shown
 
@@ -310,6 +313,7 @@ def _resolved(card: Card) -> list[Block]:
 _SURE = {
     Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
     Verb.STOP: ("danger", "What it has done until then stays done."),
+    Verb.UNDO: ("", ""),
 }
 """What a card that no longer waits offers: how the button looks, and what is asked before it counts."""
 

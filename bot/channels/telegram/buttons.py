@@ -28,6 +28,8 @@ class Does(StrEnum):
 
     SURE = "su"  # approve what can't be undone: the answer to the question that Approve asks
     KEEP = "ke"  # the other answer
+    UNDO_SURE = "us"  # undo it: the answer to the question that Undo asks
+    UNDO = "un"
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
@@ -57,6 +59,8 @@ class Does(StrEnum):
 
 VERBS = {
     Does.SURE: Verb.APPROVE,
+    Does.UNDO_SURE: Verb.UNDO,
+    Does.UNDO: Verb.UNDO,
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,
@@ -67,6 +71,9 @@ VERBS = {
     Does.REVISE: Verb.REVISE,
 }
 """The buttons that are verbs as they stand. A verb that is not here carries its own name."""
+
+SURE = {Does.APPROVE: Does.SURE, Does.UNDO: Does.UNDO_SURE}
+"""What asks once more, and the answer that does it."""
 
 _OPENS = {Verb.EDIT: Does.EDIT, Verb.SIMILAR: Does.SIMILAR}
 _DOES: dict[Verb, Does] = {**{verb: does for does, verb in VERBS.items()}, **_OPENS}

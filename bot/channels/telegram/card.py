@@ -11,7 +11,7 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.streamed_message import MOST_POSTS
-from bot.channels.telegram.buttons import ButtonData, Does, does_of
+from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.cards import Card, everything
@@ -23,7 +23,7 @@ _STYLES = {
     Look.PLAIN: KeyboardButtonStyle.PRIMARY,
 }
 _ROWS = (
-    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY, Verb.STOP),
+    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
     (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS,),
     (Verb.SIMILAR, Verb.EXTEND),
@@ -98,11 +98,11 @@ def keyboard(
     return InlineKeyboardMarkup(rows) if rows else None
 
 
-def question(card: Card) -> InlineKeyboardMarkup | None:
-    """The two answers to the question before what can't be undone."""
-    if (sure := card.button(Verb.APPROVE).sure) is None:
+def question(card: Card, does: Does) -> InlineKeyboardMarkup | None:
+    """The two answers to the question before what can't be undone, or before Undo."""
+    if (sure := card.button(VERBS[does]).sure) is None:
         return None
-    answers = ((Does.SURE, sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))
+    answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))
     return InlineKeyboardMarkup([[_viewing(card, does, label, style) for does, label, style in answers]])
 
 

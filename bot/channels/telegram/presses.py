@@ -11,7 +11,7 @@ from telegram.constants import ChatType
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.buttons import LADDER, VERBS, ButtonData, Does
+from bot.channels.telegram.buttons import LADDER, SURE, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
@@ -147,12 +147,8 @@ class TelegramPresses:
             return "", False
         if callback.does in _APPROVING and await self._hidden(card, who, callback.does):
             return _UNSEEN, True
-        sure = card.button(Verb.APPROVE).sure if callback.does is Does.APPROVE and card.pending else None
-        may = sure and await self.lookup.may_press(callback.id, who.actor, who.place.address, Verb.APPROVE)
-        if sure is not None and may and callback.round == card.round:
-            await who.answered()
-            await self.views.ask(card, message)
-            return sure.question, False
+        if callback.round == card.round and (asked := await self._sure(callback.does, card, who, message)):
+            return asked
         if callback.does in LADDER:
             said = await self.asker.climb(who, callback, card, message)
             return said, bool(said) and callback.does is not Does.LASTING
@@ -162,6 +158,22 @@ class TelegramPresses:
         press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return reply.text, reply.answer is not Answer.ACCEPTED
+
+    async def _sure(
+        self, does: Does | Verb, card: Card, who: Who, message: TelegramPosted
+    ) -> tuple[str, bool] | None:
+        """Ask once more, and say what; None where nothing is asked. What Undo puts back is on no card."""
+        if not isinstance(does, Does) or does not in SURE:
+            return None
+        verb = VERBS[does]
+        sure = card.button(verb).sure if card.pending or verb in card.verbs else None
+        if sure is None or not await self.lookup.may_press(
+            card.proposal_id, who.actor, who.place.address, verb
+        ):
+            return None
+        await who.answered()
+        await self.views.ask(card, does, message)
+        return (f"{sure.question} {sure.more}", True) if verb is Verb.UNDO else (sure.question, False)
 
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
         """Name the card that was pressed; None for a form, and for a payload shown below its card."""

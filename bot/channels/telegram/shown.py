@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.channels.base import Lookup
+from bot.channels.telegram.buttons import Does
 from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
 from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
@@ -75,9 +76,9 @@ class ShownCards:
         view = rendered(card, await self._unseen(card, place.chat_id), more=more)
         await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
 
-    async def ask(self, card: Card, message: TelegramPosted) -> None:
-        """Ask under a card whether what can't be undone should be done, in place of its buttons."""
-        await self._transport.dress(message, question(card), urgency=Urgency.PRESSED)
+    async def ask(self, card: Card, does: Does, message: TelegramPosted) -> None:
+        """Ask under a card whether that should be done, in place of its buttons."""
+        await self._transport.dress(message, question(card, does), urgency=Urgency.PRESSED)
 
     async def put(
         self,

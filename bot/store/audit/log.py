@@ -193,8 +193,8 @@ def breaks(session: Session) -> Iterator[str]:
 
 _BATCH = 2000
 _P = table_of(ProposalRow)
-_UNDER_WAY = frozenset({"owner", "progress", "thing"})
-"""What changes without a row: which process runs it, how far it says it is, and what it changes."""
+_UNDER_WAY = frozenset({"owner", "progress", "thing", "undo_until"})
+"""What changes without a row: which process runs it, how far it is, what it changes, who offers Undo."""
 _LAST = (
     select(  # type: ignore[call-overload]
         *(column for column in _P.columns if column.name not in _UNDER_WAY),

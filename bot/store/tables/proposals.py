@@ -41,6 +41,7 @@ class ProposalRow(Row, table=True):
             for what in CALLS
         ),
         partial("proposal_batch", "batch", where="batch IS NOT NULL"),
+        partial("proposal_undo", "undo_until", where="undo_until IS NOT NULL"),
         Index("proposal_recent", "state", "updated_at", "id"),
         Index("proposal_made", "created_at", "id"),
         Index("proposal_made_by", "requester", "created_at", "id"),
@@ -100,11 +101,13 @@ class ProposalRow(Row, table=True):
     thing: str | None = None  # digest of the name of what it changes, once it runs
     trial: dict[str, Any] | None = as_json(nullable=True)
     for_real: bool | None = None  # whether people chose to run it although it was tried
-    read_again: list[list[str | None]] | None = as_json(nullable=True)
+    read_again: list[list[str | bool | None]] | None = as_json(nullable=True)
     undo_seconds: float | None = None
     inverse: dict[str, Any] | None = as_json(nullable=True)
     undoes: str | None = None
     undone_by: str | None = None
+    undone: str | None = None
+    undo_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     batch: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
@@ -128,6 +131,17 @@ class ToolVersionRow(Row, table=True):
     name: str = Field(primary_key=True)
     version: str = Field(primary_key=True)
     parameters: dict[str, Any] = as_json()
+
+
+class InverseRow(Row, table=True):
+    """The arguments of the call that undoes a proposal: what was there before. Not kept as long as that."""
+
+    __tablename__ = "inverse"
+
+    id: str = Field(primary_key=True, foreign_key=id_of(ProposalRow))
+    conversation_id: str = Field(index=True)
+    arguments: dict[str, Any] = as_json()
+    created_at: datetime = Field(sa_type=UTCDateTime, index=True)
 
 
 class CopyRow(Row, table=True):

@@ -4,7 +4,7 @@ Every change shows the container's id among its old values, so a container that 
 name is noticed before an approval runs. The daemon is in ``docker_daemon.py``.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from pydantic import Field
 from bot.domain.proposals import PreviewField
 from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, described, listed, readable
-from bot.tools.tool import Arguments, FixedToolset, Preview, Tool, tool
+from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself
 
@@ -76,6 +76,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             group="runtime",
             summary=summary,
             preview=_preview(daemon, wanted),
+            current=_state(daemon, wanted),
             touches="containers",  # one change at a time: a name and an id may be one container
             timeout=daemon.seconds + grace + 10,
             idempotent=idempotent,
@@ -146,6 +147,18 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
             PreviewField("state", state, wanted),
             PreviewField("started", now["started_at"], kept and ("now" if wanted != "exited" else "")),
         ]
+
+    return read
+
+
+def _state(daemon: Daemon, wanted: str | None) -> Current:
+    """The state it is in; nothing tells of a container that it was restarted, or that it is gone."""
+
+    async def read(arguments: Arguments) -> Mapping[str, str | None]:
+        if wanted not in ("running", "exited"):
+            return {}
+        state = described(await daemon.inspect(arguments["container"]))["state"]
+        return {"state": state}
 
     return read
 

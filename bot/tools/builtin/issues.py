@@ -6,8 +6,8 @@ shows as old is guarded.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -18,12 +18,22 @@ from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.proposals import PreviewField, old_values
-from bot.errors import ToolError
+from bot.errors import Hopeless, ToolError
 from bot.store import issues
 from bot.store.database import Database
 from bot.store.issues import Comment, Issue, IssueState, Priority
 from bot.tools.signature import STORABLE, Storable
-from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, tool
+from bot.tools.tool import (
+    Arguments,
+    CallContext,
+    FixedToolset,
+    InverseCall,
+    Ran,
+    Tool,
+    ToolOutput,
+    Undo,
+    tool,
+)
 
 T = TypeVar("T")
 
@@ -55,7 +65,7 @@ CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 def issue_tools(database: Database, clock: Clock) -> FixedToolset:
     """All tools of the tracker, over ``database``."""
-    return FixedToolset("issues", (*_reads(database), *_writes(database, clock)))
+    return FixedToolset("issues", (*_reads(database), *_writes(database, clock), _undoes(database, clock)))
 
 
 def _reads(database: Database) -> tuple[Tool, ...]:
@@ -108,14 +118,16 @@ def _reads(database: Database) -> tuple[Tool, ...]:
     return search_issues, get_issue, list_issues, workload
 
 
-def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
-    def of_one_issue(
+def _of_one_issue(database: Database) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
+    """Makes tools that change one issue; their cards say the issue's title as well."""
+
+    def of(
         summary: Callable[[Arguments], str],
         preview: Callable[[Session, Arguments], Sequence[PreviewField]],
         touches: str,
+        current: Callable[[Session, Arguments], Mapping[str, str | None]],
+        undo: Undo | None = None,
     ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """A tool that changes one issue; its card says the issue's title as well."""
-
         async def title(arguments: Arguments) -> str:
             issue = await database.read(issues.find, arguments["number"])
             return f"{summary(arguments)} “{issue.title}”"
@@ -128,23 +140,36 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             key=_issue,
             preview=lambda arguments: database.read(preview, arguments),
             touches=touches,
+            current=lambda arguments: database.read(current, arguments),
+            undo=undo,
         )
 
-    async def as_shown(
-        context: CallContext,
-        preview: Callable[[Session, Arguments], Sequence[PreviewField]],
-        arguments: Arguments,
-        change: Callable[[Session], T],
-    ) -> T:
-        """Change an issue, if what the card showed as old is still so; raises ToolError otherwise."""
+    return of
 
-        def checked(session: Session) -> T:
-            issues.find(session, arguments["number"], lock=True)
-            if context.preview and old_values(preview(session, arguments)) != old_values(context.preview):
-                raise ToolError(f"Issue #{arguments['number']} changed after it was shown. Nothing was done.")
-            return change(session)
 
-        return await database.write(checked)
+async def _as_shown(
+    database: Database,
+    context: CallContext,
+    preview: Callable[[Session, Arguments], Sequence[PreviewField]],
+    arguments: Arguments,
+    change: Callable[[Session], T],
+) -> tuple[Issue, T]:
+    """Change an issue, if what the card showed as old is still so; raises ToolError otherwise.
+
+    Gives it as it was before, and what the change gave.
+    """
+
+    def checked(session: Session) -> tuple[Issue, T]:
+        before = issues.find(session, arguments["number"], lock=True)
+        if context.preview and old_values(preview(session, arguments)) != old_values(context.preview):
+            raise ToolError(f"Issue #{arguments['number']} changed after it was shown. Nothing was done.")
+        return before, change(session)
+
+    return await database.write(checked)
+
+
+def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
+    of_one_issue, as_shown = _of_one_issue(database), partial(_as_shown, database)
 
     @tool(
         group="issues",
@@ -152,6 +177,8 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         summary="Create issue “{title}”",
         preview=_created,
         touches="",  # a new one: there is nothing that could have changed
+        current=lambda arguments: database.read(_made, arguments),
+        undo=_uncreated,
     )
     async def create_issue(
         *,
@@ -183,9 +210,9 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             now=clock(),
         )
         issue = await database.write(create)
-        return ToolOutput(_fields(issue), told=f"Created {_named(issue)}")
+        return ToolOutput(_fields(issue), told=f"Created {_named(issue)}", kept=issue.number)
 
-    @of_one_issue(_update_in_words, _updated, "issue {number}")
+    @of_one_issue(_update_in_words, _updated, "issue {number}", _now, _unchanged)
     async def update_issue(
         *,
         number: Number,
@@ -212,15 +239,16 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         values = (title, body, assignee, priority, labels, state)
         given = {name: value for name, value in zip(_CHANGEABLE, values, strict=True) if value is not None}
         wanted = _wanted_fields(given)
-        issue = await as_shown(
+        before, issue = await as_shown(
             context,
             _updated,
             {"number": number, **given},
             lambda session: issues.change(session, number, wanted, clock()),
         )
-        return ToolOutput(_fields(issue), told=f"Changed {_listing(wanted)} of {_named(issue)}")
+        kept = {name: getattr(before, name) for name in wanted}
+        return ToolOutput(_fields(issue), told=f"Changed {_listing(wanted)} of {_named(issue)}", kept=kept)
 
-    @of_one_issue("Comment on issue #{number}".format_map, _commented, "")
+    @of_one_issue("Comment on issue #{number}".format_map, _commented, "", _said, _uncommented)
     async def comment_issue(context: CallContext, number: Number, body: CommentBody) -> ToolOutput:
         """Add a comment to an issue.
 
@@ -231,9 +259,11 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         """
         comment = partial(issues.comment, **_by(context), now=clock())
         issue = await database.write(comment, number, body)
-        return ToolOutput({**_fields(issue), "comment": body}, told=f"Commented on {_named(issue)}")
+        made = await database.read(issues.comment_of_key, context.idempotency_key)
+        told = f"Commented on {_named(issue)}"
+        return ToolOutput({**_fields(issue), "comment": body}, told=told, kept={"comment": made})
 
-    @of_one_issue("Close issue #{number}".format_map, _closed, "issue {number}")
+    @of_one_issue("Close issue #{number}".format_map, _closed, "issue {number}", _said, _uncommented)
     async def close_issue(
         context: CallContext, number: Number, reason: CommentBody | None = None
     ) -> ToolOutput:
@@ -244,13 +274,15 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             reason: why; it is added as a comment
 
         """
-        issue = await as_shown(
+        _, issue = await as_shown(
             context,
             _closed,
             {"number": number, "reason": reason},
             lambda session: issues.close(session, number, reason, **_by(context), now=clock()),
         )
-        return ToolOutput(_fields(issue), told=f"Closed {_named(issue)}")
+        made = await database.read(issues.comment_of_key, context.idempotency_key) if reason else None
+        kept = {"comment": made, "reopen": True} if reason else {"reopen": True}
+        return ToolOutput(_fields(issue), told=f"Closed {_named(issue)}", kept=kept)
 
     async def deletion(arguments: Arguments) -> str:
         issue, comments = await database.read(_with_comments, arguments["number"])
@@ -263,6 +295,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         title=deletion,
         preview=lambda arguments: database.read(_deleted, arguments),
         touches="issue {number}",
+        current=lambda arguments: database.read(_left, arguments),
     )
     async def delete_issue(number: Number, context: CallContext) -> ToolOutput:
         """Delete an issue and its comments permanently. To end an issue, prefer close_issue.
@@ -271,13 +304,41 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             number: the issue's number, without #
 
         """
-        issue, comments = await as_shown(
+        _, (issue, comments) = await as_shown(
             context, _deleted, {"number": number}, lambda session: issues.remove(session, number)
         )
         gone = {"deleted": issue.number, "title": issue.title, "comments_deleted": comments}
         return ToolOutput(gone, told=f"Deleted {_named(issue)}{_with_its(comments)}")
 
     return create_issue, update_issue, comment_issue, close_issue, delete_issue
+
+
+def _undoes(database: Database, clock: Clock) -> Tool:
+    @_of_one_issue(database)(_taken_back_in_words, _taken_back, "issue {number}", _now)
+    async def take_back_comment(
+        context: CallContext, number: Number, comment: Number | None = None, *, reopen: bool = False
+    ) -> ToolOutput:
+        """Remove a comment of an issue, reopen it, or both: what undoes a comment or a closing.
+
+        Args:
+            number: the issue's number, without #
+            comment: the comment's own number
+            reopen: whether the issue is opened again
+
+        """
+
+        def change(session: Session) -> Issue:
+            if comment is not None:
+                issues.remove_comment(session, number, comment, clock())
+            return issues.change(session, number, {"state": "open"} if reopen else {}, clock())
+
+        given = {"number": number, "comment": comment, "reopen": reopen}
+        _, issue = await _as_shown(database, context, _taken_back, given, change)
+        return ToolOutput(
+            _fields(issue), told=f"{'Reopened' if reopen else 'Took back the comment on'} {_named(issue)}"
+        )
+
+    return replace(take_back_comment, offered=False, undoes=True)
 
 
 # -- previews
@@ -318,6 +379,75 @@ def _deleted(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     if comments:
         fields.append(PreviewField("comments", str(len(comments)), None))
     return fields
+
+
+def _taken_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+    issue = issues.find(session, arguments["number"])
+    fields = [PreviewField("state", issue.state, "open")] if arguments.get("reopen") else []
+    if (ident := arguments.get("comment")) is not None:
+        comment = issues.comment_with(session, issue.number, ident)
+        if comment is None:
+            raise Hopeless(f"The comment on issue #{issue.number} is gone already.")
+        fields.append(PreviewField("comment", comment.body, None))
+    return fields
+
+
+# -- read again
+
+
+def _now(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    issue = issues.find(session, arguments["number"])
+    found = {name: _shown(getattr(issue, name)) for name in _CHANGEABLE}
+    if (ident := arguments.get("comment")) is not None:
+        comment = issues.comment_with(session, issue.number, ident)
+        found["comment"] = comment.body if comment else None
+    return found
+
+
+def _said(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """The issue with the comment, or reason, that was given, if someone said exactly that."""
+    given = arguments.get("body") or arguments.get("reason")
+    there = {each.body for each in issues.comments(session, arguments["number"])}
+    return {**_now(session, arguments), "comment": given if given in there else None}
+
+
+def _made(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """The newest issue of that title."""
+    found = issues.newest_titled(session, arguments["title"])
+    return {name: _shown(getattr(found, name)) if found else None for name in _CHANGEABLE}
+
+
+def _left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """What is left of an issue that was deleted."""
+    try:
+        return _now(session, arguments)
+    except Hopeless:
+        return {"title": None, "state": None, "comments": None}
+
+
+# -- undo
+
+
+async def _uncreated(ran: Ran) -> InverseCall:
+    return InverseCall("delete_issue", {"number": ran.kept})
+
+
+async def _unchanged(ran: Ran) -> InverseCall:
+    before = {
+        name: list(value) if name == "labels" else value or "" for name, value in (ran.kept or {}).items()
+    }
+    return InverseCall("update_issue", {"number": ran.arguments["number"], **before})
+
+
+async def _uncommented(ran: Ran) -> InverseCall:
+    return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
+
+
+def _taken_back_in_words(arguments: Arguments) -> str:
+    parts = ["Reopen"] if arguments.get("reopen") else []
+    parts += ["remove the comment from"] if arguments.get("comment") is not None else []
+    said = " and ".join(parts) or "Leave"
+    return f"{said[0].upper()}{said[1:]} issue #{arguments['number']}"
 
 
 def _wanted_fields(arguments: Arguments) -> dict[str, Any]:

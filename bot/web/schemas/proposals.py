@@ -1,7 +1,8 @@
 """Proposals and requests of scripts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasPath, Field
@@ -14,7 +15,7 @@ from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Kind, Level, PreviewField, State
+from bot.domain.proposals import Cause, Kind, Level, PreviewField, Proposal, Reread, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Look, Needs, Verb
@@ -68,17 +69,21 @@ class FieldView(View):
 
 
 class SureView(View):
-    """The question before what can't be undone, and the labels of its two answers."""
+    """The question before what can't be undone, or before Undo, and the labels of its two answers.
+
+    ``more``: what to know first; before Undo, what it puts back.
+    """
 
     question: str
     yes: str
     no: str
+    more: str
 
 
 class ButtonView(View):
     """``doing`` is what it says while it works; ``needs`` what it asks for first.
 
-    ``sure``: asked before what can't be undone, else null.
+    ``sure``: asked before what can't be undone and before Undo, else null.
     ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
     """
 
@@ -98,6 +103,15 @@ class ResultField(View):
 
     label: str
     value: str
+
+
+class RereadView(View):
+    """A field as it was read again after the run, cut if long. ``agrees``: it is what was approved."""
+
+    field: str
+    now: str | None
+    approved: str | None
+    agrees: bool
 
 
 class PlanLineView(View):
@@ -136,6 +150,10 @@ class _OfRow(View):
     seen: str
     version: int
     round: int
+    undo_until: Time | None
+    undone: str | None
+    undone_by: str | None
+    undoes: str | None
 
 
 class _OfCard(View):
@@ -159,6 +177,7 @@ class _OfCard(View):
     warning: str
     asker_decides: bool
     group: GroupView | None
+    undo: str
 
 
 class ProposalView(_OfRow, _OfCard):
@@ -185,6 +204,10 @@ class ProposalView(_OfRow, _OfCard):
     - `idempotency_key`: the same for every run, so that a tool that remembers keys acts once.
     - `seen`: a hash of all that the card shows, old values too. Send it back with a press:
       a change since is a 409.
+    - `undo`: before it is decided: whether it can be undone, and for how long, in words.
+    - `undo_until`, `undone_by`, `undone`: until when `undo` can be pressed; the proposal that undoes it;
+      who had that done, once it was. `undoes`: the proposal that this one undoes.
+    - `read_again`: its fields as they were after the run, as far as they could be read.
     - `digest`, `round`, `version`: the same for tool and arguments, for the content, for any change.
     """
 
@@ -201,6 +224,7 @@ class ProposalView(_OfRow, _OfCard):
     result_fields: list[ResultField]
     error: str | None
     grant: str | None
+    read_again: list[RereadView]
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
@@ -225,8 +249,15 @@ class ProposalView(_OfRow, _OfCard):
             result_fields=[ResultField(label=label, value=value) for label, value in card.result_fields],
             error=redact_text(p.error, secrets) if p.error else None,
             grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
+            read_again=[RereadView.model_validate(each) for each in _reread(p, secrets)],
             **more,
         )
+
+
+def _reread(p: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
+    for each in p.read_again:
+        now, approved = (v and redact_text(v, secrets) for v in (each.now, each.approved))
+        yield replace(each, now=now, approved=approved)
 
 
 async def every(found: Sequence[Seen]) -> list[ProposalView]:

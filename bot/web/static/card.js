@@ -48,6 +48,9 @@ function result(p) {
   return h("div", {}, said, h("button", { type: "button", class: "button small", onclick: save }, "Save as a file"));
 }
 
+/** Whether what is there after the run is not what was approved. */
+const misread = (p) => p.read_again.some((each) => !each.agrees);
+
 export class Card {
   /** `own`: the person looks at their own conversation; `origin` tells where it was asked; `further()` is called after a decision by a key. */
   constructor(id, { own = false, origin = false, further = () => {} } = {}) {
@@ -117,6 +120,8 @@ export class Card {
   standing() {
     const p = this.proposal;
     const [word, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
+    if (p.undone) return { label: "Undone", sign: "minus", tone: "quiet" };
+    if (misread(p)) return { label: "Not as approved", sign: "warning", tone: "warned" };
     if (p.state === "succeeded" && p.ended_badly) return { label: shown(p.ended_badly), sign: "warning", tone: "warned" };
     const label = (p.state === "succeeded" && SENT[p.kind]) || word;
     return { label: ENDS[p.cause] ?? WORDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
@@ -139,14 +144,14 @@ export class Card {
 
   /** How it ended is one line where it went as expected; what went wrong stays open. */
   unfolded(p) {
-    return p.state === "proposed" || p.state === "failed" || Boolean(p.ended_badly);
+    return p.state === "proposed" || p.state === "failed" || Boolean(p.ended_badly) || (misread(p) && !p.undone);
   }
 
   full(p) {
     const open = p.state === "proposed";
     const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
     if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
-    if (open && p.warning && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
+    if (open && p.warning && p.warning !== p.undo && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p));
     if (open || p.state === "failed") parts.push(difference(p, p.preview.filter((each) => !each.in_title)));
@@ -196,7 +201,7 @@ export class Card {
 
   /** A chip where it is more than an ordinary change. */
   risk(p) {
-    const words = KINDS[p.kind] ?? RISKS[p.risk];
+    const words = KINDS[p.kind] ?? (p.warning.startsWith(p.undo || " ") ? p.undo.replace(/\.$/, "") : RISKS[p.risk]);
     if (!words) return null;
     return h("span", { class: `risk ${p.risk}`, title: p.risk_reason }, p.risk === "destructive" ? icon("warning") : null, words);
   }
@@ -220,7 +225,8 @@ export class Card {
     if (!this.unfolded(p)) return [];
     const open = p.state === "proposed";
     const asked = !this.own || p.teammate || p.kind === "question" ? this.asked(p) : null;
-    return [asked, open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
+    return [asked, open && p.undo && p.risk !== "destructive" ? h("span", {}, shown(p.undo.replace(/\.$/, ""))) : null,
+      open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
       this.fold("all", "Details", () => [
         this.own ? h("p", {}, this.asked(p)) : null,
         p.reason && !(open && p.why) ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null, everything(p)])];
@@ -257,7 +263,8 @@ export class Card {
 
   drawButtons() {
     const p = this.proposal;
-    const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb)) : [];
+    const over = p.undo_until && new Date(p.undo_until) <= new Date(); // its card is drawn again a little later
+    const may = p.may_decide ? p.verbs.filter((verb) => this.said(verb) && !(over && verb === "undo")) : [];
     const one = may.filter((verb) => !verb.endsWith("_all"));
     const group = may.filter((verb) => verb.endsWith("_all"));
     if (this.own && !p.may_decide) one.push(...p.verbs.filter((verb) => ["ask", "stop"].includes(verb)), ...(p.state === "proposed" ? ["cancel"] : []));
@@ -350,7 +357,7 @@ export class Card {
 
   /** What can't be undone asks once more, by its name. */
   harms(verb) {
-    return this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb);
+    return verb === "undo" || (this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb));
   }
 
   edit() {

@@ -15,13 +15,13 @@ function form(label, fields, submit, cancel, no = "Cancel") {
     h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", data: { part: "no" }, onclick: cancel }, no)));
 }
 
-/** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. */
-export function sureForm({ headline }, { label }, { send, cancel }) {
+/** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. So does Undo. */
+export function sureForm({ headline }, { label, sure }, { send, cancel }) {
   const deletes = label === "Approve deletion";
-  const verb = deletes ? headline.split(" ")[0] : label;
-  const submit = h("button", { type: "submit", class: "button primary danger" }, verb);
-  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(`${headline}?`)), h("p", { class: "help" }, "This can't be undone.")],
-    submit, cancel, deletes ? "Keep" : "Don't");
+  const asked = sure ?? { question: `${headline}?`, yes: deletes ? headline.split(" ")[0] : label, no: deletes ? "Keep" : "Don't", more: "This can't be undone." };
+  const submit = h("button", { type: "submit", class: `button primary ${label === "Undo" ? "" : "danger"}` }, asked.yes);
+  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(asked.question)), h("p", { class: "help", dir: "auto" }, shown(asked.more))],
+    submit, cancel, asked.no);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     send({});

@@ -13,6 +13,7 @@ const SUBJECTS = {
   approvers: { label: "Who may decide", parts: [["who", "Who", "text", "admin"]], help: "requester, approver, admin, member, or accounts such as slack:T1/U7", say: ({ who }) => `approvers ${who}` },
   quorum: { label: "How many must approve", parts: [["needed", "Approvals", "number", "2"]], say: ({ needed }) => `quorum ${needed}` },
   ttl: { label: "How long it waits", parts: [["hours", "Hours", "number", "24"]], say: ({ hours }) => `ttl ${hours}h` },
+  undo: { label: "How long it can be undone", parts: [["minutes", "Minutes, 0 for never", "number", "30"]], say: ({ minutes }) => `undo ${Number(minutes) ? `${minutes}m` : "off"}` },
   remind: { label: "When to remind", parts: [["hours", "Every … hours", "number", "4"]], say: ({ hours }) => `remind ${hours}h` },
   escalate: { label: "Whom to ask next", parts: [["hours", "After … hours", "number", "8"], ["to", "Ask in", "text", ""]], help: "A place, such as #ops or slack:T1/C2", say: ({ hours, to }) => `escalate ${hours}h ${to}` },
   quiet: { label: "When to be quiet", parts: [["start", "From", "time", "22:00"], ["end", "To", "time", "07:00"]], help: "Times are UTC", say: ({ start, end }) => `quiet ${start} ${end}` },
@@ -55,7 +56,7 @@ export function ruleForm(write) {
       const value = values[name] ?? begin;
       const field = typeof kind === "object"
         ? h("select", { id }, Object.entries(kind).map(([each, said]) => h("option", { value: each, selected: each === value }, said)))
-        : h("input", { type: kind, id, min: kind === "number" ? 1 : undefined, value, spellcheck: "false" });
+        : h("input", { type: kind, id, min: kind === "number" ? (name === "minutes" ? 0 : 1) : undefined, value, spellcheck: "false" });
       fields[name] = field;
       return row(id, label, field);
     }));

@@ -74,6 +74,8 @@ NOT_COVERED = {
     "proposal.owner": "which process runs it",
     "proposal.progress": "how far what it runs says it is",
     "proposal.thing": "what it changes, once it runs",
+    "proposal.undo_until": "until when its cards offer Undo; for how long it could be is recorded",
+    "inverse": "what was there before, purged by retention; the proposal keeps the digest of the call",
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",
     "alembic_version.version_num": "the schema's",

@@ -431,6 +431,7 @@ def test_reading_writing_and_deleting_are_told_apart(hands):
         "file_edit": Level.WRITE,
         "file_move": Level.WRITE,
         "file_delete": Level.DESTRUCTIVE,
+        "file_restore": Level.WRITE,
     }
 
 

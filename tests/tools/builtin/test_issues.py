@@ -378,6 +378,7 @@ def test_each_tool_has_its_level_and_fits_strict_mode(tracker):
         "comment_issue": Level.WRITE,
         "close_issue": Level.WRITE,
         "delete_issue": Level.DESTRUCTIVE,
+        "take_back_comment": Level.WRITE,
     }
     assert all(tool.strict for tool in tracker.tools.values())
     assert not tracker.tools["delete_issue"].idempotent

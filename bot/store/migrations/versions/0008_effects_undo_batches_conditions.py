@@ -19,6 +19,8 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("inverse", sa.JSON(none_as_null=True), nullable=True))
         batch_op.add_column(sa.Column("undoes", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("undone_by", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("undone", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("undo_until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True))
         batch_op.add_column(sa.Column("batch", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("vouched", sa.Boolean(), nullable=True))
         batch_op.create_index("proposal_made", ["created_at", "id"], unique=False)
@@ -30,6 +32,26 @@ def upgrade() -> None:
             sqlite_where=sa.text("batch IS NOT NULL"),
             postgresql_where=sa.text("batch IS NOT NULL"),
         )
+        batch_op.create_index(
+            "proposal_undo",
+            ["undo_until"],
+            unique=False,
+            sqlite_where=sa.text("undo_until IS NOT NULL"),
+            postgresql_where=sa.text("undo_until IS NOT NULL"),
+        )
+
+    op.create_table(
+        "inverse",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("conversation_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("arguments", sa.JSON(none_as_null=True), nullable=False),
+        sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.ForeignKeyConstraint(["id"], ["proposal.id"]),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("inverse", schema=None) as batch_op:
+        batch_op.create_index(op.f("ix_inverse_conversation_id"), ["conversation_id"], unique=False)
+        batch_op.create_index(op.f("ix_inverse_created_at"), ["created_at"], unique=False)
 
     op.create_table(
         "trial_token",

@@ -4,9 +4,11 @@ Where a path may lead is decided in ``workspace.py``.
 """
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -27,7 +29,17 @@ from bot.tools.builtin.files.workspace import (
     shown,
 )
 from bot.tools.signature import Storable
-from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, tool
+from bot.tools.tool import (
+    Arguments,
+    CallContext,
+    FixedToolset,
+    InverseCall,
+    Ran,
+    Tool,
+    ToolOutput,
+    Undo,
+    tool,
+)
 
 _LISTED = 500  # entries in one answer
 _LINES = 400  # lines in one answer
@@ -36,6 +48,8 @@ _SEARCH_SECONDS = 60.0
 
 PathText = Annotated[Storable, Field(min_length=1, max_length=2000)]
 Content = Annotated[Storable, Field(max_length=1_000_000)]
+Restored = Annotated[Storable, Field(max_length=1_400_000)]  # base64 is a third longer
+Encoding = Literal["text", "base64"]
 Piece = Annotated[Storable, Field(min_length=1, max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
@@ -135,7 +149,7 @@ _WORKSPACE = "workspace"  # one change of files at a time: a path may lead to an
 
 
 def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    folder = folder_of(confined)
+    folder, current, undo = folder_of(confined), _in_thread(confined, _there_now), _undo_of(confined)
 
     @tool(
         group="fs",
@@ -145,8 +159,10 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         preview=_in_thread(confined, _written),
         key=folder,
         touches=_WORKSPACE,
+        current=current,
+        undo=undo,
     )
-    async def file_write(path: PathText, content: Content, context: CallContext) -> dict[str, Any]:
+    async def file_write(path: PathText, content: Content, context: CallContext) -> ToolOutput:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
 
         Folders on the way are made. Read a file before you replace it.
@@ -158,11 +174,12 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         return await put(changeable(path), content, context)
 
-    async def put(found: Names, content: str, context: CallContext) -> dict[str, Any]:
+    async def put(found: Names, content: str, context: CallContext) -> ToolOutput:
         old = [each.old_value for each in context.preview if each.field == _content_of(found)]
         new = content.encode()
+        kept = await asyncio.to_thread(_kept, confined, found)
         await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
-        return {"written": shown(found), "bytes": len(new)}
+        return ToolOutput({"written": shown(found), "bytes": len(new)}, kept=kept)
 
     @tool(
         group="fs",
@@ -171,8 +188,10 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         preview=_in_thread(confined, _written),
         key=folder,
         touches=_WORKSPACE,
+        current=current,
+        undo=undo,
     )
-    async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> dict[str, Any]:
+    async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
         """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
 
         Args:
@@ -190,6 +209,8 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         preview=_in_thread(confined, _moved),
         key=folder,
         touches=_WORKSPACE,
+        current=_in_thread(confined, _moved_to),
+        undo=_moved_back,
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
@@ -209,8 +230,10 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         summary="Delete {path}",
         preview=_in_thread(confined, _deleted),
         touches=_WORKSPACE,
+        current=current,
+        undo=undo,
     )
-    async def file_delete(path: PathText) -> dict[str, Any]:
+    async def file_delete(path: PathText) -> ToolOutput:
         """Delete a file or an empty folder of the workspace.
 
         Args:
@@ -218,10 +241,84 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         found = changeable(path)
+        kept = await asyncio.to_thread(_kept, confined, found)
         await asyncio.to_thread(confined.delete, found)
-        return {"deleted": shown(found)}
+        return ToolOutput({"deleted": shown(found)}, kept=kept)
 
-    return file_write, file_edit, file_move, file_delete
+    @tool(
+        group="fs",
+        summary="Put {path} back as it was",
+        preview=_in_thread(confined, _restored),
+        key=folder,
+        touches=_WORKSPACE,
+        current=current,
+        undo=undo,
+    )
+    async def file_restore(
+        path: PathText,
+        context: CallContext,
+        content: Restored | None = None,
+        encoding: Encoding = "text",
+        mode: int = 0o644,
+        *,
+        folder: bool = False,
+    ) -> ToolOutput:
+        """Put a file or an empty folder back as it was before a change; without both, nothing was there.
+
+        Args:
+            path: what to put back, relative to the workspace
+            content: all that the file had
+            encoding: how the content is written here
+            mode: its permissions
+            folder: whether it was a folder
+
+        """
+        found = changeable(path)
+        kept = await asyncio.to_thread(_kept, confined, found)
+        if folder:
+            await asyncio.to_thread(confined.make, found, mode)
+        elif content is None:
+            await asyncio.to_thread(confined.delete, found)
+        else:
+            [old] = [each.old_value for each in context.preview]
+            new = _bytes(content, encoding)
+            await asyncio.to_thread(confined.write, found, new, Before(old), mode=mode)
+        return ToolOutput({"restored": shown(found)}, kept=kept)
+
+    restoring = replace(file_restore, offered=False, undoes=True)
+    return file_write, file_edit, file_move, file_delete, restoring
+
+
+def _kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
+    """What stands there, as `file_restore` takes it, or why it can't be put back."""
+    try:
+        kept = confined.kept(found)
+    except ToolError as error:
+        return error.message
+    if kept is None:
+        return {}
+    if kept.content is None:
+        return {"folder": True, "mode": kept.mode}
+    text, whole = as_text(kept.content)
+    content = text if whole else base64.b64encode(kept.content).decode()
+    return {"content": content, "encoding": "text" if whole else "base64", "mode": kept.mode}
+
+
+def _undo_of(confined: ConfinedFolder) -> Undo:
+    """What undoes a change of one file: that it is put back as it was."""
+
+    async def undo(ran: Ran) -> InverseCall | str:
+        path = ran.arguments["path"]
+        kept = ran.kept
+        if ran.output is None:
+            kept = await asyncio.to_thread(_kept, confined, changeable(path))
+        return kept if isinstance(kept, str) else InverseCall("file_restore", {"path": path, **kept})
+
+    return undo
+
+
+async def _moved_back(ran: Ran) -> InverseCall:
+    return InverseCall("file_move", {"path": ran.arguments["to"], "to": ran.arguments["path"]})
 
 
 def _in_thread(
@@ -289,6 +386,42 @@ def _moved(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewFi
 def _deleted(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found = changeable(arguments["path"])
     return [PreviewField(_content_of(found), confined.state(found).text, None)]
+
+
+def _restored(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
+    """What is there now, and what will be again."""
+    found = changeable(arguments["path"])
+    old = None if confined.look(found) is None else confined.state(found).text
+    new = arguments.get("content")
+    if new is not None:
+        new = as_text(_bytes(new, arguments.get("encoding", "text"))).text
+    elif arguments.get("folder"):
+        new = "folder with 0 entries"
+    if old == new:
+        raise ToolError(f"This would change nothing: {shown(found)} is like that already.")
+    if arguments.get("folder") and old is not None:
+        raise ToolError(f"{shown(found)} is there already; nothing is overwritten.")
+    return [PreviewField(_content_of(found), old, new)]
+
+
+def _bytes(content: str, encoding: str) -> bytes:
+    """Raises ToolError for what is not in that encoding."""
+    try:
+        return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode()
+    except ValueError:
+        raise ToolError("The content is not base64.") from None
+
+
+def _there_now(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+    found = changeable(arguments["path"])
+    return {_content_of(found): None if confined.look(found) is None else confined.state(found).text}
+
+
+def _moved_to(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+    found, to = changeable(arguments["path"]), changeable(arguments["to"])
+    moved = confined.look(to) is not None and confined.look(found) is None
+    now = to if moved else found
+    return {"path": shown(now), _content_of(to): confined.state(now).text}
 
 
 def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:

@@ -38,6 +38,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 16
 _NOREPLACE = 1  # renameat2(2), RENAME_NOREPLACE
 _MODE = 0o644
+_KEPT = 1_000_000  # bytes of a file that can be put back
 _REFUSALS = {
     errno.ENOENT: "is not there",
     errno.ELOOP: "is a link, or goes through one; links are not followed",
@@ -154,6 +155,14 @@ class Before:
     text: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stood somewhere before a change, to be put back; ``content`` None: a folder, which was empty."""
+
+    content: bytes | None
+    mode: int
+
+
 @contextlib.contextmanager
 def _as_tool_error(names: Names) -> Iterator[None]:
     """Raise ToolError for OSError; the cause stays on it."""
@@ -249,18 +258,40 @@ class ConfinedFolder:
             return Shown(f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}", whole=False)
         return as_text(self.read_at(names, fd))
 
-    def write(self, names: Names, content: bytes, before: Before | None = None) -> None:
+    def kept(self, names: Names) -> Kept | None:
+        """What stands there, to be put back later; None for nothing. Raises ToolError where it can't be."""
+        if (entry := self.look(names)) is None:
+            return None
+        with self.folder(names[:-1]) as fd, _as_tool_error(names):
+            mode = stat.S_IMODE(os.stat(names[-1], dir_fd=fd, follow_symlinks=False).st_mode) & 0o777
+            if entry.kind == "folder":
+                return Kept(None, mode)
+            if entry.size > _KEPT:
+                raise ToolError(f"{shown(names)} has more than 1 MB, so its old content is not kept.")
+            return Kept(self.read_at(names, fd), mode)
+
+    def make(self, names: Names, mode: int) -> None:
+        """Make a folder where nothing is."""
+        with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
+            os.mkdir(names[-1], mode, dir_fd=fd)
+            os.fsync(fd)
+
+    def write(
+        self, names: Names, content: bytes, before: Before | None = None, *, mode: int | None = None
+    ) -> None:
         """Put a file in place atomically: other processes see the old one or the new one.
 
         With ``before``, only if that is what is there; else ToolError, and nothing is written. Where
         nothing may stand there, the system itself refuses to replace anything. A file that is there is read
         and then checked again right before the rename; what another process does to it in the
         microseconds between that look and the rename is lost, for POSIX has no rename that compares.
+        ``mode``: what is put back gets the one it had.
         """
-        if len(content) > self.max_write:
+        if len(content) > (self.max_write if mode is None else _KEPT):
             raise ToolError(f"The content has {len(content)} bytes; at most {self.max_write} are written.")
         with self.folder(names[:-1], make=True) as fd, _as_tool_error(names):
-            mode = self._replaceable(names, fd)
+            kept_mode = self._replaceable(names, fd)
+            mode = kept_mode if mode is None else mode & 0o777
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
             file = os.open(temporary, _NEW, 0o600, dir_fd=fd)
             try:

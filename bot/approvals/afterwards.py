@@ -1,0 +1,108 @@
+"""Another look after a tool has run, in the same step: its fields as they are now, and what undoes it.
+
+Both are the tool's own code, so both are bounded and may fail: then nothing is claimed or offered.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.approvals.drafts import in_time, preview_of, title_of, watched, words_of
+from bot.domain.cards import redacted
+from bot.domain.proposals import (
+    Inverse,
+    Kind,
+    PreviewField,
+    Proposal,
+    Reread,
+    canonical,
+    digest,
+    left_values,
+)
+from bot.domain.redaction import HIDDEN, secrets_in
+from bot.domain.text import one_line, shortened, storable
+from bot.telemetry.logs import logger
+from bot.tools.registry import AvailableTools
+from bot.tools.tool import Ran, Tool, ToolOutput
+
+log = logger(__name__)
+
+_SECONDS = 10.0
+_MOST = 1_500_000  # characters of the inverse call: 1 MB of a file, written as text
+_BRIEF = 300  # characters of a value that is kept for people
+
+
+async def look_after(
+    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
+) -> dict[str, Any]:
+    """What the end of a run is stored with. Never raises, and takes at most so long for each of the two."""
+    if p.kind is not Kind.CALL:
+        return {}
+    found: dict[str, Any] = {}
+    if again := await _read_again(tool, p, seconds):
+        found["read_again"] = again
+    if tool.undo is not None and p.undo_seconds:
+        found["inverse"], found["kept"] = await _inverse(available, tool, p, output, seconds)
+    return found
+
+
+async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, ...]:
+    """Each field that it changed as it is now, as far as that can be read."""
+    try:
+        now = await in_time(watched(_now(tool, p), tool.name), seconds)
+        return tuple(
+            _reread(f.field, now[f.field], f.new_value)
+            for f in p.preview
+            if f.field in now and HIDDEN not in (f.new_value or "")
+        )
+    except Exception as error:  # noqa: BLE001 - a tool's own code; nothing is claimed
+        log.info("not read again", tool=tool.name, why=type(error).__name__)
+        return ()
+
+
+async def _now(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
+    if tool.current is not None:
+        return await tool.current(p.arguments)
+    shown = {each.field for each in p.preview if each.old_value is not None}
+    if tool.preview is None or not shown:
+        return {}
+    return {f.field: f.old_value for f in await tool.preview(p.arguments) if f.field in shown}
+
+
+def _reread(field: str, now: object, approved: str | None) -> Reread:
+    said = None if now is None else storable(str(now))
+    return Reread(field, _brief(said), _brief(approved), said == approved)
+
+
+def _brief(text: str | None) -> str | None:
+    return None if text is None else _cut(one_line(text))
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else shortened(text, _BRIEF)
+
+
+async def _inverse(
+    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float
+) -> tuple[Inverse, Mapping[str, Any] | None]:
+    """What undoes it and the arguments of that call; without them, why nothing does."""
+    try:
+        asked = watched(tool.undo(Ran(p.arguments, p.preview, output)), tool.name)  # type: ignore[misc]
+        call = await in_time(asked, seconds)
+        if isinstance(call, str):
+            return Inverse(one_line(call)), None
+        other = available.get(call.tool_name)
+        arguments = await other.checked(dict(call.arguments))
+        if len(canonical(arguments)) > _MOST:
+            return Inverse("What was there before is longer than 1 MB."), None
+        preview = await preview_of(other, arguments)
+        title = await title_of(other, arguments)
+    except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
+        return Inverse(one_line(words_of(error, tool.name))), None
+    fields = redacted(preview, other.parameters, secrets_in(arguments, other.parameters))
+    return Inverse(
+        tool_name=other.name,
+        digest=digest(other.name, other.version, arguments),
+        left=left_values(preview),
+        title=title,
+        fields=tuple(PreviewField(f.field, _cut(f.old_value), _cut(f.new_value)) for f in fields),
+    ), arguments

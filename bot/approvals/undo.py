@@ -1,0 +1,89 @@
+"""Undo: a press on what was done makes a proposal of the call that puts it back.
+
+That one passes the rules, the claim and the record as any other. The press approves it, too, where the change
+still is as it was left and nothing is lost by it; else people are asked by a card of its own.
+"""
+
+from dataclasses import replace
+
+from sqlmodel import Session
+
+from bot.approvals import arrive, rights
+from bot.approvals.lifecycle import moved, redraw
+from bot.approvals.votes import Decided, PressContext, Undoing, refused
+from bot.domain.chat import Answer, Reply, Request
+from bot.domain.conversations import Call
+from bot.domain.jobs import Job, Work
+from bot.domain.proposals import Level, Proposal, State
+from bot.domain.verbs import Verb
+from bot.errors import LostRace
+from bot.store import conversations, transitions
+
+_GONE = "What was there before is no longer kept, so this can't be undone."
+
+
+def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Open the inverse of what was done, approved by this press where that is enough; once."""
+    if p.undone_by is not None:
+        done = f"Already undone by {p.undone}." if p.undone else "Undo was pressed already. See its own card."
+        return refused(Answer.ALREADY, p, done)
+    if p.inverse is None or not p.inverse.tool_name:
+        return refused(
+            Answer.INVALID, p, f"This can't be undone. {p.inverse.reason if p.inverse else ''}".strip()
+        )
+    if p.undo_until is None or p.undo_until <= context.now:
+        return refused(Answer.STALE, p, "The time to undo this is over.")
+    undoing = context.prepared.undoing
+    if undoing is None:
+        return refused(Answer.STALE, p, _GONE)
+    inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
+    why = _asks(session, context, undoing, inverse)
+    if not why:
+        vote = context.vote(Verb.APPROVE)
+        inverse = replace(
+            inverse,
+            state=State.APPROVED,
+            quorum=1,  # of those who may decide it, one is enough
+            votes=(vote,),
+            decided_by=context.who,
+            decided_from=context.press.actor.channel,
+            decided_at=context.now,
+        )
+    inverse = replace(inverse, message_id=_add_notice(session, context, p, inverse))
+    transitions.insert_all(session, [inverse], context.by)
+    p = moved(transitions.move(session, p, context.by, context.now, undone_by=inverse.id, undo_until=None))
+    jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
+    if why:
+        return Decided(
+            Reply(Answer.ACCEPTED, f"{why} It waits on a card of its own.", (p, inverse)), tuple(jobs)
+        )
+    text = f"Undoing it: {inverse.description}."
+    if context.paused:
+        text += " Everything is paused, so it runs after /approvals resume."
+    return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
+
+
+def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:
+    """Why the inverse is asked for, in words; empty where this press is enough."""
+    if inverse.risk.level is Level.DESTRUCTIVE:
+        return "Undoing this can't be undone."
+    if not undoing.as_left:
+        return "Something changed since, so look at what undoing does now."
+    if rights.objection(session, context.policies, inverse, context.press.actor, at=context.press.address):
+        return "You may not decide what undoes this."
+    return ""
+
+
+def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
+    """The line above the card of the inverse, in the conversation of what it undoes; gives its id."""
+    found = conversations.get_conversation(session, p.conversation_id)
+    if found is None:
+        raise LostRace
+    actor, text = context.press.actor, f"{context.who} pressed Undo on: {p.description}"
+    request = Request(actor, inverse.tool_name, {}, found.address, text, into=found.id)
+    line = arrive.add_request(
+        session, request, Call("", inverse.tool_name, "{}", inverse.description), context.now
+    )
+    if line is None:
+        raise LostRace
+    return line.message_id

@@ -1,0 +1,495 @@
+"""What was done is read again, and can be put back: by one person, once, while its time lasts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.approvals.afterwards import look_after
+from bot.domain.chat import Answer, Request
+from bot.domain.conversations import LineRole
+from bot.domain.outcomes import for_model
+from bot.domain.policy import Policy
+from bot.domain.proposals import Cause, PreviewField, Proposal, State
+from bot.domain.verbs import Verb
+from bot.errors import ToolError
+from bot.store import inverses, issues
+from bot.store.audit import log
+from bot.tools.builtin.files.tools import file_tools
+from bot.tools.builtin.issues import issue_tools, seed
+from bot.tools.tool import FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
+from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, Nod, call, cores
+from tests.kit.urls import Urls
+
+MINUTES = timedelta(minutes=1)
+
+
+def dial_tools(values: dict[str, str]) -> list[Tool]:
+    """A tool that sets something, and one that says that it did."""
+
+    async def old_and_new(arguments: Mapping[str, Any]) -> list[PreviewField]:
+        return [PreviewField("level", values["level"], arguments["level"])]
+
+    async def now(_: Mapping[str, Any]) -> dict[str, str | None]:
+        if values["level"] == "unreadable":
+            raise ToolError("the gauge is broken")
+        if values["level"] == "endless":
+            await asyncio.Event().wait()
+        return {"level": values["level"]}
+
+    async def back(ran: Ran) -> InverseCall | str:
+        if ran.arguments["level"] == "final":
+            return "final is final"
+        if ran.output is not None and ran.arguments["level"] == "stuck":
+            return "the dial is stuck"
+        return InverseCall("dial", {"level": ran.old("level") or ""})
+
+    @tool(preview=old_and_new, current=now, undo=back, summary="Set the dial to {level}")
+    async def dial(level: str) -> ToolOutput:
+        """Set a dial."""
+        values["level"] = values.get(f"gives {level}", level)
+        return ToolOutput(f"it is {level}")
+
+    return [dial]
+
+
+class Workshop(Nod):
+    """The core with the issue tracker, files, and a dial."""
+
+    folder: Path
+
+    def tools(self) -> FixedToolset:
+        self.values: dict[str, str] = getattr(self, "values", {"level": "1"})
+        each = (
+            self.toolset.fixed,
+            issue_tools(self.database, self.clock).fixed,
+            file_tools(self.folder).fixed,
+            dial_tools(self.values),
+        )
+        return FixedToolset("workshop", tuple(tool for some in each for tool in some))
+
+    async def undo(self, p: Proposal, *, by: Any = ANA) -> tuple[Answer, str]:
+        reply = await self.press(Verb.UNDO, p, by=by)
+        await self.idle()
+        return reply.answer, reply.text
+
+    async def done(self, name: str, **arguments: Any) -> Proposal:
+        [p] = await self.asked(call(name, **arguments))
+        return await self.approve(p)
+
+    async def newest(self) -> Proposal:
+        return (await self.proposals())[-1]
+
+
+@pytest.fixture
+async def make(database_of: Urls, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Any]:
+    workspace = tmp_path / "files"
+    workspace.mkdir()
+    kind = type("WorkshopHere", (Workshop,), {"folder": workspace})
+    async with cores(kind, database_of, clock) as make_one:
+
+        def one(**parts: Any) -> Workshop:
+            nod: Workshop = make_one(**parts)
+            nod.database.write_now(seed, clock())
+            return nod
+
+        yield one
+
+
+@pytest.fixture
+def nod(make: Any) -> Workshop:
+    one: Workshop = make(admins=[ADA], policy=Policy(approvers=frozenset({"chat:ben"})))
+    return one
+
+
+def priority(nod: Nod, number: int = 3) -> str:
+    return nod.database.read_now(issues.find, number).priority
+
+
+# -- read again
+
+
+async def test_what_is_there_is_read_once_more_and_the_card_says_it(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high", labels=["a, b", "design"])
+    assert nod.chat.card_of(done).notes == ("Read again: priority is high, labels is a, b, design.",)
+    assert "read again" not in for_model(done)
+
+
+async def test_what_is_not_what_was_approved_is_told_loudly_and_to_the_model(nod: Workshop) -> None:
+    nod.values["gives 5"] = "4"
+    done = await nod.done("dial", level="5")
+    card = nod.chat.card_of(done)
+    assert (done.state, card.tone) == (State.SUCCEEDED, "warned")
+    assert card.notes[0] == "⚠️ Read again, it is not what was approved: level is 4, not 5."
+    assert "But read again, it is not what was approved:" in for_model(done)
+    assert "level is 4, not 5. Tell the person." in for_model(done)
+
+
+async def test_what_cannot_be_read_is_claimed_by_no_one_and_the_run_stands(nod: Workshop) -> None:
+    done = await nod.done("dial", level="unreadable")
+    assert (done.state, done.read_again) == (State.SUCCEEDED, ())
+    nod.values["level"] = "endless"
+    available = await nod.gate.registry.available()
+    found = await look_after(available, available.get("dial"), done, ToolOutput(""), seconds=0.01)
+    assert "read_again" not in found
+
+
+async def test_a_preview_that_shows_old_values_is_enough_to_read_again(nod: Workshop) -> None:
+    done = await nod.done("paint", lamp="desk", color="red")
+    assert [each.words for each in done.read_again] == ["desk is red"]
+    gone = await nod.asked(call("smash", lamp="desk"))
+    await nod.approve(gone[0], by=BEN)
+    assert (await nod.now(gone[0])).read_again == ()  # its preview raises: there is no such lamp
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("create_issue", {"title": "New", "priority": "low"}, "title is New, priority is low"),
+        ("comment_issue", {"number": 3, "body": "Soon."}, "comment is Soon."),
+        ("close_issue", {"number": 3, "reason": "Done."}, "state is closed, comment is Done."),
+        ("file_write", {"path": "a/b.txt", "content": "x"}, "content of a/b.txt is x"),
+    ],
+)
+async def test_the_built_in_tools_are_read_again(
+    nod: Workshop, name: str, arguments: dict[str, Any], words: str
+) -> None:
+    done = await nod.done(name, **arguments)
+    assert ", ".join(each.words for each in done.read_again) == words
+    assert not done.misread
+
+
+# -- undo
+
+
+async def test_before_approval_the_card_says_whether_it_can_be_undone(nod: Workshop) -> None:
+    [change] = await nod.asked(call("update_issue", number=3, priority="high"))
+    assert nod.chat.card_of(change).undo == "Can be undone for 30 min."
+    [painted] = await nod.asked(call("paint", lamp="desk", color="red"))
+    assert nod.chat.card_of(painted).undo == "Nod can't undo this."
+    [final] = await nod.asked(call("dial", level="final"))
+    assert nod.chat.card_of(final).undo == "Nod can't undo this: final is final."
+    (nod.folder / "a").write_text("a")
+    [deletion] = await nod.asked(call("file_delete", path="a"))
+    assert nod.chat.card_of(deletion).warning == "Can be undone for 30 min."
+
+
+async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: Workshop) -> None:
+    before = nod.database.read_now(issues.find, 3)
+    done = await nod.done(
+        "update_issue", number=3, priority="high", labels=["a, b"], assignee="Sam", body="new", title="T"
+    )
+    card = nod.chat.card_of(done)
+    sure = card.button(Verb.UNDO).sure
+    assert card.verbs == (Verb.UNDO,)
+    assert sure is not None
+    assert "Priority: high → low" in sure.more
+    assert await nod.undo(done) == (
+        Answer.ACCEPTED,
+        "Undoing it: Change title, body, assignee, priority and labels of issue #3 “T”.",
+    )
+    after = nod.database.read_now(issues.find, 3)
+    assert replace(after, updated_at=before.updated_at) == before
+    done, inverse = await nod.now(done), await nod.newest()
+    assert (inverse.undoes, done.undone_by, done.undone) == (done.id, inverse.id, "Ana")
+    assert (inverse.state, inverse.decided_by, inverse.conversation_id) == (
+        State.SUCCEEDED,
+        "Ana",
+        done.conversation_id,
+    )
+    history = await nod.database.read(log.history, done.id)
+    assert [each.by.verb for each in history][-2:] == ["undo", "undone"]
+    card = nod.chat.card_of(done)
+    assert (card.outcome, card.verbs) == ("Approved by Ana. Undone by Ana.", ())
+    assert nod.chat.card_of(inverse).outcome == "Approved by Ana."
+
+
+async def test_the_agent_is_told_by_a_note_and_has_no_tool_for_it(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.undo(done)
+    notes = [each.text for each in (await nod.transcript()).lines if each.role is LineRole.NOTE]
+    assert notes[-1] == (
+        "[Nod] Ana had this undone, so it no longer holds: Change priority of issue #3 “Dark mode for the "
+        "settings page”. It was put back by: Change priority of issue #3 “Dark mode for the settings page”."
+    )
+    offered = (await nod.gate.registry.available()).offered.tools
+    assert not {"take_back_comment", "file_restore"} & offered.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("comment_issue", {"number": 3, "body": "Soon."}),
+        ("close_issue", {"number": 3}),
+        ("close_issue", {"number": 3, "reason": "Done."}),
+        ("update_issue", {"number": 3, "labels": []}),
+    ],
+)
+async def test_what_was_done_to_an_issue_is_undone(
+    nod: Workshop, name: str, arguments: dict[str, Any]
+) -> None:
+    def state() -> Any:
+        issue = nod.database.read_now(issues.find, 3)
+        return replace(issue, updated_at=issue.created_at), nod.database.read_now(issues.comments, 3)
+
+    before = state()
+    done = await nod.done(name, **arguments)
+    assert state() != before
+    assert (await nod.undo(done))[0] is Answer.ACCEPTED
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("file_write", {"path": "plan.md", "content": "new\n"}),
+        ("file_write", {"path": "script.sh", "content": "new\n"}),
+        ("file_write", {"path": "picture", "content": "new\n"}),
+        ("file_write", {"path": "new.md", "content": "new\n"}),
+        ("file_edit", {"path": "plan.md", "old": "old", "new": "new"}),
+        ("file_move", {"path": "plan.md", "to": "other.md"}),
+        ("file_delete", {"path": "plan.md"}),
+        ("file_delete", {"path": "script.sh"}),
+        ("file_delete", {"path": "picture"}),
+        ("file_delete", {"path": "empty"}),
+    ],
+)
+async def test_what_was_done_to_a_file_is_undone_with_its_permissions(
+    make: Any, name: str, arguments: dict[str, Any]
+) -> None:
+    nod = make()
+    (nod.folder / "plan.md").write_text("an old plan\n")
+    (nod.folder / "script.sh").write_text("echo\n")
+    (nod.folder / "script.sh").chmod(0o750)
+    (nod.folder / "picture").write_bytes(b"\x89PNG\0\1")
+    (nod.folder / "empty").mkdir()
+
+    def state() -> Any:
+        every = sorted(nod.folder.rglob("*"))
+        return [(e, e.stat().st_mode, e.read_bytes() if e.is_file() else None) for e in every]
+
+    before = state()
+    done = await nod.done(name, **arguments)
+    assert done.state is State.SUCCEEDED, done.error
+    assert state() != before
+    answer, words = await nod.undo(done)
+    assert answer is Answer.ACCEPTED, words
+    assert state() == before
+    again = await nod.newest()
+    await nod.undo(again)  # what undid it can be undone, too
+    assert state() != before
+
+
+async def test_an_old_file_of_more_than_a_megabyte_cannot_be_put_back_and_the_card_says_so(
+    nod: Workshop,
+) -> None:
+    (nod.folder / "long").write_bytes(b"\0" * 1_000_001)
+    [p] = await nod.asked(call("file_write", path="long", content="short"))
+    said = "Nod can't undo this: long has more than 1 MB, so its old content is not kept."
+    assert nod.chat.card_of(p).undo == said
+    done = await nod.approve(p)
+    assert done.state is State.SUCCEEDED
+    assert nod.chat.card_of(done).verbs == ()
+    assert await nod.undo(done) == (
+        Answer.INVALID,
+        "This can't be undone. long has more than 1 MB, so its old content is not kept.",
+    )
+
+
+async def test_a_reason_that_shows_only_afterwards_is_told_on_the_card(nod: Workshop) -> None:
+    done = await nod.done("dial", level="stuck")
+    assert "It can't be undone after all: the dial is stuck." in nod.chat.card_of(done).notes
+    assert nod.chat.card_of(done).verbs == ()
+
+
+async def test_two_who_press_undo_undo_it_once(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    replies = await asyncio.gather(*(nod.press(Verb.UNDO, done, by=who) for who in (ANA, BEN, ADA) * 5))
+    await nod.idle()
+    assert sorted(reply.answer for reply in replies).count(Answer.ACCEPTED) == 1
+    assert len([p for p in await nod.proposals() if p.undoes]) == 1
+    assert await nod.undo(done) == (Answer.ALREADY, f"Already undone by {(await nod.now(done)).undone}.")
+
+
+async def test_after_another_change_undo_asks_with_the_difference(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.done("update_issue", number=3, priority="urgent")
+    answer, words = await nod.undo(done)
+    assert (answer, words) == (
+        Answer.ACCEPTED,
+        "Something changed since, so look at what undoing does now. It waits on a card of its own.",
+    )
+    inverse = await nod.newest()
+    assert inverse.state is State.PROPOSED
+    assert inverse.preview == (PreviewField("priority", "urgent", "low"),)
+    assert "Undo was pressed. It has a card of its own." in nod.chat.card_of(done).notes
+    await nod.approve(inverse)
+    assert priority(nod) == "low"
+    assert (await nod.now(done)).undone == "Ana"
+
+
+async def test_to_undo_what_was_created_is_a_deletion_that_asks_for_four_eyes(nod: Workshop) -> None:
+    done = await nod.done("create_issue", title="A mistake")
+    assert await nod.undo(done) == (
+        Answer.ACCEPTED,
+        "Undoing this can't be undone. It waits on a card of its own.",
+    )
+    inverse = await nod.newest()
+    assert (inverse.tool_name, inverse.state) == ("delete_issue", State.PROPOSED)
+    await nod.press(Verb.APPROVE, inverse)
+    assert (await nod.now(inverse)).state is State.PROPOSED  # Ana asked for it
+    await nod.approve(inverse, by=BEN)
+    assert (await nod.now(done)).undone == "Ben"
+    with pytest.raises(ToolError):
+        nod.database.read_now(issues.find, 7)
+
+
+async def test_who_may_not_decide_it_may_not_undo_it(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    answer, words = await nod.undo(done, by=EVE)
+    assert answer is Answer.REFUSED
+    assert "You may not decide this one." in words
+    assert priority(nod) == "high"
+
+
+async def test_whom_four_eyes_excluded_from_the_approval_may_not_undo_it_either(nod: Workshop) -> None:
+    (nod.folder / "a").write_text("a")
+    [p] = await nod.asked(call("file_delete", path="a"))
+    await nod.approve(p, by=BEN)
+    assert (await nod.undo(p))[0] is Answer.REFUSED
+    assert (await nod.undo(p, by=BEN))[0] is Answer.ACCEPTED
+    assert (nod.folder / "a").read_text() == "a"
+
+
+async def test_undo_goes_when_its_time_is_over_and_the_card_is_drawn_without_it(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.tick(29 * MINUTES)
+    assert nod.chat.card_of(done).verbs == (Verb.UNDO,)
+    nod.clock.forward(2 * MINUTES)
+    assert await nod.undo(done) == (Answer.STALE, "The time to undo this is over.")
+    await nod.tick()
+    assert nod.chat.card_of(done).verbs == ()
+    assert await nod.undo(done) == (Answer.STALE, "The time to undo this is over.")
+    assert priority(nod) == "high"
+
+
+async def test_a_rule_says_for_how_long_by_tool_and_place(nod: Workshop) -> None:
+    for words, said in (("2h", "2 h"), ("45s", "less than a minute")):
+        assert "Set: rule" in (await nod.command(f"/approvals undo {words} for update_*", by=ADA)).text
+        [p] = await nod.asked(call("update_issue", number=3, priority="high"))
+        assert nod.chat.card_of(p).undo == f"Can be undone for {said}."
+        await nod.press(Verb.DECLINE, p)
+        await nod.say("again", event=words)
+    off = (await nod.command("/approvals undo off in chat:room", by=ADA)).text
+    assert off == "Set: rule 3: undo off in chat:room."
+    [p] = await nod.asked(call("update_issue", number=4, priority="high"))
+    assert nod.chat.card_of(p).undo == "Nod can't undo this."
+    done = await nod.approve(p)
+    assert (await nod.undo(done))[0] is Answer.INVALID
+    assert (await nod.command("/approvals undo off", by=ANA)).answer is not Answer.ACCEPTED
+
+
+async def test_undo_as_a_command_takes_four_characters_of_the_id(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    for who, short in ((ANA, done.id[:3]), (ADA, "zz")):
+        assert (await nod.command(f"/approvals undo {short}", by=who)).answer is Answer.INVALID
+    told = await nod.command(f"/approvals undo {done.id[:6]}", by=ADA)
+    await nod.idle()
+    assert told.answer is Answer.ACCEPTED, told.text
+    assert priority(nod) == "low"
+    assert "undo" not in (await nod.command("/approvals help drop", by=ADA)).text
+
+
+async def test_undo_waits_while_everything_is_paused(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.command("/approvals pause", by=ADA)
+    answer, words = await nod.undo(done)
+    assert answer is Answer.ACCEPTED
+    assert words.endswith("Everything is paused, so it runs after /approvals resume.")
+    assert priority(nod) == "high"
+    await nod.command("/approvals resume", by=ADA)
+    await nod.tick()
+    assert priority(nod) == "low"
+
+
+async def test_who_may_not_decide_the_inverse_by_its_own_rules_asks_those_who_may(nod: Workshop) -> None:
+    done = await nod.done("comment_issue", number=3, body="Soon.")
+    await nod.command("/approvals approvers admin for take_back_*", by=ADA)
+    assert await nod.undo(done) == (
+        Answer.ACCEPTED,
+        "You may not decide what undoes this. It waits on a card of its own.",
+    )
+    inverse = await nod.newest()
+    await nod.approve(inverse, by=ADA)
+    assert nod.database.read_now(issues.comments, 3) == []
+
+
+async def test_of_a_change_that_needs_two_people_one_is_enough_to_undo_it(nod: Workshop) -> None:
+    await nod.command("/approvals quorum 2", by=ADA)
+    [p] = await nod.asked(call("update_issue", number=3, priority="high"))
+    await nod.approve(p)
+    await nod.approve(p, by=ADA)
+    assert priority(nod) == "high"
+    assert (await nod.undo(p, by=ADA))[0] is Answer.ACCEPTED
+    assert priority(nod) == "low"
+
+
+async def test_the_old_content_goes_with_the_conversation_and_with_the_retention(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    assert nod.database.read_now(inverses.arguments_of, done.id) == {"number": 3, "priority": "low"}
+    nod.clock.forward(timedelta(days=31))
+    await nod.recovery.purge(nod.clock())
+    assert nod.database.read_now(inverses.arguments_of, done.id) is None
+
+
+async def test_an_inverse_that_was_altered_in_the_database_does_not_run(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    nod.database.write_now(inverses.keep, done, {"number": 4, "priority": "low"}, nod.clock())
+    answer, words = await nod.undo(done)
+    assert (answer, words) == (Answer.INVALID, "The tool has changed since, so this can't be undone.")
+
+
+async def test_tools_that_only_undo_cannot_be_asked_for(nod: Workshop) -> None:
+    for name, arguments in (
+        ("take_back_comment", {"number": 1, "comment": 1}),
+        ("file_restore", {"path": "a"}),
+    ):
+        reply = await nod.assistant.handle(Request(ANA, name, arguments, ROOM, "please"))
+        assert reply.answer is Answer.REFUSED
+        assert "only undoes a change" in reply.text
+
+
+async def test_nothing_is_undone_that_is_open_or_failed(nod: Workshop) -> None:
+    [p] = await nod.asked(call("update_issue", number=3, priority="high"))
+    assert await nod.undo(p) == (Answer.ALREADY, "This one is still waiting for a decision.")
+    nod.world.broken = ToolError("no paint")
+    failed = await nod.done("paint", lamp="desk", color="red")
+    assert (failed.state, failed.cause) == (State.FAILED, Cause.ERROR)
+    assert (await nod.undo(failed))[0] is Answer.ALREADY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after_commit", [False, True])
+@pytest.mark.parametrize("fuse", range(1, 9))
+async def test_a_crash_at_any_write_of_an_undo_undoes_once_or_not_at_all(
+    nod: Workshop, fuse: int, after_commit: bool
+) -> None:
+    (nod.folder / "a").write_text("old")
+    done = await nod.done("file_write", path="a", content="new")
+
+    async def story() -> None:
+        await nod.undo(done)
+
+    await nod.dies_in(story(), fuse, after_commit=after_commit)
+    await nod.tick()
+    undone = [p for p in await nod.proposals() if p.undoes]
+    assert len(undone) <= 1
+    content = (nod.folder / "a").read_text()
+    assert content == ("old" if undone and undone[0].state is State.SUCCEEDED else content)
+    if not undone:
+        assert (await nod.undo(await nod.now(done)))[0] is Answer.ACCEPTED
+        assert (nod.folder / "a").read_text() == "old"
