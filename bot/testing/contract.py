@@ -636,6 +636,24 @@ class Contract(RulesContract):
         assert stopped.verbs == (Verb.RETRY,)
         await hears(driver, "Then not.")
 
+    async def test_what_was_done_is_read_again_and_undone_from_its_card(self, driver: Driver) -> None:
+        driver.world.notes.append("milk")
+        driver.world.script(Says("Should I?", (("rewrite", {"text": "bread"}),)), Says("Rewritten."))
+        await driver.say("rewrite it")
+        (card,) = await cards(driver)
+        assert "Can be undone for 30 min" in card.words
+        await driver.press(card, Verb.APPROVE)
+        done = await becomes(driver, 0, "Read again: first note is bread")
+        assert done.verbs == (Verb.UNDO,)
+        await driver.press(done, Verb.UNDO, eve=True)
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        assert driver.world.notes == ["bread"]
+        await driver.press(driver.cards()[0], Verb.UNDO)
+
+        assert (await becomes(driver, 0, "Undone by")).verbs == ()
+        assert driver.world.notes == ["milk"]
+        await hears(driver, "pressed Undo on: Rewrite the first note")
+
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver
     ) -> None:

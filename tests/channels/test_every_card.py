@@ -7,6 +7,7 @@ from bot.channels.discord import card as discord
 from bot.channels.markdown import clean
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
+from bot.channels.telegram.buttons import Does
 from bot.domain.cards import Card, whole_text
 from bot.domain.proposals import Level
 from bot.domain.verbs import Needs, Sure, Verb, button
@@ -99,7 +100,7 @@ async def test_what_cannot_be_undone_is_red_and_asks_and_decline_is_plain(
         "Not now",
     )
     assert "style" not in decline
-    asked = telegram.question(card)
+    asked = telegram.question(card, Does.APPROVE)
     assert asked is not None
     assert [each.text for each in asked.inline_keyboard[0]] == ["Approve", "Not now"]
     assert "Can't be undone." in shown_everywhere(card)["telegram"]

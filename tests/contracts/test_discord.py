@@ -37,6 +37,7 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.EXTEND: ("Extend ",),
     Verb.RETRY: ("Retry",),
     Verb.STOP: ("Stop",),
+    Verb.UNDO: ("Undo",),
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }
@@ -93,7 +94,7 @@ class DiscordDriver:
         before = len(self.discord.messages)
         await self.discord.press_data(user, message, data)
         asks = verb is Verb.APPROVE and "Can't be undone" in message.text.replace("\\", "")
-        needs_more = asks or ":view:" in data or verb in (Verb.APPROVE_STEPS, Verb.RETRY)
+        needs_more = asks or ":view:" in data or verb in (Verb.APPROVE_STEPS, Verb.RETRY, Verb.UNDO)
         if needs_more:
             below = await eventually(lambda: self._below(user, before), "everything there is to read")
             if (data := _data(below.buttons, verb)) is not None:

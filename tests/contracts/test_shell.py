@@ -18,6 +18,7 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract, cards, note
 from bot.testing.driver import SeenCard
+from bot.testing.notebook import notes_elsewhere
 from bot.testing.world import Says, World
 from tests.contracts.test_http import GROUP_VERBS, TOKENS, HttpDriver
 from tests.kit import FakeClock, make_tables
@@ -34,7 +35,7 @@ _FLAGS = {
     Verb.DECLINE_ALL: ("decline", "--all"),
     Verb.EXTEND: ("extend",),
 }
-_ROUNDLESS = {Verb.EXTEND, Verb.STOP}
+_ROUNDLESS = {Verb.EXTEND, Verb.STOP, Verb.UNDO}
 
 
 class ShellDriver(HttpDriver):
@@ -141,6 +142,10 @@ class TestShell(Contract):
         (card,) = await cards(driver)
         await driver.press(card, Verb.DECLINE)
         assert "Nothing is waiting" in await driver.pending()
+
+    async def test_what_was_done_is_read_again_and_undone_from_its_card(self, driver: ShellDriver) -> None:
+        notes_elsewhere[:] = ["bread"]  # the shell looks at the same notes, with tools of its own
+        await super().test_what_was_done_is_read_again_and_undone_from_its_card(driver)
 
     async def test_a_late_press_changes_nothing_and_says_why(self, driver: ShellDriver) -> None:
         driver.world.clock.forward(-timedelta(hours=25))

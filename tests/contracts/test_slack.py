@@ -162,6 +162,7 @@ def _label_among(labels: Any, verb: Verb) -> str:
         Verb.REVISE: ("Ask for changes",),
         Verb.EDIT: ("Edit", "Fill in"),
         Verb.RETRY: ("Retry",),
+        Verb.UNDO: ("Undo",),
         Verb.SIMILAR: ("Approve similar", f"{REVIEW} similar"),
     }.get(verb)
     for label in labels:

@@ -36,6 +36,7 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.EXTEND: ("Extend ",),
     Verb.RETRY: ("Retry",),
     Verb.STOP: ("Stop",),
+    Verb.UNDO: ("Undo",),
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }
@@ -104,7 +105,7 @@ class TelegramDriver:
     async def _answer(self, user: int, message: Posted) -> None:
         """Where a press asked whether what can't be undone should be done: yes."""
         for each in self.telegram.shown(TEAM):
-            sure = next((data for data in _buttons(each).values() if data.startswith("su.")), None)
+            sure = next((data for data in _buttons(each).values() if data.startswith(("su.", "us."))), None)
             if each.message_id == message.message_id and sure is not None:
                 await self.telegram.press_data(user, each, sure)
 

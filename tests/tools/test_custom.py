@@ -224,6 +224,18 @@ async def test_the_pages_key_makes_calls_for_one_office_alike(office: Nod):
     assert any("city" in each and "paris" in each for each in words), words
 
 
+async def test_the_pages_change_is_read_again_and_undone_unless_it_says_why_not(office: Nod):
+    [proposal] = await office.asked(call("seats_book", city="paris", number=4))
+    assert office.chat.card_of(proposal).undo == "Can be undone for 30 min."
+    done = await office.approve(proposal)
+    assert [each.words for each in done.read_again] == ["seats is 4"]
+    await office.press(Verb.UNDO, done)
+    await office.idle()
+    assert sys.modules["seats"].SEATS["paris"] == 3
+    [closing] = await office.asked(call("seats_book", city="paris", number=0))
+    assert office.chat.card_of(closing).undo == "Nod can't undo this: the office is closed for good."
+
+
 async def test_the_pages_secret_stands_on_no_card_and_reaches_the_tool(office: Nod):
     [proposal] = await office.asked(call("seats_open", city="paris", code="4711"))
     card = office.chat.card_of(proposal)
