@@ -91,12 +91,15 @@ def _decide_one(
     session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
     policy, person = policies.load_for(session, press.actor)
-    if refusal := rights.objection_of(session, policy, p, person, press.actor, press.verb, press.address):
+    refusal, absent = rights.judged(session, policy, p, person, press.actor, press.verb, press.address)
+    if refusal:
         return refused(Answer.REFUSED, p, refusal)
     if press.reason:
         schema = proposals.schema(session, p.tool_name, p.tool_version)
         press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
-    context = PressContext(press, person, policies, now, policy.book.paused, prepared)
+    context = PressContext(
+        press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
+    )
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)

@@ -106,7 +106,7 @@ class Presses:
         proposal = proposals.get(session, proposal_id)
         if proposal is None or proposal.state is not State.PROPOSED:
             return None
-        refused = rights.objection(session, self.gate.policies, proposal, actor, at=address)
+        refused = rights.objection(session, self.gate.policies, proposal, actor, Verb.SIMILAR, address)
         return None if refused or grants.hindrance(session, self.gate.policies, proposal) else proposal
 
     async def _prepare(self, press: Press) -> Prepared:

@@ -5,11 +5,17 @@ from sqlmodel import Session
 from bot.domain.chat import Address
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Kind, Proposal
 from bot.domain.verbs import Verb
 from bot.store import people
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
+
+_APPROVE = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
+_LASTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
+_OWN_RIGHT = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
+"""What a role allows, or having asked: no one does it in another's place."""
+_ONE_BY_ONE = "Who stands in for someone decides one by one. Approve this alone. It stays open."
 
 
 def objection(
@@ -37,7 +43,47 @@ def objection_of(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> str | None:
+    """As `objection`, of a person that is known."""
+    return judged(session, policy, proposal, person, actor, verb, at)[0]
+
+
+def judged(
+    session: Session,
+    policy: Policy,
+    proposal: Proposal,
+    person: Person,
+    actor: Actor,
+    verb: Verb = Verb.APPROVE,
+    at: Address | None = None,
+) -> tuple[str | None, Actor | None]:
+    """Why a person may not press that, and in whose place they may where their own right is not enough."""
     requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
+    why = _objection(policy, proposal, person, requester, verb, at)
+    if why is None or not policy.absences or person == requester or person.outside:
+        return why, None  # what someone asked for they decide in no one's place
+    approves = verb in _APPROVE
+    for each in policy.absences if verb not in _OWN_RIGHT and proposal.kind is not Kind.QUESTION else ():
+        absent = people.person_of(session, each.who)
+        if str(each.stand_in) not in person.accounts or absent == person:
+            continue
+        if policy.objection(proposal, absent, requester, approves=approves) is None:
+            return (_ONE_BY_ONE, None) if verb in _LASTING else (None, each.who)
+    return why, None
+
+
+def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
+    """Who may decide it for whom, for its card."""
+    return [
+        people.named(session, each.words)
+        for each in policy.absences
+        if judged(session, policy, proposal, people.person_of(session, each.stand_in), each.stand_in)[1]
+    ]
+
+
+def _objection(
+    policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
+) -> str | None:
+    """Why a person may not press that by their own right."""
     if verb is Verb.CANCEL:
         if policy.may_take_back(proposal, person, requester):
             return None
@@ -50,9 +96,7 @@ def objection_of(
             if Role.ADMIN in policy.roles_for(person, proposal)
             else "Only an admin can do that. It stays open."
         )
-    of_approval = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR_REAL, Verb.UNDO)
-    approves = verb in of_approval
-    return policy.objection(proposal, person, requester, str(at) if at else None, approves=approves)
+    return policy.objection(proposal, person, requester, str(at) if at else None, approves=verb in _APPROVE)
 
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
@@ -73,4 +117,11 @@ def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Where in the rows a person finds what they may see or decide; each is still to be checked."""
     policy, person = policies.load_for(session, actor)
-    return Reach(person.accounts | policy.groups_of(person), everything=bool(policy.roles_of(person)))
+    mine = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
+    everyone = [person, *(people.person_of(session, each) for each in mine)]
+    named = (each.accounts | policy.groups_of(each) for each in everyone)
+    return Reach(
+        person.accounts,
+        everything=any(policy.roles_of(each) for each in everyone),
+        named=frozenset[str]().union(*named),
+    )

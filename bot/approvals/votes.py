@@ -15,7 +15,7 @@ from bot.approvals.lifecycle import end, moved, redraw
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Person
+from bot.domain.people import Absence, Actor, Person
 from bot.domain.policy import Verdict, terms
 from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote
 from bot.domain.redaction import differences
@@ -88,19 +88,33 @@ class PressContext:
     now: datetime
     paused: bool
     prepared: Prepared
+    absences: tuple[Absence, ...] = ()
+    absent: Actor | None = None  # in whose place it is made
 
     @property
     def by(self) -> By:
         """For the audit log."""
-        return By.press(self.press.verb, self.press.actor, self.person, self.press.reason)
+        reason = self.press.reason
+        if self.absent:
+            reason = ": ".join(filter(None, (f"for {self.absent.label} ({self.absent})", reason)))
+        return By.press(self.press.verb, self.press.actor, self.person, reason)
 
     @property
     def who(self) -> str:
         """For cards."""
-        return self.person.name or self.person.id
+        who = self.person.name or self.person.id
+        return f"{who} for {self.absent.label}" if self.absent else who
 
     def vote(self, verb: Verb) -> Vote:
-        return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now)
+        return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
+
+    def has_voted(self, session: Session, p: Proposal) -> bool:
+        """Whether their vote is counted: who is away and who stands in for them have one."""
+        mine = {self.person.id}
+        for each in self.absences:
+            pair = {people.person_of(session, who).id for who in (each.who, each.stand_in)}
+            mine |= pair if self.person.id in pair else set()
+        return any(mine & voice for voice in people.voices(session, p))
 
 
 def accepted(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
@@ -120,9 +134,11 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         p = _edited(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
             return accepted(session, p, "Edited, not approved. Look at what it does now, then decide.")
-        if refusal := rights.objection(session, context.policies, p, press.actor, at=press.address):
-            # the edit brought it under another rule, which this person's vote does not satisfy
+        policy, person = context.policies.load(session), context.person
+        refusal, absent = rights.judged(session, policy, p, person, press.actor, at=press.address)
+        if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
             return accepted(session, p, f"Edited, not approved. {refusal}")
+        context = replace(context, absent=absent)
     if p.kind is Kind.QUESTION and (missing := _unanswered(session, p)):
         return refused(
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
@@ -130,11 +146,11 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     for_real = (press.verb is Verb.FOR_REAL) if p.trial is not None and p.trial.tried else None
     if why := _mistaken(p, press.verb, for_real=for_real):
         return refused(Answer.INVALID, p, why)
-    if context.person.id in people.voters(session, p):
+    if context.has_voted(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
     by, now, who = context.by, context.now, context.who
     votes = (*p.votes, context.vote(Verb.APPROVE))
-    approvals = 1 + len(people.voters(session, p, Verb.APPROVE))
+    approvals = 1 + len(people.voices(session, p, Verb.APPROVE))
     if approvals < p.quorum:
         p = moved(transitions.move(session, p, by, now, votes=votes, for_real=for_real))
         return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
@@ -182,10 +198,10 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
     by, now = context.by, context.now
-    if context.person.id in people.voters(session, p):
+    if context.has_voted(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
-    against = 1 + len(people.voters(session, p, Verb.DECLINE))
+    against = 1 + len(people.voices(session, p, Verb.DECLINE))
     if against < p.declines:
         p = moved(transitions.move(session, p, by, now, votes=votes))
         return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")

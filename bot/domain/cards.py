@@ -386,7 +386,7 @@ def _asker_decides(p: Proposal) -> bool:
 
 
 def _vote_line(vote: Vote) -> str:
-    return one_line(f"{vote.actor.label}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
+    return one_line(f"{vote.who}: {vote.verb}" + (f" ({vote.reason})" if vote.reason else ""))
 
 
 def card_of(
@@ -398,10 +398,11 @@ def card_of(
     paused: str = "",
     declined: Proposal | None = None,
     names: Names = NO_NAMES,
+    stand_ins: Sequence[str] = (),
 ) -> Card:
     """Render a proposal as it is now. ``grantable``: the rules let calls like it be allowed from its card.
 
-    ``names``: what the people are called that it names.
+    ``names``: what the people are called that it names. ``stand_ins``: who decides for whom, in words.
 
     ``paused``: nothing runs at the moment, and no time passes: who paused it and since when, in words.
     ``declined``: the same call, as it was declined before.
@@ -461,7 +462,7 @@ def card_of(
         arguments=redact(p.arguments, schema, secrets),
         schema=schema,
         asked_by=one_line(_asked_by(p)),
-        circle=circle,
+        circle=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
         votes=tuple(clean(_vote_line(v)) for v in p.votes),
         quorum=p.quorum,
         expires_at=p.expires_at,
@@ -568,6 +569,7 @@ def placed(
     if elsewhere:
         chat = one_line(elsewhere.words) if elsewhere.named else "the chat where it was asked"
         circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
+        circle = replace(circle, stand_ins=card.circle.stand_ins)
     return replace(
         card,
         verbs=verbs,

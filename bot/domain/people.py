@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Self
 
@@ -126,6 +127,26 @@ class Person:
 
 LOCAL = Actor("http", "local", "you")
 """The person at this machine, where no token is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Someone who is away, and who may decide until then what they may."""
+
+    id: int
+    who: Actor
+    stand_in: Actor
+    until: datetime
+
+    @property
+    def words(self) -> str:
+        """For example ``Ben for Ana``."""
+        return f"{self.stand_in.label} for {self.who.label}"
+
+    def end(self, zone: tzinfo) -> str:
+        """When it ends, for example ``Monday 30 Nov, 00:00 UTC``."""
+        local = self.until.astimezone(zone)
+        return f"{local:%A} {local.day} {local:%b, %H:%M} {local:%Z}"
 
 
 class Role(StrEnum):

@@ -10,7 +10,17 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.people import LOCAL, Membership, Person, Role, UserGroup, counts_at, is_group, workspace_of
+from bot.domain.people import (
+    LOCAL,
+    Absence,
+    Membership,
+    Person,
+    Role,
+    UserGroup,
+    counts_at,
+    is_group,
+    workspace_of,
+)
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Inverse, Kind, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
@@ -57,6 +67,7 @@ class Policy:
     """The current rules. ``admins`` and ``approvers`` hold accounts (Actors as text).
 
     ``groups``: those that platforms were asked for lately. ``missed``: those that were looked for in vain.
+    ``absences``: of people who are away now.
     """
 
     mode: Mode = Mode.WRITES
@@ -68,6 +79,7 @@ class Policy:
     book: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set, compare=False)
+    absences: tuple[Absence, ...] = ()
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Accounts with a role, by the settings or by an admin's rule.
@@ -248,6 +260,8 @@ class Policy:
         enough = len(accounts - requester.accounts) + int(
             own or (not deciders.four_eyes and bool(accounts & requester.accounts))
         )
+        others = accounts - requester.accounts
+        enough -= sum({str(each.who), str(each.stand_in)} <= others for each in self.absences)  # one vote
         if enough == 0:
             return "no one may decide this here"
         if enough < needed:

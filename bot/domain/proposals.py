@@ -182,6 +182,12 @@ class Vote:
     verb: str
     reason: str | None
     at: datetime
+    absent: Actor | None = None  # in whose place, where the voter's own right was not enough
+
+    @property
+    def who(self) -> str:
+        """For example ``Ben``, or ``Ben for Ana``."""
+        return f"{self.actor.label} for {self.absent.label}" if self.absent else self.actor.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,18 +219,23 @@ def _brief(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Those who may decide: accounts that are named, and everyone else in words; ``but`` one of them."""
+    """Those who may decide: accounts that are named, and everyone else in words; ``but`` one of them.
+
+    ``stand_ins``: who decides for whom, such as ``Ben for Ana``.
+    """
 
     members: tuple[Actor | str, ...]
     but: str = ""
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def parts(self) -> list[Actor | str]:
         """For example ``Ana, any approver or any admin``, in pieces: channels mention accounts."""
-        if not self.members:
+        each_of = (*self.members, *self.stand_ins)
+        if not each_of:
             return ["no one"]
-        between = [*[", "] * (len(self.members) - 2), " or ", ""][-len(self.members) :]
-        found = [part for each in zip(self.members, between, strict=True) for part in each]
+        between = [*[", "] * (len(each_of) - 2), " or ", ""][-len(each_of) :]
+        found = [part for each in zip(each_of, between, strict=True) for part in each]
         return [*found, *([f", but not {self.but}"] if self.but else [])]
 
     @property

@@ -41,6 +41,8 @@ class Act(StrEnum):
     END_WITH_RULES = "end with a change of rules"
     LINK = "link"
     UNLINK = "unlink"
+    LEAVE = "leave"  # someone is away from then on
+    RETURN = "return"
     ISSUE = "issue"
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"

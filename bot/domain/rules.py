@@ -9,7 +9,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -182,6 +182,7 @@ class Rulebook:
     version: int = 0
     rules: tuple[Rule, ...] = ()
     paused: bool = False
+    zone: tzinfo = UTC
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict

@@ -4,11 +4,14 @@
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
 _LONGEST = timedelta(days=3660)
+
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
 _HOUR = timedelta(hours=1)
 _DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
@@ -44,6 +47,36 @@ def duration(text: str) -> timedelta:
     if not timedelta(seconds=1) <= length <= _LONGEST:
         raise ValueError("write a duration from 1s to 520w")
     return length
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read ``18:00``, ``friday``, ``friday 18:00``, ``tomorrow 9:00`` or ``2026-12-01 18:00``.
+
+    It is the first such moment after ``now``, in its time zone; a day alone is its beginning. Raises
+    ValueError for any other text, and for a date that is over.
+    """
+    day, _, clock = text.strip().lower().rpartition(" ")
+    if not day and not _CLOCK.fullmatch(clock):
+        day, clock = clock, "00:00"
+    found = _CLOCK.fullmatch(clock)
+    if found is None:
+        raise ValueError("write a moment such as 18:00, friday 18:00 or 2026-12-01")
+    at, today = time(int(found[1]), int(found[2]), tzinfo=now.tzinfo), now.date()
+    if day in _DAYS:
+        first, step = today + timedelta(days=(_DAYS.index(day) - today.weekday()) % 7), 7
+    elif day in ("", "today", "tomorrow"):
+        first, step = today + timedelta(days=day == "tomorrow"), int(not day)
+    else:
+        try:
+            first, step = date.fromisoformat(day.strip()), 0
+        except ValueError:
+            raise ValueError("write a moment such as 18:00, friday 18:00 or 2026-12-01") from None
+    moment = datetime.combine(first, at)
+    if moment <= now and step:
+        moment = datetime.combine(first + timedelta(days=step), at)
+    if moment <= now:
+        raise ValueError("that is over already")
+    return moment
 
 
 def written(seconds: float) -> str:

@@ -18,7 +18,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, QuietHours, Rule, Rulebook, Subject
 from bot.domain.times import span
-from bot.store import notices, proposals, rules, transitions
+from bot.store import absences, notices, posted_cards, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -46,6 +46,8 @@ class Reminders:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
         await self.database.write(self._news, now)
         book = (await self.database.read(self.policies.load)).book
+        if any(each.until <= now for each in self.policies.held.absences):
+            await self.database.write(_are_back, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
@@ -91,6 +93,15 @@ class Reminders:
             if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
                 continue
             await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now)
+
+
+def _are_back(session: Session, now: datetime) -> None:
+    """End the absences whose time is over, tell those whom they concern, and have cards say so."""
+    for each in absences.end_due(session, now):
+        over = f"{each.who.label} is no longer away. {each.stand_in.label} decides for them no longer."
+        for actor in (each.who, each.stand_in):
+            notices.keep(session, Address(actor.channel, actor.key), over, now)
+    posted_cards.show_again(session)
 
 
 def _words(what: Act, proposal: Proposal, now: datetime) -> str:

@@ -69,9 +69,16 @@ def linked(session: Session, person_id: str | None = None) -> list[Linked]:
     return [Linked(row.actor, row.name, row.person_id, row.linked_at) for row in session.exec(rows)]
 
 
-def voters(session: Session, p: Proposal, verb: str | None = None) -> set[str]:
-    """Ids of the Persons who voted (so), as they are now: accounts may be linked after they voted."""
-    return {person_of(session, v.actor).id for v in p.votes if verb in (None, v.verb)}
+def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
+    """The votes (so), each as the ids of the Persons whose vote it is, with those in whose place it was cast.
+
+    They are as they are now: accounts may be linked after they voted.
+    """
+    found: list[set[str]] = []
+    for vote in (v for v in p.votes if verb in (None, v.verb)):
+        whose = {person_of(session, each).id for each in (vote.actor, vote.absent) if each}
+        found = [*(each for each in found if not each & whose), whose.union(*(e for e in found if e & whose))]
+    return found
 
 
 _LONGEST = 100  # characters
@@ -99,6 +106,16 @@ def learn_standing(session: Session, actor: Actor) -> None:
     key, standing = str(actor), str(actor.standing)
     session.execute(insert_or_ignore(session, NameRow).values(key=key, name=actor.name))
     session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=standing))
+
+
+def called(session: Session, name: str) -> list[Actor]:
+    """Accounts of the team that have this name or first name, whatever its case."""
+    said = name.casefold()
+    if not said:
+        return []
+    rows = session.exec(select(NameRow).where(col(NameRow.name).istartswith(said, autoescape=True)).limit(50))
+    names = ((row, row.name.casefold()) for row in rows if row.standing in (None, Membership.MEMBER))
+    return [Actor.parse(row.key, row.name) for row, each in names if said in (each, each.split()[0])]
 
 
 def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:

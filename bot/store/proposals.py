@@ -157,10 +157,14 @@ def in_states(session: Session, states: Sequence[State], limit: int = 200) -> li
 
 
 class Reach(NamedTuple):
-    """Where to look: at what ``accounts`` asked for, are named for or voted on, or at ``everything``."""
+    """Where to look: at what ``accounts`` asked for, or at ``everything``.
+
+    ``named``: also at what these asked for, are named for or voted on, except in a list of one's own.
+    """
 
     accounts: frozenset[str]
     everything: bool
+    named: frozenset[str] = frozenset()
 
 
 def seen_by(
@@ -179,8 +183,9 @@ def seen_by(
     """
     parts = [_TABLE.c.state == state for state in states]
     if sought.own or not reach.everything:
-        named = select(_DECIDERS.c.proposal_id).where(_DECIDERS.c.account.in_(reach.accounts))
-        own = [_TABLE.c.requester == account for account in sorted(reach.accounts)]
+        also = reach.accounts | reach.named
+        named = select(_DECIDERS.c.proposal_id).where(_DECIDERS.c.account.in_(also))
+        own = [_TABLE.c.requester == each for each in sorted(reach.accounts if sought.own else also)]
         parts = [whose & state for whose in own for state in parts]
         if not sought.own:
             parts.append(_TABLE.c.id.in_(named) & _TABLE.c.state.in_(states))
@@ -354,13 +359,27 @@ def _deciders_read(kept: dict[str, Any]) -> Deciders:
 
 
 def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
-    return [[v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat()] for v in votes]
+    return [
+        [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat(), *_named(v.absent)]
+        for v in votes
+    ]
+
+
+def _named(actor: Actor | None) -> list[str]:
+    return [str(actor), actor.name] if actor else []
 
 
 def _votes_read(kept: list[list[Any]]) -> tuple[Vote, ...]:
     return tuple(
-        Vote(person, Actor.parse(actor, name), verb, reason, datetime.fromisoformat(at))
-        for person, actor, name, verb, reason, at in kept
+        Vote(
+            person,
+            Actor.parse(actor, name),
+            verb,
+            reason,
+            datetime.fromisoformat(at),
+            Actor.parse(*absent) if absent else None,
+        )
+        for person, actor, name, verb, reason, at, *absent in kept
     )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Clock
-from bot.domain.people import Actor, Person, Role, UserGroup, is_group
+from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
@@ -24,6 +24,7 @@ from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
+from bot.store.tables.people import AbsenceRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 
@@ -59,6 +60,11 @@ class Policies:
         self._held = defaults
         self._clock = clock
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
+
+    @property
+    def held(self) -> Policy:
+        """The policy as it was read last; another process may have changed it since."""
+        return self._held
 
     def know_group(self, name: str, group: UserGroup) -> None:
         """Its platform has said just now who is in a group."""
@@ -99,8 +105,11 @@ class Policies:
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             book = Rulebook(version, tuple(_rule(r) for r in rules), paused_at is not None)
-            self._held = held = held.with_book(book)
-        return replace(held, groups=self._known_groups()) if self._groups else held
+            self._held = held = replace(held, book=book, absences=_absences(session))
+        if not (self._groups or held.absences):
+            return held
+        away = tuple(each for each in held.absences if each.until > self._clock())
+        return replace(held, groups=self._known_groups(), absences=away)
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
@@ -136,7 +145,7 @@ def add(
     row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=kept, set_by=str(by), set_at=now)
     session.add(row)
     session.flush()
-    _raise_version(session)
+    raise_version(session)
     _record(session, row, _by(session, Act.SET, by), before, admin_changes.rule_state(row), now)
     return _rule(row)
 
@@ -150,7 +159,7 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None
     row.ended_at, row.ended_by = now, str(by)
     session.add(row)
     session.flush()
-    _raise_version(session)
+    raise_version(session)
     _record(session, row, _by(session, Act.DROP, by), admin_changes.rule_state(row), None, now)
     return _rule(row)
 
@@ -185,7 +194,7 @@ def in_force(session: Session) -> list[InForce]:
 def pause(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
     conversation_lock.everywhere(session)
-    _raise_version(session)
+    raise_version(session)
     paused = session.execute(
         update(BookRow)
         .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
@@ -205,7 +214,7 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
     row.paused_at = None
     session.add(row)
     session.flush()
-    _raise_version(session)
+    raise_version(session)
     admin_changes.record(session, Thing.PAUSE, _ALL, by, {"since": since.isoformat()}, None, now)
     return max(now - since, timedelta())
 
@@ -255,15 +264,28 @@ def state_of(session: Session, name: str) -> Mapping[str, Any]:
 def keep_state(session: Session, name: str, state: Mapping[str, Any]) -> None:
     row = session.get(BookRow, _BOOK)
     if row is None:
-        _raise_version(session)
+        raise_version(session)
         row = session.get_one(BookRow, _BOOK)
     row.memory = {**(row.memory or {}), name: dict(state)}
     session.add(row)
 
 
-def _raise_version(session: Session) -> None:
+def raise_version(session: Session) -> None:
+    """Have every process read again what `Policies` holds."""
     session.execute(insert_or_ignore(session, BookRow).values(id=_BOOK, version=0))
     session.execute(update(BookRow).where(col(BookRow.id) == _BOOK).values(version=BookRow.version + 1))
+
+
+def _absences(session: Session) -> tuple[Absence, ...]:
+    rows = session.exec(
+        select(AbsenceRow).where(col(AbsenceRow.ended_at).is_(None)).order_by(col(AbsenceRow.id))
+    )
+    return tuple(absence_of(row) for row in rows)
+
+
+def absence_of(row: AbsenceRow) -> Absence:
+    who, stand_in = Actor.parse(row.account, row.name), Actor.parse(row.stand_in, row.stand_in_name)
+    return Absence(row.id or 0, who, stand_in, row.until)
 
 
 def _rule(row: RuleRow) -> Rule:

@@ -20,6 +20,21 @@ async def known(actor: Caller, site: Here) -> People:
     return People.of(everyone=everyone, people=found)
 
 
+@router.delete("/people/absences", summary="Someone is back before their time")
+async def back(
+    account: Annotated[str, Query(max_length=200, description="who is away, such as slack:T1/U7")],
+    actor: Caller,
+    site: Here,
+) -> SaidBody:
+    """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
+    _, found = await site.channel.admin.people(actor)
+    whose = next((p for p in found if p.away and str(p.away.who) == account), None)
+    if whose is None:
+        raise Missing("That account is not away.")
+    reply = await say(site, actor, "back" if whose.you else f"back {account}", "nod")
+    return SaidBody(text=reply.text)
+
+
 @router.delete("/people/links", summary="Separate a linked account again")
 async def unlink(
     account: Annotated[str, Query(max_length=200, description="such as slack:T1/U7")],

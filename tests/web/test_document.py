@@ -170,6 +170,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("GET", "/api/proposals/none", None),
             ("GET", f"{at}/files/none", None),
             ("DELETE", "/api/people/links?account=http:ben", None),
+            ("DELETE", "/api/people/absences?account=http:ben", None),
             ("GET", "/api/audit", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),

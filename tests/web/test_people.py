@@ -1,6 +1,8 @@
 """Who is who over HTTP: everybody sees their own accounts, admins everyone's, and separates them."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -96,3 +98,27 @@ async def test_an_account_that_is_someone_elses_or_alone_is_not_found(nod: Serve
             refused = await client.delete("/api/people/links", params={"account": account})
         assert refused.status_code == 404
     assert [len(each["accounts"]) for each in (await people(nod))["people"]] == [2]
+
+
+async def test_who_is_away_is_told_to_them_and_to_admins_and_ended_by_either(nod: Served):
+    async def away(client: Any) -> Json:
+        body = {"name": "nod", "text": "away http:ben for 3d"}
+        assert (await client.post("/api/commands", json=body)).status_code == 200
+        [me] = (await people(nod))["people"]
+        return me["away"]
+
+    async with nod.caller(ANA) as ana, nod.caller(BEN) as ben, nod.caller(CHIEF) as chief:
+        until = (nod.clock() + timedelta(days=3)).isoformat()
+        assert await away(ana) == {
+            "account": "http:ana",
+            "until": until,
+            "stand_in": "http:ben",
+            "name": "http:ben",
+        }
+        at = "/api/people/absences?account=http:ana"
+        assert (await ben.delete(at)).status_code == 404
+        assert (await chief.delete(at)).json()["text"] == "Ended: http:ben for ana."
+        assert (await ana.delete(at)).status_code == 404
+        await away(ana)
+        assert (await ana.delete(at)).status_code == 200
+        assert (await people(nod))["people"][0]["away"] is None

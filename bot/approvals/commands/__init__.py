@@ -4,6 +4,7 @@ Each answer goes only to the person who asked. Rules are for admins; what someon
 may decide here.
 """
 
+from bot.approvals.commands.away import AwayCommands
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
 from bot.approvals.commands.link import LinkCommands
@@ -18,12 +19,12 @@ class Commands:
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies = parts.database, parts.policies
-        everyone, linking = EveryoneCommands(parts), LinkCommands(parts)
+        everyone, linking, away = EveryoneCommands(parts), LinkCommands(parts), AwayCommands(parts)
         deciding = DecideCommands(parts).words
         [undo] = (each.do for each in deciding if each.word == Verb.UNDO)
         ruling = RuleCommands(parts, undo).words
         self._stop = everyone.stop
-        self._everyone = Words("nod", [*everyone.words, *linking.words])
+        self._everyone = Words("nod", [*everyone.words, *away.words, *linking.words])
         self._deciding = Words("approvals", deciding)
         self._admins = Words("approvals", [*deciding, *ruling, *linking.admins])
         self._for_admins = {each.word for each in (*ruling, *linking.admins)} - {w.word for w in deciding}

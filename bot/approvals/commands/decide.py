@@ -192,6 +192,8 @@ def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
     """What a thing was or is, in brief; ``subject``: of a rule."""
     if not state:
         return "nothing"
+    if "stand_in" in state:
+        return f"{state['stand_in']} until {state['until'][:16]}Z"
     for name in ("value", "allows", "person", "since", "account", "call", "ended"):
         if name in state:
             value = state[name]

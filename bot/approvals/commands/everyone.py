@@ -6,6 +6,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
+from bot.approvals.commands.away import listed as listed_away
 from bot.approvals.commands.decide import titled
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Command
@@ -41,6 +42,7 @@ class EveryoneCommands:
         now = self._clock()
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
         parts = [titled(title, found, now) for title, found in headed]
+        parts.append(await self._database.read(listed_away, self._policies, command.actor))
         return "\n\n".join(part for part in parts if part) or "Nothing waits."
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:

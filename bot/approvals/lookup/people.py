@@ -9,7 +9,7 @@ from sqlmodel import Session
 
 from bot.approvals.accounts import sign_in_links
 from bot.domain.chat import Clock
-from bot.domain.people import Actor, Person, Role
+from bot.domain.people import Absence, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.rules import GivenRole
 from bot.store import people, rules
@@ -43,6 +43,7 @@ class KnownPerson:
     id: str
     you: bool
     accounts: tuple[Account, ...]
+    away: Absence | None = None
 
 
 def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
@@ -56,6 +57,7 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
         grouped[me.id] = {str(actor): None}
     if everyone:
         alone = frozenset().union(*(policy.holders(role) for role in Role)) - {row.account for row in rows}
+        alone |= {str(each.who) for each in policy.absences} - {row.account for row in rows}
         for account in alone:
             grouped[account] = {account: None}
     called = people.known(session, [account for accounts in grouped.values() for account in accounts])
@@ -72,8 +74,14 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
         held = (HeldRole(role, since.get((account, role))) for role in sorted(policy.roles_of(alone)))
         return Account(account, "" if name == account else name, row.at if row else None, tuple(held))
 
+    away = {str(each.who): each for each in policy.absences}
     known = [
-        KnownPerson(ident, ident == me.id, tuple(account_of(*each) for each in sorted(accounts.items())))
+        KnownPerson(
+            ident,
+            ident == me.id,
+            tuple(account_of(*each) for each in sorted(accounts.items())),
+            next((away[each] for each in accounts if each in away), None),
+        )
         for ident, accounts in grouped.items()
     ]
     return sorted(known, key=lambda each: (not each.you, each.id))

@@ -210,6 +210,7 @@ class ProposalLookup:
         """A page of them, the first of several with its group; what they share is read in one query."""
         groups = proposals.siblings(session, {p.message_id for p in found})
         declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
+        policy = self._policies.load(session)
         schemas = {p.id: available.schema_of(session, p) for p in found}
         named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
         seen = []
@@ -222,6 +223,7 @@ class ProposalLookup:
                 paused=paused,
                 declined=declined.get(p.id),
                 names=named,
+                stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
             )
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _teammate_at(session, conversation)

@@ -99,7 +99,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
-    if approver is Approver.BOTH and len(people.voters(session, p, Verb.APPROVE)) < p.quorum:
+    if approver is Approver.BOTH and len(people.voices(session, p, Verb.APPROVE)) < p.quorum:
         after = transitions.move(session, p, by, now, votes=votes)
         told, work = "Your approval counts. A person must approve it as well.", None
     else:

@@ -157,7 +157,7 @@ def _seen(session: Session, context: CallContext, states: Sequence[State], polic
             p,
             asked=people.person_of(session, p.requester) == person,
             may_decide=rights.objection(session, policies, p, actor) is None,
-            voted=person.id in people.voters(session, p),
+            voted=any(person.id in voice for voice in people.voices(session, p)),
         )
         for p in proposals.in_states(session, states, _LOOKED_AT)
     ]

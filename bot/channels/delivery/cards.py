@@ -11,7 +11,7 @@ from functools import partial
 
 from sqlmodel import Session
 
-from bot.approvals import grants, lifecycle
+from bot.approvals import grants, lifecycle, rights
 from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
@@ -247,7 +247,9 @@ class Cards:
             return []
         roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
         named = policy.spelled_out(proposal.deciders.people)
-        accounts = {each for each in named.union(*roles) if not is_group(each)} - requester.accounts
+        accounts = {each for each in named.union(*roles) if not is_group(each)}
+        accounts |= {str(each.stand_in) for each in policy.absences if str(each.who) in accounts}
+        accounts -= requester.accounts
         return [Address.parse(account) for account in sorted(accounts)[:_MOST_ASKED]]
 
     @property
@@ -392,7 +394,7 @@ def _cards(
     found = find(session)
     groups = proposals.siblings(session, {p.message_id for p in found})
     declined = proposals.declined_before(session, found)
-    paused = rules.pause_words(session)
+    paused, policy = rules.pause_words(session), policies.load(session)
     schemas = {p.id: available.schema_of(session, p) for p in found}
     named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
     return {
@@ -404,6 +406,7 @@ def _cards(
             paused=paused,
             declined=declined.get(p.id),
             names=named,
+            stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
         )
         for p in found
     }

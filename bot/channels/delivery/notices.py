@@ -110,7 +110,7 @@ class Notices:
         if ident is None:
             await poster.post(address, notice.text)
             return
-        ref, people = await self.database.read(_card_at, ident, address)
+        ref, people = await self.database.read(_card_at, self.policies, ident, address)
         if people is None:
             return  # it was decided since
         if notice.text and ref:
@@ -134,13 +134,17 @@ class Notices:
             self.for_admins(session, f"I can't post in {notice.address}. {why}")
 
 
-def _card_at(session: Session, ident: str, address: Address) -> tuple[str, list[Actor] | None]:
+def _card_at(
+    session: Session, policies: Policies, ident: str, address: Address
+) -> tuple[str, list[Actor] | None]:
     """The newest card of an open proposal there, if any, and who may decide by name; None: it is not open."""
     proposal = proposals.get(session, ident)
     if proposal is None or proposal.state is not State.PROPOSED:
         return "", None
     there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
     found = proposal.deciders.named(proposal.requester)
+    away = policies.load(session).absences
+    found = tuple(dict.fromkeys((*found, *(each.stand_in for each in away if each.who in found))))
     named = people.known(session, map(str, found))
     deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
     return (there or [""])[-1], deciders

@@ -23,7 +23,7 @@ from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.store.audit import chain, log
 from bot.store.audit.log import By
-from bot.store.tables.people import AccountRow, TokenRow
+from bot.store.tables.people import AbsenceRow, AccountRow, TokenRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
 from bot.store.tables.row import table_of
@@ -41,6 +41,7 @@ class Thing(StrEnum):
     RULE = "rule"  # subject, tools and place, as `rule_key` says
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
+    ABSENCE = "absence"  # the account that is away
     PAUSE = "pause"  # always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
     KEY = chain.KEY  # the name of the audit key
@@ -172,6 +173,7 @@ _HELD: dict[str, tuple[Any, str, frozenset[str]]] = {
     Thing.RULE: (table_of(RuleRow), "id", frozenset()),
     Thing.GRANT: (table_of(GrantRow), "id", frozenset({"uses"})),
     Thing.ACCOUNT: (table_of(AccountRow), "actor", frozenset()),
+    Thing.ABSENCE: (table_of(AbsenceRow), "id", frozenset()),
     Thing.TOKEN: (table_of(TokenRow), "label", frozenset()),
     Thing.PAUSE: (table_of(BookRow), "id", frozenset({"version", "memory"})),
 }
@@ -185,8 +187,8 @@ recurring tasks remember.
 def _concerned(thing: Thing, key: str, before: State, after: State) -> list[str]:
     """The table rows that a change was about, each as its thing and its key in the table."""
     match thing:
-        case Thing.RULE:
-            found = {state["rule"] for state in (before, after) if state}
+        case Thing.RULE | Thing.ABSENCE:
+            found = {state[thing] for state in (before, after) if state}
             return [f"{thing} {ident}" for ident in sorted(found)]
         case Thing.GRANT:
             return [f"{thing} {key.removeprefix('G-')}"]

@@ -6,7 +6,7 @@ from sqlalchemy import false
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row
+from bot.store.tables.row import Row, partial, serial
 
 
 class AccountRow(Row, table=True):
@@ -31,6 +31,23 @@ class NameRow(Row, table=True):
     key: str = Field(primary_key=True)
     name: str
     standing: str | None = None
+
+
+class AbsenceRow(Row, table=True):
+    """Someone who is away, and who decides in their place until when; ended ones stay as the record."""
+
+    __tablename__ = "absence"
+    __table_args__ = (partial("absence_now", "id", where="ended_at IS NULL"),)
+
+    id: int | None = serial()
+    account: str
+    name: str
+    stand_in: str  # an account
+    stand_in_name: str
+    since: datetime = Field(sa_type=UTCDateTime)
+    until: datetime = Field(sa_type=UTCDateTime)
+    ended_by: str | None = None
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class LinkCodeRow(Row, table=True):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AliasPath, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
 from bot.domain.people import Role
 from bot.domain.proposals import State
@@ -66,12 +66,25 @@ class AccountView(View):
     roles: list[RoleView]
 
 
+class AwayView(View):
+    """Which account is away until when, and the one that may decide in its place, with its name."""
+
+    account: Annotated[str, BeforeValidator(str), Field(validation_alias="who")]
+    until: Time
+    stand_in: Annotated[str, BeforeValidator(str)]
+    name: Annotated[str, Field(validation_alias=AliasPath("stand_in", "label"))]
+
+
 class PersonView(View):
-    """One person: all of these accounts have one vote, and the roles of each."""
+    """One person: all of these accounts have one vote, and the roles of each.
+
+    ``away``: null while they aren't.
+    """
 
     id: str
     you: bool
     accounts: list[AccountView]
+    away: AwayView | None
 
 
 class People(DoneBody):

@@ -4,7 +4,7 @@ import { get, remove } from "./api.js";
 import { titled } from "./channels.js";
 import { h, shown } from "./dom.js";
 import { Page } from "./pages.js";
-import { ago } from "./times.js";
+import { ago, stamp } from "./times.js";
 
 const ROLES = { admin: "Admin", approver: "Approver" };
 
@@ -23,14 +23,21 @@ export class People extends Page {
       ...people.map((each) => this.person(each)));
   }
 
-  person({ you, accounts }) {
+  person({ you, accounts, away }) {
     const names = accounts.filter((each) => each.name && each.name !== "you");
     const named = names.find((each) => !each.account.startsWith("http:")) ?? names[0] ?? accounts[0];
     const roles = [...new Set(accounts.flatMap((each) => each.roles.map(({ role }) => role)))];
     return h("article", { class: "card person", "aria-label": `Person ${called(named)}` },
       h("h2", { class: "person-name", dir: "auto" }, h("span", {}, shown(called(named))), you && called(named) !== "you" ? h("span", { class: "tag" }, "you") : null,
         roles.map((role) => h("span", { class: "state quiet" }, ROLES[role] ?? role))),
+      away ? this.away(away, you ? "you" : "they") : null,
       h("ul", { class: "accounts" }, accounts.map((each) => this.account(each, accounts.length > 1))));
+  }
+
+  away({ account, name, stand_in: standIn, until }, who) {
+    const end = () => this.doing(() => remove(`api/people/absences?${new URLSearchParams({ account })}`));
+    return h("div", { class: "away" }, h("p", { dir: "auto" }, "Away until ", stamp(until), ". ", h("b", {}, shown(name)), " ", name === standIn ? null : h("code", {}, shown(standIn)), ` may decide what ${who} may.`),
+      h("button", { type: "button", class: "button small", "aria-label": `End the absence of ${account}`, onclick: end }, "End absence"));
   }
 
   account(account, linked) {

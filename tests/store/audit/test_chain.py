@@ -31,7 +31,7 @@ from bot.domain.rules import EVERYWHERE, Subject
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import people, proposals, rules, tokens, transitions
+from bot.store import absences, people, proposals, rules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
 from bot.store.database import Database, run
@@ -102,6 +102,9 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for value in ("always", "never"):
         database.write_now(rules.add, Subject.POLICY, EVERYWHERE, "pay", value, ADA, clock())
     database.write_now(linking.join, POLICIES, ANA, Actor("phone", "9", "Ana K"), ANA, clock())
+    for _ in range(2):
+        until = clock() + timedelta(days=3)
+        database.write_now(absences.begin, ANA, Actor("chat", "ben", "Ben"), until, clock())
     database.write_now(rules.pause, ADA, clock())
     for _ in range(2):
         token = database.write_now(tokens.issue, "ci", ADA, clock())

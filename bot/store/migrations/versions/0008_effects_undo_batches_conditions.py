@@ -11,6 +11,30 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_table(
+        "absence",
+        sa.Column(
+            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
+        ),
+        sa.Column("account", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("stand_in", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("stand_in_name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("since", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("ended_by", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("ended_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(
+        "absence_now",
+        "absence",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("ended_at IS NULL"),
+    )
+
     with op.batch_alter_table("proposal", schema=None) as batch_op:
         batch_op.add_column(sa.Column("trial", sa.JSON(none_as_null=True), nullable=True))
         batch_op.add_column(sa.Column("for_real", sa.Boolean(), nullable=True))

@@ -1,0 +1,67 @@
+"""Who is away, and who decides in their place: what changes it, each with its row in the audit log.
+
+The rows are read with the rules (``bot/store/rules.py``), and every change raises their version.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Absence, Actor
+from bot.domain.record import Act
+from bot.store import people
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
+from bot.store.rules import absence_of, raise_version
+from bot.store.tables.people import AbsenceRow
+
+
+def begin(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
+    """Someone is away from now on; an absence of theirs that there is ends."""
+    person = people.person_of(session, who)
+    end(session, person.accounts, By.press(Act.RETURN, who, person), now)
+    row = AbsenceRow(
+        account=str(who),
+        name=who.name,
+        stand_in=str(stand_in),
+        stand_in_name=stand_in.name,
+        since=now,
+        until=until,
+    )
+    session.add(row)
+    session.flush()
+    raise_version(session)
+    by = By.press(Act.LEAVE, who, person)
+    admin_changes.record(session, Thing.ABSENCE, row.account, by, None, _state(row), now)
+    return absence_of(row)
+
+
+def end(session: Session, accounts: Collection[str], by: By, now: datetime) -> list[Absence]:
+    """End the absence of the person with these accounts; gives what ended."""
+    return _end(session, col(AbsenceRow.account).in_(sorted(accounts)), by, now)
+
+
+def end_due(session: Session, now: datetime) -> list[Absence]:
+    """Record the end of those whose time is over."""
+    return _end(session, col(AbsenceRow.until) <= now, By.nod(Act.RETURN), now)
+
+
+def _end(session: Session, which: Any, by: By, now: datetime) -> list[Absence]:
+    conversation_lock.everywhere(session)
+    rows = list(session.exec(select(AbsenceRow).where(which, col(AbsenceRow.ended_at).is_(None))))
+    for row in rows:
+        row.ended_at, row.ended_by = now, by.actor
+        session.add(row)
+        session.flush()
+        admin_changes.record(session, Thing.ABSENCE, row.account, by, _state(row), None, now)
+    if rows:
+        raise_version(session)
+    return [absence_of(row) for row in rows]
+
+
+def _state(row: AbsenceRow) -> admin_changes.State:
+    return {"absence": row.id, "stand_in": row.stand_in, "until": row.until.isoformat()}

@@ -1,0 +1,62 @@
+"""Someone away, and who stands in for them, in Slack and in Telegram."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bot.domain.verbs import Verb
+from bot.testing.contract import note
+from bot.testing.world import Says, eventually
+from tests.contracts import test_telegram
+from tests.contracts.test_slack import SlackDriver, in_slack
+from tests.contracts.test_telegram import TelegramDriver, in_telegram
+from tests.kit import FakeClock
+from tests.kit.urls import Urls
+
+pytestmark = pytest.mark.platform
+
+ANA, EVE = "U7", "U9"
+
+
+@pytest.fixture
+async def slack(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+    async with in_slack(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def telegram(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+    async with in_telegram(database_of("nod"), clock) as driver:
+        yield driver
+
+
+async def test_in_slack_cleo_decides_for_ana_while_she_is_away(slack: SlackDriver) -> None:
+    await slack.command("/approvals approvers admin")
+    said = await slack.command("/nod away @cleo until monday")
+    assert said == (
+        "You're away until Monday 9 Mar, 00:00 UTC. Cleo (<@U9>) may decide what you may, "
+        "shown as “Cleo for Ana”. `/nod back` ends it."
+    )
+    slack.world.script(Says("Shall I?", (note("milk"),)))
+    await slack.say("note milk")
+    await eventually(slack.cards, "a card")
+    assert "Can decide: any admin or Cleo for Ana" in slack.cards()[0].words
+    await slack.press(slack.cards()[0], Verb.APPROVE, eve=True)
+    await eventually(lambda: slack.world.notes == ["milk"], "the note")
+    await eventually(lambda: "Approved by Cleo for Ana" in slack.cards()[0].words, "the end on the card")
+    await slack.world.app.core.reminders.send(slack.world.clock())
+    assert any("you may decide what they may" in m.words for m in slack.slack.in_channel(slack.slack.dm(EVE)))
+    assert await slack.command("/nod back") == "Ended: Cleo for Ana."
+
+
+async def test_in_telegram_eve_decides_for_ana_while_she_is_away(telegram: TelegramDriver) -> None:
+    await telegram.command("/approvals approvers admin")
+    said = await telegram.command(f"/nod away telegram:{test_telegram.EVE} for 3d")
+    assert said.startswith("You're away until Thursday 5 Mar, 09:00 UTC. ")
+    telegram.world.script(Says("Shall I?", (note("milk"),)))
+    await telegram.say("note milk")
+    await eventually(telegram.cards, "a card")
+    assert "for Ana" in telegram.cards()[0].words
+    await telegram.press(telegram.cards()[0], Verb.APPROVE, eve=True)
+    await eventually(lambda: telegram.world.notes == ["milk"], "the note")
+    await eventually(lambda: "Approved by Eve for Ana" in telegram.cards()[0].words, "the end on the card")
