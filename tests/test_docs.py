@@ -60,6 +60,17 @@ def test_every_test_that_a_page_names_exists() -> None:
     assert missing == []
 
 
+def test_each_requirement_of_the_standards_chapter_has_one_row_and_what_is_met_names_a_test() -> None:
+    """The counts are those of chapter C9 of OWASP AISVS 1.0, section by section."""
+    page = (DOCS / "security.md").read_text()
+    rows = re.findall(r"^\| (9\.\d\.\d+) \|[^|]+\| (met|in part|not ours) \| (.+) \|$", page, re.MULTILINE)
+    counted = {1: 3, 2: 10, 3: 8, 4: 4, 5: 6, 6: 3}
+    assert [number for number, _, _ in rows] == [
+        f"9.{section}.{each}" for section, many in counted.items() for each in range(1, many + 1)
+    ]
+    assert [number for number, stands, why in rows if stands == "met" and "`test_" not in why] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_link_to_a_file_leads_to_one(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
