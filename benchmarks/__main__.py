@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, start, tools
+from benchmarks import cold, costs, cycles, latency, parked, past, rules, several, size, slack, start, tools
 from benchmarks.table import Row, show
 
 
@@ -90,6 +90,13 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
             "in SQLite. Expiry is the scheduler's own sweep over proposals of as many conversations, each\n"
             "with its audit row and the turn that will tell the model; verifying reads and hashes every row.",
             lambda where: rules.rows(where, due=2000 if quick else 100_000, seconds=0.5 if quick else 3),
+        ),
+        "past": Part(
+            "A rule tried on the past, and insights",
+            "Proposals of a month, decided, in as many conversations of four places, in SQLite. The first\n"
+            "page judges each that the rule is about twice; a page ends after 10,000 of them. Medians, and\n"
+            "the longest that a loop which only ticks had to wait while a thread was at it.",
+            lambda where: past.rows(where, count=20_000 if quick else 100_000),
         ),
         "postgres": Part(
             "Several processes on PostgreSQL",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cold, costs, cycles, latency, parked, rules, several, size, slack, start, tools
+from benchmarks import cold, costs, cycles, latency, parked, past, rules, several, size, slack, start, tools
 from tests.kit.urls import POSTGRES_URL
 
 pytestmark = [pytest.mark.slow, pytest.mark.platform]
@@ -18,12 +18,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: tools.rows(where, rounds=1, calls=2),
     lambda where: parked.rows(where, warm=2, count=2),
     lambda where: rules.rows(where, due=2, seconds=0.01),
+    lambda where: past.rows(where, count=200, times=1),
     lambda where: size.rows(where, "", sizes=(20, 21), turns=2),
     lambda where: costs.on_sqlite(where, cycles=1),
     lambda where: cold.rows(where, rounds=1, parked=2),
     lambda where: start.rows(where, rounds=1),
 ], ids=[
-    "server", "process", "latency", "slack", "tools", "parked", "rules", "size", "costs", "cold", "start",
+    "server", "process", "latency", "slack", "tools", "parked", "rules", "past", "size", "costs", "cold",
+    "start",
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)

@@ -20,6 +20,7 @@ class Facet(StrEnum):
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
 """What is counted of what was asked; those edited first were approved, and some of those failed."""
+_MOST_WAITS = 10_000  # the first that are counted: to sort all of them would hold the loop
 _SLOWEST = 0.9  # where the slowest tenth begins
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = 24
@@ -27,7 +28,7 @@ HOURS = 24
 
 @dataclass(slots=True)
 class Tally:
-    """How often people were asked, how that ended, and how many seconds each decision took."""
+    """How often people were asked, how that ended, and how many seconds each decision took, up to many."""
 
     asked: int = 0
     approved: int = 0
@@ -42,7 +43,7 @@ class Tally:
         """Count one more; ``waited`` is None where no one decided it."""
         for name in ("asked", *ends):
             setattr(self, name, getattr(self, name) + 1)
-        if waited is not None:
+        if waited is not None and len(self.waits) < _MOST_WAITS:
             self.waits.append(waited)
 
     @property

@@ -95,6 +95,8 @@ def trial(text: str, command: Command) -> Trial:
         text = text[: found.start()]
     word, rest = first_word(text.strip(f" {QUOTES}"))
     subject = _TRIED.get(word)
+    if subject is None and word in {each.typed for each in Subject}:
+        raise CommandError(f"Only {', '.join(_TRIED)} can be tried on the past.")
     given = (
         parse(Subject.POLICY, f"{word} {rest}", command) if subject is None else parse(subject, rest, command)
     )

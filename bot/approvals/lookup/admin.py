@@ -40,11 +40,12 @@ class GrantInWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WhoIs:
-    """Who someone is: their linked accounts, their roles, and whether anything runs now."""
+    """Who someone is: linked accounts and roles; whether anything runs, whether insights are on."""
 
     person: Person
     roles: frozenset[Role]
     pause: Pause | None
+    insights: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class AdminLookup:
 
     async def who_is(self, actor: Actor) -> WhoIs:
         def read(session: Session) -> WhoIs:
-            person = people.person_of(session, actor)
-            return WhoIs(person, self._policies.load(session).roles_of(person), rules.pause_of(session))
+            policy, person = self._policies.load_for(session, actor)
+            return WhoIs(person, policy.roles_of(person), rules.pause_of(session), policy.insights)
 
         return await self._database.read(read)
 

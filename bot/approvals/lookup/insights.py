@@ -22,6 +22,7 @@ MONTH = timedelta(days=30)
 OFF = "Insights are turned off here (NOD_INSIGHTS)."
 _NOT_COUNTED = frozenset({Kind.QUESTION, Kind.SUGGESTION})
 _RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
+_MOST = 50_000  # proposals
 _MOST_PARTS = 200
 _TOLD = 10  # parts in a chat
 
@@ -46,7 +47,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     names: dict[str, str] = {}
     week = [[0] * HOURS for _ in range(7)]
     looked, last = 0, None
-    for row in insights.newest(session, since, accounts=accounts):
+    for row in insights.newest(session, since, accounts=accounts, most=_MOST, ended=True):
         looked, last = looked + 1, row.created_at
         if row.kind in _NOT_COUNTED or row.undoes or not was_asked(row):
             continue
@@ -71,7 +72,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     }
     return Insights(
         since,
-        last if looked == insights.MOST else None,
+        last if looked == _MOST else None,
         accounts is None,
         total,
         {facet: _parts(found, names | called) for facet, found in tallies.items()},

@@ -37,7 +37,7 @@ class PauseView(View):
 class Me(DoneBody):
     """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
 
-    ``session``: this browser brought the cookie of a sign-in, and no token.
+    ``insights``: they are on. ``session``: this browser brought the cookie of a sign-in, and no token.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Me(DoneBody):
     model: str
     demo: bool
     admin: bool
+    insights: bool
     notice: str
     paused: PauseView | None
     session: bool

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
+import { Insights } from "./insights.js";
 import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
@@ -66,6 +67,7 @@ const PAGES = {
   files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
+  insights: { title: "Insights", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
   audit: { title: "Audit log", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
   settings: { title: "Settings and doctor", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
   you: { title: "You", page: paged("you-list", (at) => new You(at)) },
@@ -143,7 +145,7 @@ function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
-  redraw($("pages"), ...Object.entries(PAGES).filter(([, { sign, admins }]) => sign && (!admins || me.admin)).map(([name, { title, sign }]) => {
+  redraw($("pages"), ...Object.entries(PAGES).filter(([name, { sign, admins }]) => sign && (!admins || me.admin) && (name !== "insights" || me.insights)).map(([name, { title, sign }]) => {
     const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), title), name === "inbox" && mine ? counted(mine) : null);
     current(to, name === route.page);
     return to;

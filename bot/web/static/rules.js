@@ -4,7 +4,7 @@
 import { get, Newest, post, remove } from "./api.js";
 import { announce, h, keeping, shown } from "./dom.js";
 import { ruleForm } from "./ruleform.js";
-import { ago, expiry } from "./times.js";
+import { ago, expiry, stamp } from "./times.js";
 
 const POLICY = {
   always: "Every tool asks, those that only read too.",
@@ -189,13 +189,48 @@ export class Rules {
     return form;
   }
 
+  /** What the rule would have changed; `sum`: what newer changes gave, where it looks further back. */
+  async tryOnPast(rule, before = "", sum = null) {
+    try {
+      const found = await post("api/rules/try", { rule, before });
+      if (sum) {
+        for (const effect of Object.keys(found.effects)) found.effects[effect] += sum.effects[effect];
+        found.looked += sum.looked;
+        found.priced += sum.priced;
+        found.price = [...sum.price, ...found.price];
+        found.back_to ??= sum.back_to;
+      }
+      this.drawPast(rule, found);
+    } catch (error) {
+      this.past.replaceChildren(h("p", { class: "fault" }, shown(error.message)));
+    }
+  }
+
+  drawPast(rule, found) {
+    const { spared, asked, refused, otherwise } = found.effects;
+    const counted = [["Would not have been asked for", spared], ["Asked for in addition", asked], ["Refused", refused], ["Decided by others, or by more", otherwise]];
+    const far = found.back_to ? [", back to ", stamp(found.back_to)] : "";
+    this.past.replaceChildren(
+      h("dl", { class: "facts" }, counted.filter(([, many], at) => at < 2 || many).map(([words, many]) => fact(words, String(many)))),
+      spared ? h("p", {}, found.priced ? `Of these, people had declined, edited or undone ${found.priced}:` : "People had declined, edited or undone none of these.") : "",
+      h("ul", {}, found.price.map((each) => h("li", {}, h("a", { href: `#/inbox/${encodeURIComponent(each.id)}` }, shown(each.title)), ` ${each.price}`, each.by ? [" by ", shown(each.by)] : "", each.reason ? [": ", shown(each.reason)] : ""))),
+      h("p", { class: "help" }, `Looked at ${found.looked} changes of the last 30 days`, far, ", with the risk that was stored, against the rules of now. What was only read is not looked at."),
+      found.next ? h("button", { type: "button", class: "button small", onclick: () => this.tryOnPast(rule, found.next, found) }, "Look further back") : "");
+  }
+
   setForm() {
     const words = h("input", { type: "text", id: "set-rule", autocomplete: "off", spellcheck: "false", required: true, placeholder: "policy always for delete_*", "aria-describedby": "set-help" });
-    this.chosen = ruleForm((said) => (words.value = said));
+    this.chosen = ruleForm((said) => {
+      words.value = said;
+      this.past?.replaceChildren();
+    });
     const form = h("form", { class: "card", "aria-label": "Set a rule" }, this.chosen.element,
       h("label", { class: "label", for: "set-rule" }, "Set a rule"), words,
       h("p", { class: "help", id: "set-help" }, "These words are sent. You can write them yourself, as after /approvals in a chat: “help” lists them all."),
-      h("div", { class: "buttons" }, h("button", { type: "submit", class: "button primary" }, "Set the rule")));
+      h("div", { class: "buttons" }, h("button", { type: "button", class: "button", onclick: () => this.tryOnPast(words.value.trim()) }, "Try on the past"),
+        h("button", { type: "submit", class: "button primary" }, "Set the rule")),
+      (this.past = h("div", { class: "past", role: "status", "aria-label": "What the rule would have changed" })));
+    words.addEventListener("input", () => this.past.replaceChildren());
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       await this.command(words.value.trim());

@@ -16,7 +16,7 @@ from tests.web.scripted import ScriptedModel, say
 pytestmark = pytest.mark.browser
 
 SMALL = {"width": 320, "height": 640}
-_NAMED = ("inbox", "rules", "tools", "files", "people", "usage", "audit", "settings", "you")
+_NAMED = ("inbox", "rules", "tools", "files", "people", "usage", "insights", "audit", "settings", "you")
 PAGES = ("#/", *(f"#/{name}" for name in _NAMED), "conversation")
 
 LOADED = {
@@ -25,6 +25,7 @@ LOADED = {
     "#/tools": ".tool-row",
     "#/people": ".person",
     "#/usage": ".table-box",
+    "#/insights": ".plot",
     "#/audit": "#audit-list td",
     "#/settings": "#settings-list td",
     "#/you": "#you-list .facts",
@@ -142,6 +143,30 @@ def test_the_bars_of_usage_are_shares_of_the_total(serve: Serve, new_page: NewPa
         bars = page.locator("#usage-list meter")
         expect(bars).to_have_count(2)
         assert sorted(bars.evaluate_all("all => all.map((each) => each.value / each.max)")) == [0.25, 0.75]
+
+
+def test_insights_are_plots_with_their_numbers_as_tables_below(nod: Served, new_page: NewPage):
+    page = filled(nod, new_page)
+    page.goto(f"{nod.url}#/insights")
+    plots = page.locator(".plot img")
+    expect(plots).to_have_count(3)
+    drawn = "all => all.map((each) => each.complete && each.naturalWidth > 0 && each.alt.length > 20)"
+    assert plots.evaluate_all(drawn) == [True] * 3
+    button(page, "Place").click()
+    ended = page.locator(".plot").first
+    ended.get_by_text("As a table").click()
+    expect(ended.get_by_role("row").last).to_contain_text(re.compile(r"the console\s*4\s*1"))
+    with page.expect_download() as saved:
+        button(page, "Export CSV").click()
+    assert saved.value.suggested_filename == "insights.csv"
+
+
+def test_insights_that_are_turned_off_are_in_no_menu(serve: Serve, new_page: NewPage):
+    with serve(NOD_INSIGHTS=False) as nod:
+        page = new_page(f"{nod.url}#/insights")
+        expect(page.locator("#insights-list .notice-word")).to_contain_text("Insights are turned off")
+        expect(page.locator("#to-usage")).to_be_visible()
+        expect(page.locator("#to-insights")).to_have_count(0)
 
 
 @pytest.mark.parametrize("size", [{}, NARROW, SMALL], ids=["desktop", "phone", "small"])

@@ -64,6 +64,26 @@ def test_a_rule_is_tried_set_and_dropped_and_tells_who_set_it(nod: Served, new_p
     expect(shown).to_have_count(0)
 
 
+def test_a_rule_is_tried_on_the_past_before_it_is_set(nod: Served, new_page: NewPage):
+    (proposal,) = nod.ask("close #2")
+    nod.press(proposal, "decline", reason="we need it")
+    page = rules_page(nod, new_page)
+    field = page.get_by_label("Set a rule", exact=True).last
+    field.fill("policy never for close_issue")
+    page.get_by_role("button", name="Try on the past").click()
+    told = page.get_by_role("status", name="What the rule would have changed")
+    expect(told).to_contain_text("Would not have been asked for1")
+    expect(told).to_contain_text("had declined, edited or undone 1")
+    expect(told.get_by_role("listitem")).to_contain_text("declined by you: we need it")
+    expect(told.get_by_role("link")).to_have_attribute("href", f"#/inbox/{proposal['id']}")
+    expect(told).to_contain_text("What was only read is not looked at.")
+    expect(page.get_by_role("article", name="Rule 1")).to_have_count(0)
+    field.fill("polcy never")
+    expect(told).to_be_empty()
+    page.get_by_role("button", name="Try on the past").click()
+    expect(told).to_contain_text("Use one of")
+
+
 def test_a_wrong_word_is_told_with_the_fix_and_what_was_typed_stays(nod: Served, new_page: NewPage):
     page = rules_page(nod, new_page)
     field = page.get_by_label("Set a rule", exact=True).last

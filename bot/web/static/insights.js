@@ -1,0 +1,72 @@
+// What asking costs: plots that the server drew, each with its numbers as a table, and all of it as CSV.
+
+import { download, get } from "./api.js";
+import { h, shown } from "./dom.js";
+import { nothing, Page, table } from "./pages.js";
+
+const BY = { tool: "Tool", place: "Place", person: "Person" };
+const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
+const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+const DAY = 86_400_000; // milliseconds
+const number = new Intl.NumberFormat("en");
+
+/** `4 min`, `1.5 h`, `2 d`: how long a decision took. */
+function took(seconds) {
+  if (seconds === null) return "–";
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([each]) => seconds >= each) ?? [1, "s"];
+  return `${number.format(+(seconds / size).toFixed(seconds / size < 10 ? 1 : 0))} ${unit}`;
+}
+
+export class Insights extends Page {
+  head() {
+    this.by = "tool";
+    this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "By" }, Object.entries(BY).map(([by, words]) =>
+      h("button", { type: "button", class: "tab", data: { tab: by }, onclick: () => this.turn(by) }, words)));
+    this.span = h("select", { "aria-label": "How far back", onchange: () => this.show() }, Object.entries(SPANS).map(([days, words]) => h("option", { value: days, selected: days === "30" }, words)));
+    return [h("div", { class: "sieve" }, this.tabs, this.span, h("button", { type: "button", class: "button small", onclick: () => this.save() }, "Export CSV"))];
+  }
+
+  turn(by) {
+    this.by = by;
+    this.show();
+  }
+
+  query() {
+    return new URLSearchParams({ since: new Date(Date.now() - this.span.value * DAY).toISOString() });
+  }
+
+  load() {
+    for (const each of this.tabs.children) each.setAttribute("aria-pressed", String(each.dataset.tab === this.by));
+    return get(`api/insights?by=${this.by}&${this.query()}`);
+  }
+
+  draw({ everyone, total, parts, deciders, week, plots, back_to }) {
+    const whose = everyone ? "Everyone was" : "You were";
+    if (!total.asked) return this.body.replaceChildren(nothing("No one was asked yet", "What people are asked, and how that ends, is counted here."));
+    const ends = ["asked", "approved", "edited", "declined", "expired", "undone", "failed"];
+    const heads = [BY[this.by], "Asked", "Approved", "Edited first", "Declined", "Expired", "Undone", "Failed"];
+    const name = (each) => shown(each.name);
+    return this.body.replaceChildren(
+      h("p", { class: "muted" }, `${whose} asked ${number.format(total.asked)} times: ${number.format(total.approved)} approved, ${number.format(total.edited)} of these edited first, `,
+        `${number.format(total.declined)} declined, ${number.format(total.expired)} expired. `,
+        total.median_seconds === null ? "" : `Half of the decisions took up to ${took(total.median_seconds)}, the slowest tenth ${took(total.slowest_seconds)} or more.`,
+        back_to ? ` There is too much to count all of it: this goes back to ${new Date(back_to).toLocaleDateString("en")}.` : ""),
+      this.plot("How it ended", plots.asked, table("How it ended", heads, parts.map((each) => [name(each), ...ends.map((end) => each.tally[end])]))),
+      this.plot("Time to decide", plots.time, table("Time to decide", [BY[this.by], "Median", "Slowest tenth from"], parts.map((each) => [name(each), took(each.tally.median_seconds), took(each.tally.slowest_seconds)]))),
+      this.plot("When people are asked", plots.week, table("When people are asked", ["Hour", ...DAYS], week[0].map((_, hour) => [`${String(hour).padStart(2, "0")}:00`, ...week.map((day) => day[hour])]))),
+      h("h2", { class: "section" }, "Who decides"),
+      deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one decided yet."));
+  }
+
+  /** A picture of the server, and below it what it shows. */
+  plot(title, svg, numbers) {
+    return h("div", { class: "plot" }, h("h2", { class: "section" }, title),
+      h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": `${title}, drawn` },
+        h("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: `${title}: the table below has the numbers.` })),
+      h("details", {}, h("summary", { "aria-label": `As a table: ${title}` }, "As a table"), numbers));
+  }
+
+  save() {
+    download(`api/insights/export?${this.query()}`, "insights.csv").catch((error) => this.say(error.message, true));
+  }
+}
