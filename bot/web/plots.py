@@ -6,23 +6,23 @@ answer as numbers, too.
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from math import log
 
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
 from bot.domain.text import made_visible, one_line, shortened, storable
 
 _TOLD = 12  # rows of a plot; the table has all
-_WIDTH, _NAMES, _ROW = 760, 190, 30  # pixels
-_FIELD = _WIDTH - _NAMES - 90  # what bars may fill, before the number behind them
+_WIDTH, _NAMES, _ROW = 560, 140, 30  # pixels
+_FIELD = _WIDTH - _NAMES - 60  # what bars may fill, before the number behind them
 _ENDS = {
-    "approved": ("Approved as asked", "#1f6b45", "#83d3a4"),
+    "approved": ("As asked", "#1f6b45", "#83d3a4"),
     "edited": ("Edited first", "#1d5f8a", "#8cc4ec"),
     "declined": ("Declined", "#a5281d", "#ff9d92"),
     "expired": ("Expired", "#9a6a00", "#eec06a"),
-    "rest": ("Open or withdrawn", "#8d938f", "#737a78"),
+    "rest": ("Open", "#8d938f", "#737a78"),
 }
 """What a bar is made of: in words, and its colour in the light and in the dark."""
 _TICKS = {60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600: "6 h", 86400: "1 d", 7 * 86400: "7 d"}
-_STEPS = (0.0, 0.25, 0.5, 0.75)  # shades of an hour
 
 _STYLE = (
     "text{font:13px system-ui,sans-serif}"
@@ -52,10 +52,15 @@ def _asked(parts: Sequence[InsightPart]) -> str:
         drawn += [_name(part, at), _text(left + 8, at + 18, str(part.tally.asked))]
     top = 26 + len(parts) * _ROW + 12
     for number, (name, (words, _, _)) in enumerate(_ENDS.items()):
-        left = 8 + number * 148
+        left = 8 + number * 110
         drawn += [_bar(name, left, top, 12, 12), _text(left + 18, top + 11, words, "soft")]
     said = "; ".join(f"{part.name}: {part.tally.words}" for part in parts)
-    return _svg("How often people were asked, and how that ended", said, top + 24, drawn)
+    return _svg(
+        "How often people were asked, and how that ended",
+        said,
+        top + 24,
+        drawn,
+    )
 
 
 def _pieces(tally: Tally) -> dict[str, int]:
@@ -94,10 +99,8 @@ def _time(parts: Sequence[InsightPart]) -> str:
 
 def _along(seconds: float) -> float:
     """Where a time lies between 10 s and 14 d."""
-    from math import log
-
     share = log(min(max(seconds, 10), 14 * 86400) / 10) / log(14 * 86400 / 10)
-    return _NAMES + share * (_FIELD + 60)
+    return _NAMES + share * (_FIELD + 30)
 
 
 def _week(week: Sequence[Sequence[int]]) -> str:
@@ -140,7 +143,7 @@ def _bar(name: str, x: float, y: float, width: float, height: int = 22) -> str:
 
 
 def _name(part: InsightPart, at: int) -> str:
-    return _text(8, at + 16, shortened(part.name, 24))
+    return _text(8, at + 16, shortened(part.name, 18))
 
 
 def _text(x: float, y: float, words: str, look: str = "ink", *, middle: bool = False) -> str:

@@ -11,7 +11,7 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
-from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, seconds, trial
+from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, rule_to_try, seconds
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -240,7 +240,7 @@ class RuleCommands:
 
     async def _try(self, command: Command, text: str) -> str:
         """What a rule would have changed, without setting it."""
-        given = trial(text, command)
+        given = rule_to_try(text, command)
 
         def tried(session: Session) -> str:
             self._check_bound(session, given.rule.scope, command)

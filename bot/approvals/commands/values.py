@@ -76,7 +76,7 @@ _TRIED = {
 _LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
 
 
-class Trial(NamedTuple):
+class RuleToTry(NamedTuple):
     """A rule to try on the past: how far back, and below which place in it."""
 
     rule: Setting
@@ -84,7 +84,7 @@ class Trial(NamedTuple):
     before: Mark | None
 
 
-def trial(text: str, command: Command) -> Trial:
+def rule_to_try(text: str, command: Command) -> RuleToTry:
     """Read ``RULE [last 30d] [before MARK]``, the rule as after ``/approvals`` or after ``policy``.
 
     Raises CommandError.
@@ -107,7 +107,7 @@ def trial(text: str, command: Command) -> Trial:
         raise CommandError(f"{error}.") from None
     if last > _LONGEST_LOOK:
         raise CommandError("At most 366d back.")
-    return Trial(given, last, before)
+    return RuleToTry(given, last, before)
 
 
 def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.values import trial
+from bot.approvals.commands.values import rule_to_try
 from bot.approvals.lookup import insights, past
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
@@ -144,7 +144,7 @@ class AdminLookup:
 
     async def tried(self, command: Command) -> Tried:
         """What the rule in a command's text would have changed. Raises CommandError."""
-        given = trial(command.text, command)
+        given = rule_to_try(command.text, command)
         since = self._clock() - given.last
         return await self._database.read(past.tried, self._policies, given.rule.rule, since, given.before)
 
