@@ -28,6 +28,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,
     Answer,
+    Choice,
     Clock,
     Command,
     Incoming,
@@ -132,7 +133,7 @@ class Assistant:
             await self.database.write(_learn, new, incoming.actor)
             self._learned(new)
         match incoming:
-            case Press():
+            case Press() | Choice():
                 return await self._press(incoming)
             case Command():
                 if why := await self.database.read(self._not_allowed, incoming):
@@ -167,7 +168,7 @@ class Assistant:
         if job == CHANGED or (job.work is Work.REDRAW and not self.cards.stand_anywhere):
             return HERE
         if job.work is not Work.TURN:
-            return Queue("", sys.maxsize)
+            return self.own.queue_in_batch(job.key) or Queue("", sys.maxsize)
         if (own := self.own.queue(job.key)) is not None:
             return own
         return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
@@ -229,16 +230,17 @@ class Assistant:
         answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
 
-    async def _press(self, press: Press) -> Reply:
+    async def _press(self, press: Press | Choice) -> Reply:
         if press.ref is not None and press.address is not None:
             found = await self.cards.recognise(press.proposal_id, press.actor, press.address, press.ref)
             if found is None:
                 return Reply(Answer.UNKNOWN, _NOT_MY_CARD)
             await self.dispatcher.wake(*found)
         decided = await self.presses.take(press)
-        if press.verb is Verb.ASK:
+        verb = press.verb if isinstance(press, Press) else None
+        if verb is Verb.ASK:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
-        if press.verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
+        if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process that runs it reads so within a second
         self.own.approved(decided.reply.proposals, decided.jobs)
         await self.dispatcher.wake(*decided.jobs)

@@ -25,6 +25,7 @@ from bot.approvals import grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import available_tools
+from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
 from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
@@ -393,6 +394,7 @@ def _commit(
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.key) for c in judged if c.proposal]
+    batch_of = batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
     if stored is None:  # a person stopped the turn
@@ -404,7 +406,8 @@ def _commit(
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
         jobs += plans.open_plan(session, policies, plan, now)
     opened = tuple(
-        grants.use(session, policies, replace(p, message_id=message_id), key, now) for p, key in proposed
+        grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), key, now)
+        for p, key in proposed
     )
     transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
     if again:

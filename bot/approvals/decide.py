@@ -4,8 +4,9 @@ What a vote leads to is in ``bot/approvals/votes.py``, what time and machines do
 ``bot/approvals/lifecycle.py``.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlmodel import Session
@@ -14,7 +15,7 @@ from bot.approvals import questions, rights, undo, votes
 from bot.approvals.lifecycle import end, expire, moved, redraw
 from bot.approvals.team import teammates
 from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
-from bot.domain.chat import Answer, Press, Reply
+from bot.domain.chat import Answer, Choice, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Role
@@ -28,9 +29,23 @@ from bot.store import people, proposals, transitions
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
-_FROM = {Verb.RETRY: State.FAILED, Verb.STOP: State.EXECUTING, Verb.UNDO: State.SUCCEEDED}
+_FROM = {
+    Verb.RETRY: State.FAILED,
+    Verb.STOP: State.EXECUTING,
+    Verb.UNDO: State.SUCCEEDED,
+    Verb.STOP_ALL: State.APPROVED,
+}
 """The state in which a verb means something; of all others that a proposal is open."""
 _OF_PLANS = (Verb.REVISE, Verb.APPROVE_STEPS)
+_ROW_BY_ROW = {
+    Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
+    Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
+    Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
+}
+"""What a verb for several does to each, and to those in which state."""
+TOGETHER = frozenset(_ROW_BY_ROW)
+_TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined"}
+_REASONS = 5  # that an answer says; a batch has few
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
@@ -48,43 +63,106 @@ def decide(
     p = proposals.get(session, press.proposal_id)
     if p is None:
         return Decided(Reply(Answer.UNKNOWN, f"There is no proposal {press.proposal_id}."))
-    if press.verb in (Verb.APPROVE_ALL, Verb.DECLINE_ALL):
-        group = proposals.of_message(session, p.message_id)
-        return _decide_group(session, press, policies, now, group)
     return _decide_one(session, press, policies, now, p, prepared)
 
 
-def _decide_group(
-    session: Session, press: Press, policies: Policies, now: datetime, group: Sequence[Proposal]
-) -> Decided:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a press on several proposals asks for, one press for each.
+
+    ``alone`` can't be undone, so each is approved by itself.
+    """
+
+    presses: tuple[Press, ...]
+    alone: tuple[Proposal, ...] = ()
+
+
+def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
+    """The presses that a press on several proposals stands for, or why it stands for nothing."""
+    found = proposals.get(session, press.proposal_id)
+    if found is None or (isinstance(press, Choice) and found.batch != press.batch):
+        what = "batch" if isinstance(press, Choice) else "proposal"
+        return Reply(Answer.UNKNOWN, f"There is no {what} {press.proposal_id}.")
+    group = proposals.group_of(session, found)
     if press.round is not None and press.round != sum(p.round for p in group):
-        return Decided(
-            Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
+        return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
+    wanted = _chosen(press, group) if isinstance(press, Choice) else _each_of(press, group)
+    if isinstance(wanted, Reply):
+        return wanted
+    alone = [p for p, each in wanted if each.verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
+    presses = tuple(each for p, each in wanted if p not in alone)
+    return Rows(presses, tuple(alone)) if presses else Reply(Answer.INVALID, _apart(alone), tuple(alone))
+
+
+def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
+    """A press on all of a group that it is for."""
+    verb, state = _ROW_BY_ROW[press.verb]
+    meant = [p for p in group if p.state is state]
+    if not meant:
+        waits = state is State.PROPOSED
+        late = "All of these are already decided." if waits else "None of these waits to run."
+        return Reply(Answer.ALREADY, late, tuple(group))
+    alike = replace(press, verb=verb, digest=None, seen=None)
+    return [
+        (p, replace(alike, proposal_id=p.id, round=None if press.round is None else p.round)) for p in meant
+    ]
+
+
+def _chosen(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
+    """A press on each row that was chosen."""
+    by_id = {p.id: p for p in group}
+    rows = [(Verb.APPROVE, row) for row in choice.approve] + [(Verb.DECLINE, row) for row in choice.decline]
+    if not rows:
+        return Reply(Answer.INVALID, "Say which rows to approve or decline.")
+    if other := next((row.id for _, row in rows if row.id not in by_id), None):
+        return Reply(Answer.INVALID, f"There is no {other} in this batch.")
+    if twice := next((each for each, many in Counter(row.id for _, row in rows).items() if many > 1), None):
+        return Reply(Answer.INVALID, f"{twice} is there twice. Approve it or decline it.")
+    actor, why, at, ref, api = choice.actor, choice.reason, choice.address, choice.ref, choice.by_api
+    return [
+        (
+            by_id[row.id],
+            Press(actor, verb, row.id, row.round, why, address=at, ref=ref, seen=row.seen, by_api=api),
         )
-    waiting = [p for p in group if p.state is State.PROPOSED]
-    if not waiting:
-        return Decided(Reply(Answer.ALREADY, "All of these are already decided.", tuple(group)))
-    verb = Verb.APPROVE if press.verb is Verb.APPROVE_ALL else Verb.DECLINE
-    alone = [p for p in waiting if verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
-    waiting = [p for p in waiting if p not in alone]
+        for verb, row in rows
+    ]
+
+
+def _apart(alone: Sequence[Proposal]) -> str:
     each_one = "it" if len(alone) == 1 else "each"
-    left = f"{len(alone)} can't be undone, so approve {each_one} on its own card."
-    if not waiting:
-        return Decided(Reply(Answer.INVALID, left, tuple(alone)))
-    press = replace(press, verb=verb, round=None, digest=None, seen=None)
-    each = [_decide_one(session, press, policies, now, p, Prepared()) for p in waiting]
+    return f"{len(alone)} can't be undone, so approve {each_one} on its own card."
+
+
+def decide_rows(
+    session: Session, presses: Sequence[Press], policies: Policies, now: datetime
+) -> list[Decided]:
+    """Take in one press after the other, each as `decide` does."""
+    return [decide(session, press, policies, now) for press in presses]
+
+
+def counted(rows: Rows, each: Sequence[Decided]) -> Decided:
+    """What became of a press on several proposals, in words: how many, and why not the others."""
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
-    took = [d for d in each if d.reply.answer is Answer.ACCEPTED]
-    not_taken = [d for d in each if d.reply.answer is not Answer.ACCEPTED]
-    if not took:
-        return Decided(not_taken[0].reply, jobs)
-    done = "approved" if verb is Verb.APPROVE else "declined"
-    text = f"{len(took)} {done}."
-    if not_taken:
-        text += f" {len(not_taken)} not: {not_taken[0].reply.text}"
-    text = f"{text} {left}" if alone else text
-    changed = (*(p for d in each for p in d.reply.proposals), *alone)
-    return Decided(Reply(Answer.ACCEPTED, text, changed), jobs)
+    took: Counter[str] = Counter()
+    why: dict[str, list[tuple[Proposal, ...]]] = {}
+    for press, decided in zip(rows.presses, each, strict=True):
+        reply = decided.reply
+        if reply.answer is not Answer.ACCEPTED:
+            why.setdefault(reply.text, []).append(reply.proposals)
+        else:
+            state = reply.proposals[0].state
+            took[
+                _TOLD.get(press.verb, "stopped") if state is not State.PROPOSED else "counted as a vote"
+            ] += 1
+    said = [f"{', '.join(f'{many} {done}' for done, many in took.items())}."] if took else []
+    for words, left in list(why.items())[:_REASONS]:
+        who = f"“{left[0][0].description}”" if len(left) == 1 and left[0] else str(len(left))
+        said.append(f"{who} not: {words}" if took or len(why) > 1 else words)
+    if rows.alone:
+        said.append(_apart(rows.alone))
+    answer = Answer.ACCEPTED if took else each[0].reply.answer
+    changed = (*(p for d in each for p in d.reply.proposals), *rows.alone)
+    return Decided(Reply(answer, " ".join(said), changed), jobs)
 
 
 def _decide_one(
@@ -241,6 +319,7 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.STOP: _stop,
     Verb.RETRY: _retry,
     Verb.CANCEL: _withdraw,
+    Verb.STOP_ALL: _withdraw,
     Verb.EXPIRE: _expire,
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,

@@ -71,6 +71,7 @@ class JudgedCall:
     effect: tuple[Tool, Mapping[str, Any]] | None = None
     proposal: Proposal | None = None
     key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
+    batch: str = ""  # what it is shown together with in one table
     result: CallResult | None = None
     tries: Tool | None = None  # the tool of a proposal that is tried before people see it
 
@@ -207,6 +208,7 @@ class Gate:
             kept,
             key=key,
             tries=tool if tool.trying and asks else None,
+            batch="" if plans else tool.batch or tool.name,
             proposal=replace(
                 drafted,
                 conversation_id=case.transcript.conversation.id,

@@ -15,7 +15,7 @@ from bot.approvals.drafts import as_error, draft, preview_of, title_of, undoable
 from bot.approvals.gate import Gate
 from bot.approvals.trials import Shown
 from bot.approvals.votes import Contents, Decided, Prepared, Undoing
-from bot.domain.chat import Address, Answer, Clock, Press, Reply
+from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
@@ -29,6 +29,7 @@ from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.tools.tool import Tool
 
+_AT_A_TIME = 10  # rows in one transaction
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
@@ -40,18 +41,29 @@ class Presses:
     gate: Gate
     clock: Clock
 
-    async def take(self, press: Press) -> Decided:
+    async def take(self, press: Press | Choice) -> Decided:
         """Decide; returns once it is committed, with the answer and the work it made, which is not begun.
 
-        Where it depends on who is in a group, that is asked first.
+        Where it depends on who is in a group, that is asked first. A press on several proposals is decided
+        some at a time, so that no one else waits for all of them.
         """
         decided = await self._take(press)
         if decided.reply.answer is Answer.REFUSED and await self.gate.groups.asked():
             decided = await self._take(press)
-        return decided
+        for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
+            if each.state in _DECIDED and each.decided_at is not None:
+                waited = (each.decided_at - each.created_at).total_seconds()
+                tracing.decided(each.id, each.tool_name, each.state, waited)
+        said = decided.reply.text
+        if not written_in(said):
+            return decided
+        text = await self.database.read(people.named, said)
+        return replace(decided, reply=replace(decided.reply, text=text))
 
-    async def _take(self, press: Press) -> Decided:
+    async def _take(self, press: Press | Choice) -> Decided:
         try:
+            if isinstance(press, Choice) or press.verb in decide.TOGETHER:
+                return await self._take_rows(press)
             prepared = await self._prepare(press)
             decided = await self.database.write(
                 decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
@@ -64,15 +76,29 @@ class Presses:
             return Decided(Reply(Answer.INVALID, error.message))
         except LostRace as error:
             return Decided(Reply(Answer.STALE, error.message))
-        for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
-            if each.state in _DECIDED and each.decided_at is not None:
-                waited = (each.decided_at - each.created_at).total_seconds()
-                tracing.decided(each.id, each.tool_name, each.state, waited)
-        said = decided.reply.text
-        if not written_in(said):
-            return decided
-        text = await self.database.read(people.named, said)
-        return replace(decided, reply=replace(decided.reply, text=text))
+        return decided
+
+    async def _take_rows(self, pressed: Press | Choice) -> Decided:
+        rows = await self.database.read(decide.rows_of, pressed)
+        if isinstance(rows, Reply):
+            return Decided(rows)
+        each: list[Decided] = []
+        for at in range(0, len(rows.presses), _AT_A_TIME):
+            some = rows.presses[at : at + _AT_A_TIME]
+            try:
+                each += await self._decide_rows(some)
+            except LostRace:  # of one of them; the others are decided all the same
+                for press in some:
+                    try:
+                        each += await self._decide_rows([press])
+                    except LostRace as error:
+                        each.append(Decided(Reply(Answer.STALE, error.message)))
+        return decide.counted(rows, each)
+
+    async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
+        return await self.database.write(
+            decide.decide_rows, presses, self.gate.policies, self.clock(), first=True
+        )
 
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None

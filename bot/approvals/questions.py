@@ -74,7 +74,7 @@ def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[st
         return "", "", "here"
     if press.address is None:
         return "", "", "in its conversation"
-    cards = posted_cards.of_proposal(session, p.id)
+    cards = posted_cards.of_proposal(session, p.card_id)
     here = next((each for each in cards if each.ref == press.ref), None)
     here = here or next((each for each in cards if each.address == press.address), None)
     if here is None:

@@ -88,7 +88,7 @@ def _objection(
         if policy.may_take_back(proposal, person, requester):
             return None
         return f"Only {proposal.requester.label} or an admin can withdraw this. It stays open."
-    if verb in (Verb.ASK, Verb.STOP) and policy.may_take_back(proposal, person, requester):
+    if verb in (Verb.ASK, Verb.STOP, Verb.STOP_ALL) and policy.may_take_back(proposal, person, requester):
         return None
     if verb in (Verb.EXPIRE, Verb.REASSIGN):
         return (

@@ -42,9 +42,17 @@ class Lookup(Protocol):
     notice: str
 
     async def card(
-        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+        self,
+        proposal_id: str,
+        actor: Actor,
+        address: Address | None = None,
+        ref: str | None = None,
+        *,
+        together: bool = False,
     ) -> Card | None:
         """The card as it is now; None where this person has none at this address.
+
+        ``together``: of a row of a batch, the card of the batch.
 
         ``ref`` is the posted card that was pressed, as in `Press`: one that cannot show this proposal gives
         None, one that no row knew yet is kept up to date from now on.

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from bot.domain.cards import REMOVED, Card, Tone
+from bot.domain.cards import REMOVED, BatchRow, Card, Tone
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
@@ -38,6 +38,19 @@ _SIGNS = {Tone.WAITING: "🟡", Tone.GOOD: "✅", Tone.BAD: "🔴", Tone.WARNED:
 _STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "🔴", Standing.STOPPED: "⏹"}
 
 T = TypeVar("T")
+
+
+def row_sign(row: BatchRow) -> str:
+    """What marks a row of a batch: that it can't be undone, runs or how it ended; nothing where it waits."""
+    if row.card.pending:
+        return "⚠️ " if row.harms else ""
+    return "⏳ " if row.runs else f"{_SIGNS[row.card.tone]} "
+
+
+def is_short(field: PreviewField) -> bool:
+    """Whether its values stand in one line."""
+    values = [v for v in (field.old_value, field.new_value) if v is not None]
+    return all(len(v) <= _SHORT and "\n" not in v for v in values)
 
 
 class TextBuilder(Protocol[T]):
@@ -94,7 +107,8 @@ class CardTextRenderer(Generic[T]):
         head = self.builder.joined([title, about]) if self._units(about) else title
         cut = title_cut or body_cut
         marked = [self.builder.write(_CUT, "italic")] if cut else []
-        parts = [head, body, *marked, foot] if card.pending else [head, foot]  # a decided card is folded
+        shown = card.pending or card.batch is not None  # the card of a decided proposal is folded
+        parts = [head, body, *marked, foot] if shown else [head, foot]
         made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
         return CardTextParts(made, cut, about_cut or foot_cut)
 
@@ -164,7 +178,10 @@ class CardTextRenderer(Generic[T]):
         """The change field by field as far as it fits, and whether some of it was left out."""
         made, any_cut = self.builder.write(""), False
         draws: list[Callable[[int], tuple[T, bool]]] = [partial(self._step, each) for each in card.outline]
-        for draw in draws or [partial(self._field, each) for each in card.shown_fields]:
+        draws = draws or [partial(self._field, each) for each in card.shown_fields]
+        rows = enumerate(card.batch.rows, card.batch.first) if card.batch else ()
+        draws += [partial(self._row, number, row) for number, row in rows]
+        for draw in draws:
             for most in (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,):
                 part, cut = draw(most)
                 longer = self.builder.joined([made, part]) if self._units(made) else part
@@ -192,6 +209,26 @@ class CardTextRenderer(Generic[T]):
         parts = [*number, said, *tools, *([mark] if each.mark else [])]
         return self.builder.joined(parts, ""), cut or mark_cut
 
+    def _row(self, number: int, row: BatchRow, most: int) -> tuple[T, bool]:
+        """A row of a batch: what it is about, and how it differs from the others or how it ended."""
+        sign = row_sign(row)
+        about, cut = self._short(row.about, units=_VALUE_UNITS)
+        head = self.builder.joined([self.builder.write(f"{number}. {sign}"), about], "")
+        if not row.card.pending:
+            return self._ended(head, row.fault), cut
+        fields = [self._field(each, most) for each in row.fields]
+        lines = not all(is_short(each) for each in row.fields)
+        parts = [
+            head,
+            *(made for made, _ in fields),
+            *(self._short(n, "italic", units=_NOTE_UNITS)[0] for n in row.notes),
+        ]
+        return self.builder.joined(parts, "\n" if lines else " · "), cut or any(cut for _, cut in fields)
+
+    def _ended(self, head: T, fault: str) -> T:
+        said = self._short(f": {fault}", units=_NOTE_UNITS)[0]
+        return self.builder.joined([head, said], "") if fault else head
+
     def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
         """A field of the change, each value of it within so many units."""
         name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
@@ -199,8 +236,7 @@ class CardTextRenderer(Generic[T]):
         if (compared := diff(old, new)) is not None:
             old, new = None, compared
         same = old is None or old == new
-        values = [v for v in (old, new) if v is not None]
-        if all(len(v) <= _SHORT and "\n" not in v for v in values):
+        if is_short(PreviewField("", old, new)):
             shown = [self._value(new, "code")]
             shown = shown if same else [self._value(old, "code"), self.builder.write(" → "), *shown]
             return self.builder.joined([name, self.builder.write(": "), *shown], ""), name_cut

@@ -34,14 +34,20 @@ class CoreLookup:
     notice: str = ""
 
     async def card(
-        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+        self,
+        proposal_id: str,
+        actor: Actor,
+        address: Address | None = None,
+        ref: str | None = None,
+        *,
+        together: bool = False,
     ) -> Card | None:
         if not await self.presses.gate.groups.read(self._may_see, proposal_id, actor, address):
             return None
         pressed = (proposal_id, actor, address, ref) if address and ref else None
         if pressed and await self.cards.recognise(*pressed) is None:
             return None
-        return (await self.cards.card(proposal_id, address))[1]
+        return (await self.cards.card(proposal_id, address, together=together))[1]
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -88,7 +94,7 @@ class CoreLookup:
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         home = conversation is not None and conversation.origin == address
-        return home or (address is not None and posted_cards.is_at(session, proposal_id, address))
+        return home or (address is not None and posted_cards.is_at(session, proposal.card_id, address))
 
     def _may(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb

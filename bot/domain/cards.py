@@ -38,10 +38,11 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All proposals of the same answer; ``round`` is the sum of all their rounds.
+    """What is decided together: a batch, or what stands in none of the same answer.
 
-    A card may be too small for its change, so before all are approved together, a channel shows the
-    full content of each of ``members``. What can't be undone is not among them: it is decided alone.
+    ``round`` is the sum of all their rounds. A card may be too small for its change, so before all are
+    approved together, a channel shows the full content of each of ``members``. What can't be undone is not
+    among them: it is decided alone. A batch has none: its own card holds them.
     """
 
     size: int
@@ -93,6 +94,7 @@ class Card:
     origin: str | None = None  # on a copy elsewhere: the address of where it was asked, unless it is private
     undo: str = ""  # before it is decided: whether it can be undone, and for how long
     undoing: str = ""  # what Undo would do, where it is offered
+    batch: "Batch | None" = None  # of a card that stands for several proposals
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
@@ -189,8 +191,12 @@ class Card:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for cards that look the same, in hex."""
-        return hashlib.sha256(repr(replace(self, version=0)).encode()).hexdigest()
+        """Equal for cards that look the same, in hex; a batch that runs looks different at each tenth."""
+        shown = replace(self, version=0)
+        if self.batch and self.batch.runs:
+            shown = replace(shown, outcome="", batch=None, decided_at=None)
+            return hashlib.sha256(f"{shown!r} {self.batch.stage}".encode()).hexdigest()
+        return hashlib.sha256(repr(shown).encode()).hexdigest()
 
     @property
     def alone(self) -> "Card":
@@ -201,6 +207,56 @@ class Card:
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """One proposal of a batch in its table; ``card`` is its own.
+
+    ``about`` is its title without what all titles begin with, ``fields`` are those in which the rows differ.
+    """
+
+    card: Card
+    about: str
+    fields: tuple[PreviewField, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def harms(self) -> bool:
+        """Whether it waits and can't be undone: then it is decided by its own verb."""
+        return self.card.pending and self.card.level is Level.DESTRUCTIVE
+
+    @property
+    def runs(self) -> bool:
+        return self.card.state in (State.APPROVED, State.EXECUTING)
+
+    @property
+    def fault(self) -> str:
+        """How it ended where that is not what was approved, in one line."""
+        if self.card.pending or self.runs or self.card.tone is Tone.GOOD:
+            return ""
+        return one_line(self.card.result or self.card.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of a batch, in the order they were asked for; what is the same for all is on its card.
+
+    ``first`` is the number of the first row, of a part of them.
+    """
+
+    rows: tuple[BatchRow, ...]
+    first: int = 1
+
+    @property
+    def runs(self) -> bool:
+        return any(row.runs for row in self.rows)
+
+    @property
+    def stage(self) -> tuple[Any, ...]:
+        """How far it is, in tenths; each copy is drawn once for each."""
+        ended = sum(not (row.runs or row.card.pending) for row in self.rows)
+        return 10 * ended // len(self.rows), *((r.card.round, r.card.pending) for r in self.rows)
 
 
 _CAN = "Can be undone"
@@ -605,6 +661,8 @@ def whole_text(card: Card) -> str:
     The further lines of a value are indented, so that they can't look like fields of their own.
     """
     risk = ", ".join(filter(None, (card.level, card.risk_reason)))
+    if card.batch:
+        return "\n\n".join([card.title, numbered([row.card for row in card.batch.rows])])
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
         lines += [f"Reason: {_indented(card.reason)}"]
@@ -626,6 +684,12 @@ def whole_text(card: Card) -> str:
     if card.data:
         lines += ["", "Result", card.data]
     return "\n".join(lines)
+
+
+def numbered(cards: Sequence[Card]) -> str:
+    """The whole text of several changes, one after the other."""
+    each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
+    return "\n\n".join(each)
 
 
 def _indented(value: str) -> str:

@@ -101,6 +101,38 @@ class Press:
     )  # of places and people, as the platform has them
 
 
+class PickedRow(NamedTuple):
+    """A row of a batch as it was looked at; ``seen`` or ``round``, as in `Press`."""
+
+    id: str
+    seen: str | None = None
+    round: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision about some rows of a batch: which to approve and which to decline; the others stay open.
+
+    ``batch`` is its id. ``round`` is the sum over all its rows, where it was pressed on the batch's card.
+    """
+
+    actor: Actor
+    batch: str
+    approve: tuple[PickedRow, ...] = ()
+    decline: tuple[PickedRow, ...] = ()
+    reason: str | None = None
+    round: int | None = None
+    address: Address | None = None
+    ref: str | None = None
+    by_api: bool = False
+    names: Names = field(default_factory=dict, compare=False)
+
+    @property
+    def proposal_id(self) -> str:
+        """The proposal whose card was pressed."""
+        return self.batch
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A slash command: ``name`` without the slash, ``text`` what follows it, unparsed.
@@ -175,7 +207,7 @@ class Reply:
         return self.answer is Answer.ACCEPTED and not open_still
 
 
-Incoming = Message | Press | Command | Request
+Incoming = Message | Press | Choice | Command | Request
 
 
 def names_in(incoming: Incoming) -> dict[str, str]:

@@ -121,6 +121,7 @@ class Peers(Protocol):
 
 _MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
 _KEPT = 10_000
+_ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them it can be stopped
 
 
 class OwnWork:
@@ -137,6 +138,7 @@ class OwnWork:
         self._people: dict[str, str] = {}  # ids of Persons, by account
         self._turns: dict[str, str] = {}  # whose they are, by conversation id
         self._approved: dict[str, Proposal] = {}  # by id
+        self._batches: dict[str, str] = {}  # of rows that were just approved, by their ids
 
     def learn(self, actor: Actor, person: str) -> None:
         """Who an account is, as the rows had it a moment ago."""
@@ -165,12 +167,20 @@ class OwnWork:
 
     def approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
         """Keep what was just approved for when it is run; each move of it is guarded by its version."""
+        if len(self._batches) >= _KEPT:
+            self._batches.clear()
+        self._batches |= {p.id: p.batch for p in found if p.batch}
         if not self._process:
             return
         if len(self._approved) >= _KEPT:
             self._approved.clear()
         runs = {job.key for job in jobs if job.work is Work.EXECUTE}
         self._approved |= {p.id: p for p in found if p.id in runs}
+
+    def queue_in_batch(self, proposal_id: str) -> Queue | None:
+        """Where a row of a batch waits to run, so that the others' work is not behind all of it."""
+        batch = self._batches.pop(proposal_id, None)
+        return Queue(batch, _ROWS_TOGETHER) if batch else None
 
     def take_approved(self, proposal_id: str) -> Proposal | None:
         return self._approved.pop(proposal_id, None)

@@ -287,6 +287,7 @@ class Sibling(NamedTuple):
     state: State
     round: int
     risk: Risk
+    batch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,11 +356,17 @@ class Proposal:
     undone_by: str | None = None  # id of the proposal that undoes this one, whether it ran or not
     undone: str | None = None  # who had it undone, once that was done
     undo_until: datetime | None = None  # while its cards offer Undo
+    batch: str | None = None  # the id of the first proposal of its batch
 
     @property
     def applies(self) -> bool:
         """Whether what was tried is applied when it is approved; else the call itself runs."""
         return self.trial is not None and self.trial.applies and not self.for_real
+
+    @property
+    def card_id(self) -> str:
+        """The proposal whose posted card shows it: the first of its batch, else itself."""
+        return self.batch or self.id
 
     @property
     def idempotency_key(self) -> str:

@@ -40,6 +40,7 @@ class Verb(StrEnum):
     DECLINE_ALL = "decline_all"
     FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
     UNDO = "undo"  # put back what was done
+    STOP_ALL = "stop_all"  # a batch: withdraw what has not begun to run
 
 
 class Needs(StrEnum):
@@ -171,6 +172,7 @@ _BUTTONS: Mapping[Verb, Button] = {
             sure=_FOR_REAL,
         ),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
+        Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
     )
 }
 
@@ -179,6 +181,9 @@ COMMANDS = tuple(each for each in _BUTTONS.values() if each.command)
 
 VIEW_ALL = "View all"
 """The button that shows everything of a card that waits."""
+
+CHOOSE = "Choose"
+"""The button of a batch that lets people pick rows."""
 
 DETAILS = "Details"
 """The same on a card that has ended and is folded."""
@@ -236,7 +241,9 @@ def with_reason(declining: Button) -> str:
     return f"{declining.label} with a reason"
 
 
-_SHAPE = re.compile(r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})")
+_SHAPE = re.compile(
+    r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
+)
 
 
 class Way(StrEnum):
@@ -248,6 +255,11 @@ class Way(StrEnum):
     VIEW = "view"  # show everything first
     FILL = "fill"  # one page of a form
     SENT = "sent"  # out of a window
+    CHOOSE = "choose"  # show the rows of a batch to pick from, a page of them
+    TOGGLE = "toggle"  # approve the row of that number, or not
+    LOOK = "look"  # the same page, with numbers that open their rows
+    ROW = "row"  # open one row of a batch by itself
+    DECIDE = "decide"  # the rows that are picked; on page 1, below everything there is to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +271,12 @@ class ButtonMark:
     id: str
     round: int
     page: int = 0
+    picked: str = ""  # rows of a batch, as `Picked` packs them
 
     def pack(self, most: int) -> str:
         """Raises ValueError when it is longer than ``most`` characters or would not read back."""
         packed = f"nod:{self.way}:{self.verb}:{self.id}:{self.round}:{self.page}"
+        packed += f":{self.picked}" if self.picked else ""
         if len(packed) > most or self.parse(packed) != self:
             raise ValueError(f"{packed!r} does not fit a button")
         return packed
@@ -273,4 +287,4 @@ class ButtonMark:
         found = _SHAPE.fullmatch(text)
         if found is None or found[1] not in set(Way) or found[2] not in set(Verb):
             return None
-        return cls(Way(found[1]), Verb(found[2]), found[3], int(found[4]), int(found[5]))
+        return cls(Way(found[1]), Verb(found[2]), found[3], int(found[4]), int(found[5]), found[6] or "")

@@ -4,6 +4,7 @@ Due times live in the proposals' rows and each is taken by a guarded move, so se
 twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -68,7 +69,9 @@ class Reminders:
         await self.notices.send(now, self.cards.post_at)
 
     def _take(self, session: Session, what: Act, now: datetime) -> None:
-        """Claim what is due, each in a guarded move with its audit row, and have it told."""
+        """Claim what is due, each in a guarded move with its audit row, and have it told; a batch once."""
+        told: dict[str, Proposal] = {}
+        many: Counter[str] = Counter()
         for proposal in proposals.calling(session, what, now, _BATCH):
             changes: dict[str, Any] = {f"{what}_at": None}
             if what is Act.REMIND and proposal.remind_every:
@@ -81,12 +84,14 @@ class Reminders:
                 widened = tuple(dict.fromkeys((*before.roles, *roles)))
                 changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
             moved = transitions.move(session, proposal, By.nod(what), now, **changes)
-            if moved is None:
-                continue
+            if moved is not None:
+                told.setdefault(moved.card_id, moved)
+                many[moved.card_id] += 1
+        for shown, moved in told.items():
             if what is not Act.ESCALATE:
-                self.notices.nudge(session, moved, _words(what, moved, now))
+                self.notices.nudge(session, moved, _words(what, moved, many[shown] - 1, now))
             elif moved.escalate_to:
-                notices.keep(session, Address.parse(moved.escalate_to), "", now, moved.id)
+                notices.keep(session, Address.parse(moved.escalate_to), "", now, shown)
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.about(Subject.DIGEST):
@@ -104,11 +109,12 @@ def _are_back(session: Session, now: datetime) -> None:
     posted_cards.show_again(session)
 
 
-def _words(what: Act, proposal: Proposal, now: datetime) -> str:
+def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
     left = span(proposal.expires_at - now)
+    about = f"{proposal.description}, and {more} more of its batch" if more else proposal.description
     if what is Act.WARN:
-        return f"Expires in {left} if no one decides: {proposal.description}"
-    return f"Still waiting for a decision ({left} left): {proposal.description}"
+        return f"Expires in {left} if no one decides: {about}"
+    return f"Still waiting for a decision ({left} left): {about}"
 
 
 def _new_links(session: Session, now: datetime) -> list[str]:

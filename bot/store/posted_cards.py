@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, update
+from sqlalchemy import bindparam, exists, func, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address
@@ -32,8 +32,11 @@ class Copy:
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
 BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
+_ROW = _PROPOSAL.alias("row")
+_PASSING = (State.APPROVED, State.EXECUTING)
+_BATCH_PASSES = exists().where(_ROW.c.batch == _PROPOSAL.c.id, _ROW.c.state.in_(_PASSING))
 _BEHIND_OF_MESSAGE = (
-    select(_COPY, _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING)).label("passing"))
+    select(_COPY, (_PROPOSAL.c.state.in_(_PASSING) | _BATCH_PASSES).label("passing"))
     .join(_PROPOSAL, _PROPOSAL.c.id == _COPY.c.proposal_id)
     .where(_PROPOSAL.c.message_id == bindparam("message_id"), BEHIND)
     .order_by(_COPY.c.id.desc())  # the first card tells of the others, so it is drawn after them
@@ -56,9 +59,10 @@ def add(
 ) -> bool:
     """Remember a card that was posted; gives whether it is behind: the proposal changed while it was sent.
 
-    ``shown_version`` 0 says that no one knows what it shows, so it is behind.
+    ``shown_version`` is the sum over a batch; 0 says that no one knows what it shows, so it is behind.
     """
-    version = session.exec(select(ProposalRow.version).where(ProposalRow.id == proposal_id)).one()
+    shown = (col(ProposalRow.id) == proposal_id) | (col(ProposalRow.batch) == proposal_id)
+    version = session.exec(select(func.sum(ProposalRow.version)).where(shown)).one()
     session.execute(
         insert_or_ignore(session, CopyRow).values(
             proposal_id=proposal_id,
@@ -175,7 +179,8 @@ def stand_at(session: Session, proposal_ids: Collection[str], address: Address) 
 
 def group_is_there(session: Session, message_id: int) -> None:
     """All cards of an answer were posted, so the one that carries the buttons for all is behind."""
-    bearers = list(proposals.siblings(session, [message_id]))
+    groups = proposals.siblings(session, [message_id])
+    bearers = [ident for ident, group in groups.items() if group[0].batch is None]
     behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
     session.execute(behind.values(wanted=CopyRow.wanted + 1))
 
@@ -202,7 +207,8 @@ def bearer(session: Session, proposal_id: str) -> str | None:
     """The proposal whose card carries the buttons of this one's group: the first of several."""
     found = proposals.get(session, proposal_id)
     groups = proposals.siblings(session, [found.message_id]) if found else {}
-    return next((bearer for bearer, group in groups.items() if len(group) > 1), None)
+    held = (ident for ident, group in groups.items() if any(each.id == proposal_id for each in group))
+    return next((ident for ident in held if len(groups[ident]) > 1), None)
 
 
 def _copy(row: Any) -> Copy:

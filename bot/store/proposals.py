@@ -58,6 +58,7 @@ _OF_MESSAGE = ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by
 _OF_CONVERSATION = ALL.where(_TABLE.c.conversation_id == bindparam("conversation_id")).order_by(
     _TABLE.c.message_id, _TABLE.c.position
 )
+_OF_BATCH = ALL.where(_TABLE.c.batch == bindparam("batch")).order_by(_TABLE.c.position)
 _UNSETTLED = (
     select(_TABLE.c.id)
     .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, _OPEN))
@@ -77,7 +78,7 @@ _WAITING_HERE_AND_OF = select(
     _counted(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
 )
 _SIBLINGS = (
-    select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level")))
+    select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level", "batch")))
     .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)))
     .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
@@ -104,13 +105,28 @@ def of_message(session: Session, message_id: int) -> list[Proposal]:
     return [from_row(row) for row in rows]
 
 
+def of_batch(session: Session, batch: str) -> list[Proposal]:
+    """The rows of a batch, in the order they were asked for."""
+    return [from_row(row) for row in session.connection().execute(_OF_BATCH, {"batch": batch})]
+
+
+def group_of(session: Session, p: Proposal) -> list[Proposal]:
+    """What is decided together with a proposal: its batch, or what stands in none of the same answer."""
+    if p.batch:
+        return of_batch(session, p.batch)
+    return [each for each in of_message(session, p.message_id) if each.batch is None]
+
+
 def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
-    """The proposals of each answer, by the id of the first: its card carries the buttons of the group."""
-    groups: dict[int, list[Sibling]] = {}
+    """What is decided together of each answer, by the id of the first: its card carries the buttons for all.
+
+    A batch is by itself; what stands in none is together.
+    """
+    groups: dict[tuple[int, str | None], list[Sibling]] = {}
     for message_id, *each in session.connection().execute(_SIBLINGS, {"message_ids": list(message_ids)}):
-        ident, state, round_, level = each
-        found = Sibling(ident, State(state), round_, Risk(Level(level), ""))
-        groups.setdefault(message_id, []).append(found)
+        ident, state, round_, level, batch = each
+        found = Sibling(ident, State(state), round_, Risk(Level(level), ""), batch)
+        groups.setdefault((message_id, batch), []).append(found)
     return {group[0].id: group for group in groups.values()}
 
 

@@ -27,9 +27,10 @@ _COPIES = table_of(CopyRow)
 _INSERT = insert(_TABLE).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
 _SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
-_FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER).scalar_subquery()
+_FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER, _TABLE.c.batch.is_(None)).scalar_subquery()
 _BEHIND = select(_TABLE.c.id).where(
-    _SAME_ANSWER, (_TABLE.c.id == bindparam("moved_id")) | (_TABLE.c.position == _FIRST)
+    _SAME_ANSWER,
+    _TABLE.c.id.in_((bindparam("moved_id"), bindparam("batch"))) | (_TABLE.c.position == _FIRST),
 )
 _BEHIND_NOW = "cards behind"
 """Where a session keeps the ids of the messages whose cards its transaction left behind."""
@@ -170,7 +171,7 @@ def has_cards_behind(session: Session, proposal: Proposal) -> bool:
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
-    """Its copies are behind now, and so is the card that carries the buttons of its group."""
-    behind = {"message_id": proposal.message_id, "moved_id": proposal.id}
+    """Its copies are behind now, and so is the card of its batch or with the buttons of its group."""
+    behind = {"message_id": proposal.message_id, "moved_id": proposal.id, "batch": proposal.batch}
     if changed(session.connection().execute(_WANT_REDRAW, behind)):
         session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)

@@ -221,6 +221,7 @@ class Tool:
     current: Current | None = None  # reads again after the run; None: as far as ``preview`` shows old values
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool
+    batch: str = ""  # tools of one such name are shown in one batch; empty: its own calls are
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
     def __post_init__(self) -> None:
@@ -331,6 +332,7 @@ def tool(
     apply: Apply | None = None,
     current: Current | None = None,
     undo: Undo | None = None,
+    batch: str = "",
 ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
 
 
@@ -355,6 +357,7 @@ def tool(
     apply: Apply | None = None,
     current: Current | None = None,
     undo: Undo | None = None,
+    batch: str = "",
 ) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -371,8 +374,10 @@ def tool(
     unless the requester wrote it. A team's own tool is taken to reach them unless it says False. ``trial``
     and ``apply`` go together, as in `Trying`. ``current`` tells what the fields of the preview are now; it is
     asked once after the run, and its card says where that is not what was approved. ``undo`` gives the call
-    that undoes one, or the reason why none does. Raises TypeError, where the tool is defined, for a parameter
-    without an annotation, a function that is not async, or one of ``trial`` and ``apply`` without the other.
+    that undoes one, or the reason why none does. From three calls of one
+    tool in one answer on, people see them as one table; tools with the same ``batch`` share theirs. Raises
+    TypeError, where the tool is defined, for a parameter without an annotation, a function that is not async,
+    or one of ``trial`` and ``apply`` without the other.
     """
 
     def make(function: Callable[..., Awaitable[Any]]) -> Tool:
@@ -417,6 +422,7 @@ def tool(
             trying=_trying(name, trial, apply),
             current=current,
             undo=undo,
+            batch=batch,
         )
 
     return make if function is None else make(function)

@@ -26,7 +26,7 @@ from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
-from bot.web import approvals, audit, chat, insights, people, proposals, rules, status
+from bot.web import approvals, audit, batches, chat, insights, people, proposals, rules, status
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
@@ -40,10 +40,11 @@ from bot.web.site import Caller, Here, Site, api_routes
 
 log = logger(__name__)
 
-PARTS = (chat, proposals, approvals, sessions, people, rules, insights, audit, status, logins)
+PARTS = (chat, proposals, batches, approvals, sessions, people, rules, insights, audit, status, logins)
 _TAGS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",
+    "batches": "Several calls of one tool, decided as one table.",
     "requests": "A script asks people.",
     "rules": "Rules, grants and commands, mostly for admins.",
     "insights": "What asking costs.",

@@ -44,7 +44,7 @@ _RUNNING = (State.APPROVED, State.EXECUTING)
 _NONE = "There is no such proposal."
 _NEWEST_ROW = 2**63 - 1
 _REPLAYED = 200  # changes at most; who missed more reads the lists again
-_STATUS = {
+STATUS = {
     Answer.REFUSED: 403,
     Answer.UNKNOWN: 404,
     Answer.STALE: 409,
@@ -199,16 +199,16 @@ async def press(
             by_api=True,
         )
     )
-    poll = poll.at_once() if reply.answer in _STATUS else poll
+    poll = poll.at_once() if reply.answer in STATUS else poll
     if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
         await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
     ended = await _ended(http, proposal_id, actor, poll)
     if ended is None:  # those who may not see it may not decide it
         raise Missing(_NONE)
     shown = ProposalView.seen_as(ended)
-    if reply.answer in _STATUS:
+    if reply.answer in STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
-        raise Fault(_STATUS[reply.answer], reply.text, proposal=shown, **more)
+        raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **more)
     return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
 
 

@@ -150,7 +150,10 @@ async def test_a_press_on_a_group_is_answered_with_every_proposal_and_what_could
 
     mixed = await nod.press(Verb.DECLINE_ALL, one, by=BEN)
     refused = await nod.press(Verb.DECLINE, two, by=BEN)
-    assert (mixed.answer, mixed.text) == (Answer.ACCEPTED, f"2 declined. 1 not: {refused.text}")
+    assert (mixed.answer, mixed.text) == (
+        Answer.ACCEPTED,
+        f"2 declined. “{two.description}” not: {refused.text}",
+    )
     assert {p.id for p in mixed.proposals} == {one.id, two.id, three.id}
     await nod.press(Verb.APPROVE, two, by=ADA)
     await nod.idle()

@@ -182,6 +182,9 @@ def _actions(check: _Check, block: dict[str, Any]) -> None:
             if not 1 <= len(options) <= 5:
                 raise check.no("overflow needs 1 to 5 options")
             _options(check, options)
+        elif element.get("type") == "static_select":
+            check.text(element.get("placeholder"), 150, plain=True, where="placeholder")
+            _options(check, element.get("options") or [])
         else:
             raise check.no(f"element {element.get('type')}")
 
@@ -218,13 +221,13 @@ def _input(check: _Check, block: dict[str, Any]) -> None:
             raise check.no("number_input needs is_decimal_allowed")
         if "initial_value" in element:
             check.string(element["initial_value"], 3000, "initial_value")
-    elif kind in ("static_select", "multi_static_select", "radio_buttons"):
+    elif kind in ("static_select", "multi_static_select", "radio_buttons", "checkboxes"):
         _options(check, element.get("options") or [])
         chosen = element.get("initial_options") or [element.get("initial_option")]
         if any(c is not None and c not in element["options"] for c in chosen):
             raise check.no("initial option is none of the options")
-        if kind == "radio_buttons" and len(element["options"]) > 10:
-            raise check.no("radio buttons")
+        if kind in ("radio_buttons", "checkboxes") and len(element["options"]) > 10:
+            raise check.no(kind)
     elif kind not in ("datepicker", "users_select"):
         raise check.no(f"input {kind}")
 

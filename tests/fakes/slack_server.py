@@ -712,6 +712,11 @@ class FakeSlack:
         self.modals.append(Modal(user, view))
         return {"view": view | {"id": "V1"}}
 
+    def _do_views_push(self, trigger_id: str, view: dict[str, Any]) -> dict[str, Any]:
+        if sum(modal.open for modal in self.modals) >= 3:
+            raise Refusal("push_limit_reached")
+        return self._do_views_open(trigger_id, view)
+
     def _do_views_publish(self, user_id: str, view: dict[str, Any]) -> None:
         check_view(view)
         self.homes[user_id] = view

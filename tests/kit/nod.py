@@ -21,7 +21,7 @@ from bot.approvals.tools.requests import decision_tools
 from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
 from bot.domain.bounds import Bounds
-from bot.domain.chat import Address, Command, Message, Press, Reply
+from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press, Reply
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Process
 from bot.domain.model import ToolCall
@@ -189,6 +189,20 @@ class Nod:
                 seen,
             )
         )
+
+    async def choose(
+        self,
+        batch: Proposal,
+        *,
+        approve: Sequence[Proposal] = (),
+        decline: Sequence[Proposal] = (),
+        by: Actor = ANA,
+        round_shown: int | None = None,
+        reason: str | None = None,
+    ) -> Reply:
+        """Decide rows of a batch as they are given, by what was seen of each."""
+        yes, no = (tuple(PickedRow(p.id, p.seen) for p in rows) for rows in (approve, decline))
+        return await self.assistant.handle(Choice(by, batch.batch or batch.id, yes, no, reason, round_shown))
 
     async def command(self, text: str, *, by: Actor = ANA, at: Address = ROOM) -> Reply:
         """``/nod status`` as a person types it."""

@@ -14,7 +14,7 @@ from bot.approvals import arrive, decide, lifecycle
 from bot.approvals.arrive import Accepted
 from bot.approvals.votes import Decided
 from bot.domain.bounds import Bounds
-from bot.domain.chat import Address, Message, Press
+from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage
 from bot.domain.events import Ending
 from bot.domain.policy import Policy
@@ -90,6 +90,12 @@ class Rows:
 
     def decide(self, proposal: Proposal, verb: Verb = Verb.APPROVE, **press: Any) -> Decided:
         asked = Press(**({"actor": ANA, "verb": verb, "proposal_id": proposal.id} | press))
+        if verb in decide.TOGETHER:
+            found = self.database.read_now(decide.rows_of, asked)
+            if isinstance(found, Reply):
+                return Decided(found)
+            each = self.database.write_now(decide.decide_rows, found.presses, POLICIES, self.clock())
+            return decide.counted(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:

@@ -5,16 +5,18 @@ One snapshot per answer. How each is told is the channel's: ``bot/web/schemas/``
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
+from bot.domain.batches import batch_card
 from bot.domain.cards import Card, card_of, named_on
 from bot.domain.conversations import AskedQuestion, Conversation
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Mark, Proposal, Sought, State
+from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
 from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
 from bot.store.rules import Policies
@@ -34,6 +36,23 @@ class Seen:
     may_decide: bool
     conversation: Conversation | None
     teammate: str
+    place: "PlaceInBatch | None" = None
+
+
+class PlaceInBatch(NamedTuple):
+    """Where a proposal stands in its batch; ``position`` counts from 1."""
+
+    id: str
+    size: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBatch:
+    """A batch as one person sees it: its card, and its rows as far as they may see them."""
+
+    card: Card
+    rows: Sequence[Seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +97,19 @@ class ProposalLookup:
             if seen is None or seen.proposal.kind is not Kind.REQUEST:
                 return None
             return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
+
+        return await self._groups.read(read)
+
+    async def batch(self, batch: str, actor: Actor) -> SeenBatch | None:
+        """A batch, or None, or none for this person."""
+        available = await self._registry.available()
+
+        def read(session: Session) -> SeenBatch | None:
+            found = proposals.of_batch(session, batch)
+            seen = self.visible(session, found, actor, available)
+            if not seen:
+                return None
+            return SeenBatch(batch_card([each.proposal for each in seen], [each.card for each in seen]), seen)
 
         return await self._groups.read(read)
 
@@ -218,7 +250,7 @@ class ProposalLookup:
             card = card_of(
                 p,
                 schemas[p.id],
-                groups.get(p.id, ()),
+                () if p.batch else groups.get(p.id, ()),
                 grantable=grants.possible(session, self._policies, p),
                 paused=paused,
                 declined=declined.get(p.id),
@@ -227,13 +259,20 @@ class ProposalLookup:
             )
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _teammate_at(session, conversation)
-            seen.append(Seen(p, card, self._may_decide(session, p, actor), conversation, teammate))
+            may = self._may_decide(session, p, actor)
+            seen.append(Seen(p, card, may, conversation, teammate, _place(p, groups.get(p.card_id, ()))))
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.origin if conversation and conversation.origin.is_own(actor) else None
         return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
+    """Where it stands in its batch, if it is in one, which has these rows."""
+    places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
+    return PlaceInBatch(p.batch, len(rows), next(places)) if p.batch else None
 
 
 def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:

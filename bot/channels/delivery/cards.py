@@ -14,6 +14,7 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle, rights
 from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery.notices import Notices, Pauses
+from bot.domain.batches import batch_card
 from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
@@ -67,9 +68,11 @@ class Cards:
     ) -> None:
         """Post every card, adding to ``jobs``; then raise what hindered the first that may arrive yet.
 
-        The first carries the buttons for all of them, and gets those once the others stand below it.
+        The first carries the buttons for all of them, and gets those once the others stand below it. A batch
+        has one card.
         """
         hindered: list[ChannelError] = []
+        opened = [p for p in opened if p.batch in (None, p.id)]
         for proposal in opened:
             try:
                 jobs += await self._post(conversation, proposal, last=last)
@@ -120,7 +123,9 @@ class Cards:
         return there, self._addresses(session, conversation, proposal)
 
     def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
-        jobs = lifecycle.undeliverable(session, proposal.id, why, self.clock())
+        shown = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
+        ended = (lifecycle.undeliverable(session, each.id, why, self.clock()) for each in shown)
+        jobs = tuple(job for made in ended for job in made)
         if jobs:
             self.notices.for_admins(
                 session,
@@ -184,7 +189,7 @@ class Cards:
         except ChannelError as error:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             raise
-        version, fingerprint = current.version, card.fingerprint
+        version, fingerprint = card.version, card.fingerprint
         behind = await self.database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
         return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()
 
@@ -211,8 +216,8 @@ class Cards:
         if known is None:
             if address not in self._places(session, proposal, actor):
                 return None
-            posted_cards.add(session, proposal_id, address, ref, shown_version=0)
-        elif known.proposal_id != proposal_id:
+            posted_cards.add(session, proposal.card_id, address, ref, shown_version=0)
+        elif known.proposal_id not in (proposal_id, proposal.card_id):
             return None
         else:
             posted_cards.revive(session, address.channel, ref)
@@ -220,7 +225,7 @@ class Cards:
 
     def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
         """Where a card of this proposal may stand; ``actor``'s private chat is one of these."""
-        places = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
+        places = {copy.address for copy in posted_cards.of_proposal(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
         if conversation := conversations.get_conversation(session, proposal.conversation_id):
             places.update(self._addresses(session, conversation, proposal))
@@ -317,14 +322,20 @@ class Cards:
         for channel in self.channels.values():
             await channel.changed()
 
-    async def card(self, proposal_id: str, at: Address | None = None) -> tuple[Proposal, Card]:
-        """The card as it is now; the first of several in one answer carries the group's buttons."""
+    async def card(
+        self, proposal_id: str, at: Address | None = None, *, together: bool = False
+    ) -> tuple[Proposal, Card]:
+        """The card as it is now; the first of several in one answer carries the group's buttons.
+
+        ``together``: of a row of a batch, that of the batch and its first proposal.
+        """
         available = await self.registry.available()
-        return await self.database.read(_card, proposal_id, available, self.policies, at)
+        find = partial(_card, together=together)
+        return await self.database.read(find, proposal_id, available, self.policies, at)
 
     async def _at(self, proposal_id: str, address: Address) -> tuple[Proposal, Card]:
         """The card for this place: without the group's buttons where not all of the group is there."""
-        proposal, card = await self.card(proposal_id, address)
+        proposal, card = await self.card(proposal_id, address, together=True)
         group = card.group
         there = group is None or await self.database.read(posted_cards.stand_at, group.members, address)
         return proposal, card if there else card.alone
@@ -340,13 +351,24 @@ def _own_chat(actor: Actor) -> Address:
 
 
 def _card(
-    session: Session, proposal_id: str, available: AvailableTools, policies: Policies, at: Address | None
+    session: Session,
+    proposal_id: str,
+    available: AvailableTools,
+    policies: Policies,
+    at: Address | None,
+    *,
+    together: bool,
 ) -> tuple[Proposal, Card]:
     """``at``: where its reader is, if that is known."""
     proposal = proposals.get(session, proposal_id)
     if proposal is None:
         raise KeyError(proposal_id)
-    card = _cards(session, lambda _: [proposal], available, policies)[proposal_id]
+    if together and proposal.batch:
+        found = proposals.of_batch(session, proposal.batch)
+        cards = _cards(session, lambda _: found, available, policies)
+        proposal, card = found[0], batch_card(found, [cards[each.id] for each in found])
+    else:
+        card = _cards(session, lambda _: [proposal], available, policies)[proposal_id]
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if at is None or conversation is None or not card.pending:
         return proposal, card
@@ -359,7 +381,7 @@ def _card(
     alone = conversation.private and not elsewhere  # only they read it there
     may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
     sent_on = not may_approve and any(
-        copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.id)
+        copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.card_id)
     )
     return proposal, placed(
         card,
@@ -401,7 +423,7 @@ def _cards(
         p.id: card_of(
             p,
             schemas[p.id],
-            groups.get(p.id, ()),
+            () if p.batch else groups.get(p.id, ()),
             grantable=grants.possible(session, policies, p),
             paused=paused,
             declined=declined.get(p.id),

@@ -66,9 +66,10 @@ class Notices:
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
         """As part of a transaction: have a line said once in each place where a proposal's card is."""
-        there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id) if not copy.gone}
+        shown = proposal.card_id
+        there = {copy.address for copy in posted_cards.of_proposal(session, shown) if not copy.gone}
         for address in sorted(there, key=str):
-            notices.keep(session, address, as_written(text), self.clock(), proposal.id)
+            notices.keep(session, address, as_written(text), self.clock(), shown)
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """As part of a transaction: tell who asked and the admins where a card can't be posted."""
@@ -138,15 +139,17 @@ def _card_at(
     session: Session, policies: Policies, ident: str, address: Address
 ) -> tuple[str, list[Actor] | None]:
     """The newest card of an open proposal there, if any, and who may decide by name; None: it is not open."""
-    proposal = proposals.get(session, ident)
-    if proposal is None or proposal.state is not State.PROPOSED:
+    found = proposals.get(session, ident)
+    shown = proposals.of_batch(session, found.batch) if found and found.batch else [found] if found else []
+    proposal = next((each for each in shown if each.state is State.PROPOSED), None)
+    if proposal is None:
         return "", None
     there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
-    found = proposal.deciders.named(proposal.requester)
+    by_name = proposal.deciders.named(proposal.requester)
     away = policies.load(session).absences
-    found = tuple(dict.fromkeys((*found, *(each.stand_in for each in away if each.who in found))))
-    named = people.known(session, map(str, found))
-    deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in found]
+    by_name = tuple(dict.fromkeys((*by_name, *(each.stand_in for each in away if each.who in by_name))))
+    named = people.known(session, map(str, by_name))
+    deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in by_name]
     return (there or [""])[-1], deciders
 
 

@@ -303,7 +303,14 @@ class _Waiting(NamedTuple):
 
 def _waiting(session: Session, conversation_id: str) -> _Waiting:
     lines = [
-        (line, [p for p in proposals.of_message(session, line.id) if p.state is not State.CANCELLED])
+        (
+            line,
+            [
+                p
+                for p in proposals.of_message(session, line.id)
+                if p.state is not State.CANCELLED or p.batch == p.id
+            ],
+        )
         for line in messages.undelivered(session, conversation_id)
     ]
     files = outputs.unposted(session, conversation_id)

@@ -11,16 +11,17 @@ from typing import Any
 
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
+from bot.domain.batches import Picked, page_of, said_of
 from bot.domain.cards import Card, Tone
 from bot.domain.chat import offered
-from bot.domain.verbs import DETAILS, VIEW_ALL, ButtonMark, Look, Needs, Verb, Way, with_reason
+from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, ButtonMark, Look, Needs, Verb, Way, with_reason
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _GREY = 0x95A5A6
 _STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
 APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
-GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL})
+GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL})
 
 Row = dict[str, Any]
 
@@ -43,6 +44,8 @@ def render(card: Card) -> DiscordCard:
 
 def rows(card: Card, *, whole: bool) -> list[Row]:
     """Give the buttons of a card; where it does not show everything, none that approves."""
+    if card.batch:
+        return _for_rows(card, hidden=card.pending and not whole)
     hidden = card.pending and not whole
     offered = [verb for verb in card.verbs if verb not in GROUP and not (hidden and verb in APPROVING)]
     first = [labelled(card, verb) for verb in offered if not card.button(verb).rare]
@@ -56,10 +59,54 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
     return laid_out([*in_rows(first), *in_rows(rare), [labelled(card, v) for v in card.verbs if v in GROUP]])
 
 
-def labelled(card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page: int = 0) -> Row:
+def _for_rows(card: Card, *, hidden: bool) -> list[Row]:
+    """The buttons of a batch."""
+    view = [labelled(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)] if hidden or not card.pending else []
+    approve = [labelled(card, v) for v in (Verb.APPROVE_ALL,) if v in card.verbs and not hidden]
+    choose = [labelled(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
+    others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL) if v in card.verbs]
+    return laid_out([[*view, *approve, *choose, *others]])
+
+
+def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]:
+    """The buttons below a page of a batch's rows: one for each row, and those that decide.
+
+    ``looks``: the numbers open their rows. What is picked is in every button.
+    """
+    _, rows_, pages = page_of(card, page)
+    packed = picked.pack()
+
+    def button(way: Way, label: str, at: int = page, verb: Verb = Verb.APPROVE_ALL, style: int = 2) -> Row:
+        mark = ButtonMark(way, verb, card.proposal_id, card.round, at, packed)
+        return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": mark.pack(CUSTOM_ID)}
+
+    numbers = [
+        labelled(row.card, Verb.APPROVE, Way.ROW, f"{'⚠️' if row.harms else '🔎'} {place + 1}")
+        if looks or row.harms
+        else button(Way.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
+        for place, row in rows_
+        if row.card.pending
+    ]
+    shows = Way.LOOK if looks else Way.CHOOSE
+    near = ((page - 1, "←"), (page + 1, "→"))
+    turns = [button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in near if 0 <= to < pages]
+    approve, others = picked.of(card)
+    decide = []
+    if approve or others:
+        decide.append(button(Way.DECIDE, said_of(len(approve), len(others)), 0, style=_STYLES[Look.PRIMARY]))
+    if approve and others:
+        some = f"Approve {len(approve)}, leave {len(others)} open"
+        decide.append(button(Way.DECIDE, some, 0, Verb.APPROVE))
+    look = button(Way.CHOOSE, "Pick rows") if looks else button(Way.LOOK, "Look at one row")
+    return laid_out([*in_rows(numbers), [*turns, look], decide])
+
+
+def labelled(
+    card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page: int = 0, picked: str = ""
+) -> Row:
     button = card.button(verb)
     label = label or (with_reason(button) if way is Way.WHY else button.label)
-    data = ButtonMark(way, verb, card.proposal_id, shown_round(card, verb), page)
+    data = ButtonMark(way, verb, card.proposal_id, shown_round(card, verb), page, picked)
     style = _STYLES[button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN]
     return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": data.pack(CUSTOM_ID)}
 

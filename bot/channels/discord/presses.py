@@ -9,12 +9,13 @@ from typing import Any
 
 from bot.channels.base import Lookup
 from bot.channels.discord import forms
-from bot.channels.discord.card import APPROVING, in_rows, labelled, laid_out, render
+from bot.channels.discord.card import APPROVING, GROUP, choosing, in_rows, labelled, laid_out, render
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
-from bot.channels.discord.text import cut, fenced, literal, width
+from bot.channels.discord.text import OUTLINER, cut, fenced, literal, width
+from bot.domain.batches import PAGE, Picked, page_of, said_of
 from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Answer, Choice, Inbox, PickedRow, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of, label_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -24,6 +25,9 @@ _UNREADABLE = "This button no longer works."
 _NOT_HERE = "There is nothing here for you to decide."
 _NOT_OPEN = "It is no longer open, or you may not decide it."
 _NO_LADDER = "Calls like this can't be allowed in advance, or not by you."
+_CHANGED = "One of these has changed. Choose again on the card."
+_OF_ROWS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
+_OF_A_ROW = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR})
 _FEW = 1500  # units of a text that is shown in place; a longer one is a file
 
 
@@ -55,12 +59,15 @@ class DiscordPresses:
         if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
             return Display(_UNREADABLE)
         at = call.place.address
-        card = await self.lookup.card(data.id, call.actor, at, call.ref)
+        together = data.way in _OF_ROWS or data.verb in GROUP
+        card = await self.lookup.card(data.id, call.actor, at, call.ref, together=together)
         if card is None:
             return Display(_NOT_HERE)
         press = Press(call.actor, data.verb, data.id, data.round, address=at, ref=call.ref, names=call.names)
         if data.way is Way.SENT:
             return await self._sent(press, card, data.page, call.filled)
+        if data.way in _OF_ROWS:
+            return await self._choose(press, card, data)
         return await self._first(press, card, data) or await self._press(press, data.way)
 
     async def _say(self, call: Interaction, words: str) -> Display:
@@ -82,8 +89,9 @@ class DiscordPresses:
     async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
         """What stands before the press: a window, or everything there is to read."""
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
-        if data.way is Way.VIEW:
-            return await self._everything(press, [card], card, APPROVING - {Verb.APPROVE_ALL})
+        if data.way in (Way.VIEW, Way.ROW):
+            verbs = GROUP if card.batch else _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
+            return await self._everything(press, [card], card, verbs)
         may = await self.lookup.may_press(data.id, press.actor, press.address, verb)
         if unread and verb is Verb.UNDO and may and (sure := card.button(verb).sure):
             words = literal(f"{sure.question} {sure.more}")
@@ -121,6 +129,40 @@ class DiscordPresses:
         return (
             Display(fenced(said), rows) if width(said) <= _FEW else Display("Everything it does:", rows, said)
         )
+
+    async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
+        """Show rows of a batch to pick from, or decide those that are picked."""
+        if card.batch is None or not card.pending:
+            return Display(_NOT_OPEN)
+        if data.round != card.round:
+            return Display(_CHANGED, replaces=data.way is not Way.CHOOSE)
+        try:
+            picked = Picked.parse(data.picked) if data.picked else Picked.all_of(card)
+        except ValueError:
+            return Display(_UNREADABLE)
+        if data.way is not Way.DECIDE:
+            toggles = data.way is Way.TOGGLE
+            page = data.page // PAGE if toggles else data.page
+            picked = picked.toggled(data.page) if toggles else picked
+            rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
+            part, _, _ = page_of(card, page)
+            return Display(cut(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
+        approve, others = picked.of(card)
+        others = others if data.verb is Verb.APPROVE_ALL else []
+        if not (data.page or render(card).whole):
+            label = said_of(len(approve), len(others))
+            button = labelled(card, data.verb, Way.DECIDE, label, 1, data.picked)
+            return Display("Everything it does:", laid_out([[button]]), everything(card))
+        chosen = Choice(
+            press.actor,
+            card.proposal_id,
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in others),
+            round=data.round,
+            address=press.address,
+        )
+        reply = await self.inbox(chosen)
+        return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
 
     async def _arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:
         asked = self.lookup.arguments(press.proposal_id, press.actor, press.address)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, mention_of, user_of
-from bot.domain.cards import REMOVED, Card, Tone
+from bot.domain.cards import REMOVED, BatchRow, Card, Tone
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
@@ -22,12 +23,13 @@ from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
-from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
+from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
 REVIEW_STEPS = "review_steps"  # opens it, too; its submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
+CHOOSING = "choose"  # opens the rows of a batch, to pick some
 MORE = "nod:more"
 
 _SHOWN_FIELDS = 20
@@ -73,11 +75,17 @@ def render(card: Card, team: str = "") -> SlackCard:
     """Render the card as it stands; ``team`` is the workspace whose people and channels can be named."""
     title, title_cut = _title(card)
     change, change_cut = _change(card)
+    if card.batch:
+        rows, rows_cut = batch_rows(card.batch.rows)
+        change, change_cut = [*change, *rows], change_cut or rows_cut
     whole = not (title_cut or change_cut)
+    if card.batch and not card.pending:
+        ended = [*_resolved(card), *b.rich(change), *_notes(card)]
+        return SlackCard(ended, _notification(card), whole=True)
     if not card.pending:
         folded = [*_group(card), *_resolved(card), *_notes(card)]
         return SlackCard(folded, _notification(card), whole)
-    shown = [*_group(card), *title, *b.rich([*_reason(card), *change])]
+    shown = [*([] if card.batch else _group(card)), *title, *b.rich([*_reason(card), *change])]
     if card.pending and not whole:
         shown.append(b.context("✂️ Too long for this card. View all shows everything."))
     shown += [*_notes(card), *_pending(card, team, whole=whole)]
@@ -90,7 +98,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
     title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
     title = title if card.pending else []
     state = _pending(card, team, whole=False) if card.pending else _resolved(card)
-    shown = [*_group(card), *title, note, *_notes(card), *state]
+    shown = [*([] if card.batch else _group(card)), *title, note, *_notes(card), *state]
     return SlackCard(shown, _notification(card), whole=False)
 
 
@@ -127,6 +135,46 @@ def _change(card: Card) -> tuple[list[ContextLine], bool]:
     if missing:
         lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
     return lines, some_cut
+
+
+_TABLE = 6000  # units for all rows of a batch
+
+
+def batch_rows(
+    rows: Sequence[BatchRow], room: int = _TABLE, first: int = 1
+) -> tuple[list[ContextLine], bool]:
+    """The rows of a batch, numbered from ``first``: what each is about and how it differs, or how it ended.
+
+    Those that don't fit ``room`` are counted; the second value says whether anything was cut.
+    """
+    lines: list[ContextLine] = []
+    used, some_cut = 0, False
+    for number, row in enumerate(rows, first):
+        more, cut = _row(number, row, room)
+        used += sum(line.width for line in more)
+        if used > room:
+            left = len(rows) - (number - first)
+            return [*lines, ContextLine((Run(f"… [{left} more rows]", "italic"),))], True
+        lines, some_cut = [*lines, *more], some_cut or cut
+    return lines, some_cut
+
+
+def _row(number: int, row: BatchRow, room: int) -> tuple[list[ContextLine], bool]:
+    about, some_cut = text.cut(text.link_text(row.about) or b.BLANK, 300)
+    head = [Run(f"{number}. {row_sign(row)}"), Run(about, "bold" if row.card.pending else "")]
+    if not row.card.pending:
+        fault = text.cut(f": {row.fault}", _SHORT)[0] if row.fault else ""
+        return [ContextLine((*head, Run(fault)))], some_cut
+    below: list[ContextLine] = []
+    for field in row.fields:
+        lines, cut = field_lines(field, min(_VALUE, room // 4))
+        some_cut = some_cut or cut
+        if len(lines) == 1:
+            head += [Run(" · "), *lines[0].runs]
+        else:
+            below += lines
+    notes = [Run(f" · {text.cut(note, _SHORT)[0]}", "italic") for note in row.notes]
+    return [ContextLine((*head, *notes)), *below], some_cut
 
 
 def _plan(found: Sequence[PlanLine]) -> tuple[list[ContextLine], bool]:
@@ -217,6 +265,8 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     asked = (_asked(card, team), _deciders(card, team), votes, card.undo_note)
     footer = [b.footer(*asked, label="Expires", at=card.expires_at)]
     value = value_of(card.proposal_id, card.round)
+    if card.batch:
+        return [*footer, b.actions(*_for_rows(card, value, whole=whole))]
     plan = card.kind is Kind.PLAN
     buttons, views = [], [(VIEW_ALL, f"{VIEW}:{value}")]
     if Verb.APPROVE in card.verbs:
@@ -239,6 +289,26 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     if hidden or views:
         buttons.append(b.overflow(MORE, [*hidden, *views]))
     return [*footer, b.actions(*buttons)]
+
+
+def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
+    """The buttons of a batch."""
+    if Verb.APPROVE_ALL in card.verbs:
+        label = card.button(Verb.APPROVE_ALL).label if whole else "View all, then approve"
+        yield b.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
+    if Verb.APPROVE_ALL in card.verbs or Verb.DECLINE_ALL in card.verbs:
+        yield b.button(CHOOSE, action_id(CHOOSING), value)
+    for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL):
+        if verb in card.verbs:
+            yield _button(card, verb, value, "danger" if verb is Verb.STOP_ALL else "", _ROWS_SURE[verb])
+    yield b.overflow(MORE, [(VIEW_ALL, f"{VIEW}:{value}")])
+
+
+_ROWS_SURE = {
+    Verb.DECLINE_ALL: "None of these rows runs.",
+    Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
+}
+"""What is asked before it counts for all rows of a batch."""
 
 
 def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
@@ -302,6 +372,8 @@ def _resolved(card: Card) -> list[Block]:
     ended = "; ".join(filter(None, (outcome, *card.tally)))
     runs = card.running_since is not None
     shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
+    if card.batch and Verb.STOP_ALL in card.verbs:
+        return [*shown, b.actions(_button(card, Verb.STOP_ALL, value, "danger", _ROWS_SURE[Verb.STOP_ALL]))]
     offered = [
         b.button(card.button(verb).label, action_id(verb), value, style, sure, card.button(verb).sure)
         for verb, (style, sure) in _SURE.items()

@@ -15,13 +15,14 @@ from bot.channels.slack import screens
 from bot.channels.slack.errors import for_presser, translated
 from bot.channels.slack.forms import VALUE, blocks_of, read
 from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
-from bot.channels.slack.places import SlackPlace, SlackPosted
+from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
+from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Choice, Inbox, PickedRow, Press, Reply, chosen, refusal, said
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind, Level
@@ -40,6 +41,8 @@ _OPENERS = frozenset(
         cards.REVIEW_STEPS,
         cards.VIEW,
         cards.DECLINE_REASON,
+        cards.CHOOSING,
+        screens.ROW.removeprefix("nod:"),
         *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
     }
 )
@@ -61,29 +64,41 @@ class Click:
     trigger_id: str
     verb: str
     value: str
+    inside: bool = False  # a window, which stays open below the next
 
     @classmethod
     def of(cls, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> Self:
         verb, value = str(action.get("action_id") or "").removeprefix("nod:"), str(action.get("value") or "")
         if action.get("type") == "overflow":
             verb, _, value = str((action.get("selected_option") or {}).get("value") or "").partition(":")
+        elif action.get("type") == "static_select":
+            value = str((action.get("selected_option") or {}).get("value") or "")
         user, channel = body.get("user") or {}, body.get("channel") or {}
         message, container = body.get("message") or {}, body.get("container") or {}
         ident, ts = str(channel.get("id") or ""), message.get("ts") or container.get("message_ts")
         thread = message.get("thread_ts") or container.get("thread_ts")
         if thread == ts:
             thread = None  # what people replied to is the root of its thread, but stands in the channel
+        place = SlackPlace(team, ident, thread) if ident else None
+        ref = str(SlackPosted(team, ident, str(ts))) if ident and ts else None
+        view = body.get("view") or {}
+        if inside := view.get("type") == "modal":
+            about = ModalSubject.unpack(str(view.get("private_metadata") or ""))
+            ref = about.ref or None
+            if about.address.startswith(f"{team}/"):
+                place = SlackPlace.of(Address(NAME, about.address))
         return cls(
             team=team,
             user=str(user.get("id") or ""),
             home=str(user.get("team_id") or ""),
             name=str(user.get("name") or user.get("username") or ""),
-            place=SlackPlace(team, ident, thread) if ident else None,
+            place=place,
             names=channel_named(team, ident, str(channel.get("name") or "")),
-            ref=str(SlackPosted(team, ident, str(ts))) if ident and ts else None,
+            ref=ref,
             trigger_id=str(body.get("trigger_id") or ""),
             verb=verb,
             value=value,
+            inside=inside,
         )
 
     @property
@@ -150,7 +165,8 @@ class SlackPresses:
         """Do what the button says; gives the words for the person, empty where the card tells."""
         proposal_id, round_ = cards.parse_value(click.value)
         actor = await self._actor(click)
-        card, at = await self._card(proposal_id, actor, click.at, click.ref)
+        together = not click.inside and click.ref is not None
+        card, at = await self._card(proposal_id, actor, click.at, click.ref, together=together)
         if card is None:
             return NOT_HERE
         verb = click.verb
@@ -163,6 +179,8 @@ class SlackPresses:
         if verb == Verb.APPROVE_ALL:
             if card.group is None:
                 return NOT_HERE  # only the card that carries the group's buttons can press them
+            if card.batch and round_ == card.round and not cards.render(card).whole:
+                return await self._open(click, actor, card, cards.VIEW)
             if round_ == card.group.round and (each := await self._to_read(card.group, actor, at)):
                 review = screens.review_all(each, click.subject(proposal_id, round_))
                 return await self._show(click, review.view, review.file)
@@ -174,13 +192,19 @@ class SlackPresses:
         return await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
 
     async def _card(
-        self, proposal_id: str, actor: Actor, at: Address | None, ref: str | None = None
+        self,
+        proposal_id: str,
+        actor: Actor,
+        at: Address | None,
+        ref: str | None = None,
+        *,
+        together: bool = False,
     ) -> tuple[Card | None, Address | None]:
         """Look the card up where it was pressed; a person's own chat also goes by their id."""
-        card = await self.lookup.card(proposal_id, actor, at, ref)
+        card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
         if card is None and at is not None and (place := SlackPlace.of(at)).private and place.thread is None:
             at = Address(actor.channel, actor.key)
-            card = await self.lookup.card(proposal_id, actor, at, ref)
+            card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
         return card, at
 
     async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
@@ -194,10 +218,14 @@ class SlackPresses:
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
         at = click.at
         subject = click.subject(card.proposal_id, card.round)
-        if verb in (cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW):
+        if verb in _READS:
             may = await self.lookup.may_press(card.proposal_id, actor, at)
             review = (
-                screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
+                _of_batch(card, subject, verb, may=may)
+                if card.batch
+                else screens.row(card, subject, may_approve=may)
+                if verb not in _VIEWS
+                else screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
                 if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
                 else screens.review(card, subject, may_approve=may)
             )
@@ -232,7 +260,8 @@ class SlackPresses:
         client = await self.workspaces.client(click.team)
         with translated():
             async with within(_TRIGGER):
-                await client.views_open(trigger_id=click.trigger_id, view=view)
+                show = client.views_push if click.inside else client.views_open
+                await show(trigger_id=click.trigger_id, view=view)
             if file:
                 place = click.place or SlackPlace(click.team, click.user)
                 await upload(client, place, f"{name[:40]}.txt", file, title="Everything it does")
@@ -256,14 +285,20 @@ class SlackPresses:
         actor = await self.workspaces.actor(team, user["id"], user.get("team_id"), name=name)
         address = Address(actor.channel, subject.address) if subject.address else None
         ref = subject.ref or None
-        card, address = await self._card(subject.proposal_id, actor, address, ref)
+        called = view.get("callback_id")
+        together = called in _TOGETHER
+        card, address = await self._card(subject.proposal_id, actor, address, ref, together=together)
         if card is None or (address is not None and not subject.address.startswith(f"{team}/")):
             return _update("Not done", NOT_HERE)
         state = (view.get("state") or {}).get("values") or {}
         press = Press(actor, Verb.APPROVE, subject.proposal_id, subject.round, address=address, ref=ref)
-        match view.get("callback_id"):
+        match called:
             case screens.REVIEW:
                 pass
+            case screens.CHOOSE:
+                return _to_confirm(card, subject, state)
+            case screens.SURE:
+                return await self._choose(press, card, subject)
             case screens.REVIEW_STEPS:
                 press = replace(press, verb=Verb.APPROVE_STEPS)
             case screens.REVIEW_ALL:
@@ -285,6 +320,22 @@ class SlackPresses:
                 press = replace(press, verb=verb, reason=reason or None)
         return _answer(press, await self.inbox(press))
 
+    async def _choose(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
+        """Decide the rows that were chosen, and say how many."""
+        approve, others = Picked.parse(subject.picked).of(card)
+        decline = others if subject.declines else []
+        chosen = Choice(
+            press.actor,
+            press.proposal_id,
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in decline),
+            round=press.round,
+            address=press.address,
+            ref=press.ref,
+        )
+        reply = await self.inbox(chosen)
+        return _update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
+
     async def _edited(self, press: Press, card: Card, state: Mapping[str, Any], team: str) -> dict[str, Any]:
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
@@ -302,6 +353,41 @@ class SlackPresses:
         if reply.answer is Answer.INVALID and reply.fields:
             return _faulty(reply.fields, fields)
         return _answer(press, reply)
+
+
+_TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+_VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
+_READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
+
+
+def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
+    """The window of a batch: to choose rows, or everything they do."""
+    if verb == cards.CHOOSING:
+        return screens.choose(card, subject)
+    rows = [row.card for row in card.batch.rows] if card.batch else []
+    shown = screens.review_all(rows, subject)
+    if may and Verb.APPROVE_ALL in card.verbs:
+        shown.view["submit"] = b.plain(card.button(Verb.APPROVE_ALL).label, b.VIEW_TITLE)
+    else:
+        del shown.view["submit"]
+    return shown
+
+
+def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What choosing comes to, to be confirmed; the fault where nothing was chosen."""
+    ticked = (
+        int(option["value"])
+        for block in state.values()
+        for option in (block.get(VALUE) or {}).get("selected_options") or ()
+    )
+    picked = Picked(frozenset(ticked))
+    approve, others = picked.of(card)
+    decline = others if _chosen(state, screens.OTHERS) == screens.DECLINE_OTHERS else []
+    if not (approve or decline):
+        fault = "Tick what to approve, or decline the others."
+        return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
+    about = replace(subject, picked=picked.pack(), declines=bool(decline))
+    return {"response_action": "update", "view": screens.sure(card, about, approve, decline)}
 
 
 def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:

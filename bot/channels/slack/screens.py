@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
+from bot.channels.slack.card import batch_rows
 from bot.channels.slack.forms import VALUE, inputs
-from bot.domain.cards import Card, whole_text
+from bot.domain.batches import Picked, said_of
+from bot.domain.cards import Card, numbered, whole_text
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -24,6 +27,12 @@ EDIT = "nod:edit"
 REVIEW_STEPS = "nod:review_steps"
 SIMILAR = "nod:similar"
 REVIEW_ALL = "nod:review_all"
+CHOOSE = "nod:choose"
+SURE = "nod:sure"  # the second step of choosing: how many, and which are declined
+ROW = "nod:row"  # opens one row of a batch by itself
+ROWS = "rows"  # and the place of the first of ten
+OTHERS = "others"
+DECLINE_OTHERS = "decline"
 REASON = "reason"
 AFTERWARDS = "afterwards"
 APPROVE_EDITED = "approve"
@@ -49,10 +58,13 @@ class ModalSubject:
     round: int
     address: str = ""
     ref: str = ""
+    picked: str = ""  # the rows of a batch to approve, as `Picked` packs them
+    declines: bool = False  # the other rows
 
     def pack(self) -> str:
         about = {"proposal": self.proposal_id, "round": self.round, "address": self.address}
-        return json.dumps(about | ({"ref": self.ref} if self.ref else {}))
+        chosen = {"picked": self.picked, "declines": self.declines} if self.picked else {}
+        return json.dumps(about | ({"ref": self.ref} if self.ref else {}) | chosen)
 
     @classmethod
     def unpack(cls, metadata: str) -> Self:
@@ -60,7 +72,10 @@ class ModalSubject:
         try:
             found = json.loads(metadata)
             proposal_id, round_ = str(found["proposal"]), int(found["round"])
-            return cls(proposal_id, round_, str(found["address"]), str(found.get("ref") or ""))
+            picked, declines = str(found.get("picked") or ""), bool(found.get("declines"))
+            return cls(
+                proposal_id, round_, str(found["address"]), str(found.get("ref") or ""), picked, declines
+            )
         except (KeyError, TypeError) as error:
             raise ValueError("this modal is not one of ours") from error
 
@@ -93,16 +108,87 @@ def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: 
 
 def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
     """Show everything of each open change of an answer; submitting it approves them all."""
-    shown, file = _everything(_all_text(cards))
+    shown, file = _everything(numbered(cards))
     view = _modal("Everything they do", shown, REVIEW_ALL, subject)
     view["submit"] = b.plain(f"Approve all {len(cards)}", blocks.VIEW_TITLE)
     return Review(view, file)
 
 
-def _all_text(cards: Sequence[Card]) -> str:
-    """Give the whole text of several changes, one after the other, numbered."""
-    each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
-    return "\n\n".join(each)
+_TEN = 10  # rows for which Slack has checkboxes in one element
+_ROOM = 12_000  # units for ten rows
+
+
+def choose(card: Card, subject: ModalSubject) -> Review:
+    """Show the rows of a batch with a checkbox for each that may be approved with others."""
+    rows = card.batch.rows if card.batch else ()
+    all_, shown, some_cut = Picked.all_of(card).places, list[Block](), False
+    for at in range(0, len(rows), _TEN):
+        lines, cut = batch_rows(rows[at : at + _TEN], _ROOM, at + 1)
+        shown, some_cut = [*shown, *b.rich(lines)], some_cut or cut
+        if options := [
+            _option(f"{n + 1}. {_short(rows[n].about)}", str(n)) for n in range(at, at + _TEN) if n in all_
+        ]:
+            boxes = {
+                "type": "checkboxes",
+                "action_id": VALUE,
+                "options": options,
+                "initial_options": options,
+            }
+            words = b.plain(f"Approve of {at + 1} to {min(at + _TEN, len(rows))}", 60)
+            shown.append(
+                {
+                    "type": "input",
+                    "block_id": f"{ROWS}{at}",
+                    "optional": True,
+                    "label": words,
+                    "element": boxes,
+                }
+            )
+    others = [_option("Leave them open", "open"), _option("Decline them", DECLINE_OTHERS)]
+    shown.append(_choice("The others", OTHERS, others))
+    open_ = [(n, row) for n, row in enumerate(rows, 1) if row.card.pending]
+    named = [
+        _option(f"{n}. {row_sign(row)}{_short(row.about)}", f"{row.card.proposal_id}:{row.card.round}")
+        for n, row in open_
+    ]
+    one = {
+        "type": "static_select",
+        "action_id": ROW,
+        "placeholder": b.plain("Look at one row", 60),
+        "options": named,
+    }
+    shown.append(b.actions(one))
+    view = _modal("Choose", shown, CHOOSE, subject)
+    view["submit"] = b.plain("Next", blocks.VIEW_TITLE)
+    if len(json.dumps(view)) > _BUDGET:
+        view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
+        some_cut = True
+    return Review(view, whole_text(card) if some_cut else "")
+
+
+def sure(card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Sequence[Card]) -> Block:
+    """Say how many rows are approved and which are declined; submitting it decides."""
+    lines = [ContextLine((Run(f"{said_of(len(approve), len(decline))}?", "bold"),))]
+    for word, rows in (("Declined", decline), ("Approved", approve)):
+        titles = "; ".join(row.title for row in rows)
+        lines += [ContextLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0])))] if rows else []
+    view = _modal(text.cut(card.title, blocks.VIEW_TITLE)[0], b.rich(lines), SURE, subject)
+    view["submit"] = b.plain(said_of(len(approve), len(decline)), blocks.VIEW_TITLE)
+    return view
+
+
+def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+    """Show one row of a batch by itself, with what else can be done with it."""
+    shown = review(card, subject, may_approve=may_approve)
+    value = f"{card.proposal_id}:{card.round}"
+    offered = [
+        b.button(card.button(verb).label, f"nod:{verb}", value)
+        for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR)
+        if verb in card.verbs and card.pending
+    ]
+    if offered:
+        shown.view["blocks"].insert(0, b.actions(*offered))
+    return shown
 
 
 def _everything(whole: str) -> tuple[list[Block], str]:

@@ -53,6 +53,13 @@ class Does(StrEnum):
     RUNG = "sr"  # reach as far as the rung of that index
     REACH = "sw"  # for the calls of that index; without one: ask whose
     LASTING = "sl"  # for as long as the choice of that index; approves
+    PICK = "cr"  # show the rows of a batch to pick from, the page of that index
+    TOGGLE = "ct"  # approve the row of that index, or not
+    LOOK = "cl"  # the same page, with numbers that open their rows
+    ROW = "co"  # open one row by itself
+    DECIDE = "cd"  # approve what is picked and decline the others
+    DECIDE_SOME = "ca"  # approve what is picked and leave the others open
+    FOLD = "cb"  # back to the buttons of the batch
     LET_IN = "pi"  # the id is a person who asked to talk to Nod
     KEEP_OUT = "po"
 
@@ -103,17 +110,27 @@ FORM = frozenset(
 LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.REACH, Does.LASTING})
 """The buttons that lead to a grant."""
 
-_SHAPE = re.compile(r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})(?:\.(0|[1-9][0-9]{0,3}))?")
+CHOOSING = frozenset({Does.PICK, Does.TOGGLE, Does.LOOK, Does.DECIDE, Does.DECIDE_SOME, Does.FOLD})
+"""The buttons on the card of a batch that pick some of its rows."""
+
+_SHAPE = re.compile(
+    r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
+    r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ButtonData:
-    """What a button carries; ``index`` is the field's or option's position, for the buttons of a form."""
+    """What a button carries; ``index`` is the field's or option's position, for the buttons of a form.
+
+    ``picked``: the rows of a batch that are picked, as `Picked` packs them; kept nowhere else.
+    """
 
     does: Does | Verb
     id: str
     round: int = 0
     index: int | None = None
+    picked: str = ""
 
     @property
     def verb(self) -> Verb | None:
@@ -129,7 +146,7 @@ class ButtonData:
         """Write the data of a button; raises ValueError when it is too long or would not read back."""
         packed = f"{self.does}.{self.id}.{self.round}"
         if self.index is not None:
-            packed += f".{self.index}"
+            packed += f".{self.index}" + (f".{self.picked}" if self.picked else "")
         if len(packed.encode()) > CALLBACK_BYTES or self.parse(packed) != self:
             raise ValueError(f"{packed!r} does not fit a button")
         return packed
@@ -141,4 +158,5 @@ class ButtonData:
         does = next((kind(match[1]) for kind in (Does, Verb) if match and match[1] in set(kind)), None)
         if match is None or does is None or (isinstance(does, Verb) and does_of(does) is not does):
             return None
-        return cls(does, match[2], int(match[3]), None if match[4] is None else int(match[4]))
+        index = None if match[4] is None else int(match[4])
+        return cls(does, match[2], int(match[3]), index, match[5] or "")

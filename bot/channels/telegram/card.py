@@ -14,8 +14,9 @@ from bot.channels.streamed_message import MOST_POSTS
 from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
+from bot.domain.batches import Picked, page_of, said_of
 from bot.domain.cards import Card, everything
-from bot.domain.verbs import DETAILS, VIEW_ALL, Look, Verb, with_reason
+from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, Look, Verb, with_reason
 
 _STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
@@ -69,6 +70,8 @@ def keyboard(
     rarely wanted stands there, too, and not behind a button.
     What asks for something that Telegram has no screen for is not offered.
     """
+    if card.batch:
+        return _for_rows(card, hidden=cut and not viewed, left_out=left_out, viewed=viewed)
     hidden = cut and card.pending and not viewed
     offered = [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
     rows: list[list[InlineKeyboardButton]] = []
@@ -96,6 +99,64 @@ def keyboard(
         rows.append([*opening, _viewing(card, Does.VIEW, DETAILS, style=None)])
     rows = [row for row in rows if row]
     return InlineKeyboardMarkup(rows) if rows else None
+
+
+def _for_rows(card: Card, *, hidden: bool, left_out: bool, viewed: bool) -> InlineKeyboardMarkup | None:
+    """The buttons of a batch."""
+    approves = Verb.APPROVE_ALL in card.verbs
+    rows = [
+        [_viewing(card, Does.VIEW, VIEW_ALL)] if hidden or (left_out and not viewed) else [],
+        [_button(card, Verb.APPROVE_ALL)] if approves and not hidden else [],
+        [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
+        [_button(card, verb) for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL) if verb in card.verbs],
+    ]
+    found = [row for row in rows if row]
+    return InlineKeyboardMarkup(found) if found else None
+
+
+_IN_ROW = 5
+
+
+def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:
+    """A page of a batch's rows with a button for each: to approve it or not; where it ``looks``, to open it.
+
+    What is picked is in every button, so nothing of it can be lost or be another's.
+    """
+    part, rows, pages = page_of(card, page)
+    packed = picked.pack()
+
+    def button(does: Does, text: str, index: int = page, style: str | None = None) -> InlineKeyboardButton:
+        data = ButtonData(does, card.proposal_id, card.round, index, packed).pack()
+        return InlineKeyboardButton(text, callback_data=data, style=style)
+
+    numbers = [
+        InlineKeyboardButton(
+            f"{'⚠️' if row.harms else '🔎'} {place + 1}",
+            callback_data=ButtonData(Does.ROW, row.card.proposal_id, row.card.round).pack(),
+        )
+        if looks or row.harms
+        else button(Does.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
+        for place, row in rows
+        if row.card.pending
+    ]
+    laid = [numbers[at : at + _IN_ROW] for at in range(0, len(numbers), _IN_ROW)]
+    turns = [(page - 1, "←"), (page + 1, "→")]
+    shows = Does.LOOK if looks else Does.PICK
+    laid.append([button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in turns if 0 <= to < pages])
+    approve, others = picked.of(card)
+    if approve or others:
+        laid.append([button(Does.DECIDE, said_of(len(approve), len(others)), style=_STYLES[Look.PRIMARY])])
+    if approve and others:
+        some = f"Approve {len(approve)}, leave {len(others)} open"
+        laid.append([button(Does.DECIDE_SOME, some, style=_STYLES[Look.PLAIN])])
+    laid.append(
+        [
+            button(Does.PICK, "Pick rows") if looks else button(Does.LOOK, "Look at one row"),
+            button(Does.FOLD, "Back"),
+        ]
+    )
+    shown = OUTLINER.card(part)
+    return TelegramCard(trimmed(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
 
 
 def question(card: Card, does: Does) -> InlineKeyboardMarkup | None:

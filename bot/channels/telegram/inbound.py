@@ -296,7 +296,7 @@ class Inbound:
         if reply.text:
             await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to)
         for proposal in reply.proposals:
-            card = await self.lookup.card(proposal.id, who.actor)
+            card = await self.lookup.card(proposal.id, who.actor, together=True)
             if card is not None:
                 await self.views.put(card, place, self.lookup, who.actor)
 

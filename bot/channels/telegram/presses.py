@@ -11,7 +11,7 @@ from telegram.constants import ChatType
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
-from bot.channels.telegram.buttons import LADDER, SURE, VERBS, ButtonData, Does
+from bot.channels.telegram.buttons import CHOOSING, LADDER, SURE, VERBS, ButtonData, Does
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
@@ -20,8 +20,9 @@ from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
+from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Choice, Inbox, PickedRow, chosen, refusal, said
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards
@@ -35,7 +36,11 @@ _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
 _MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
 _SOON = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
-_ON_CARDS = frozenset({*VERBS, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT})
+_CHANGED = "One of these has changed. Press Back and look again."
+_TOGETHER = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL})
+_ON_CARDS = frozenset(
+    {*VERBS, *CHOOSING, Does.ROW, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT}
+)
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset({Does.APPROVE, Does.SURE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
 
@@ -128,9 +133,13 @@ class TelegramPresses:
         Raises ChannelError where what was asked for could not be shown; nothing was decided then.
         """
         ref = await self._card_of(callback, message)
-        card = await self.lookup.card(callback.id, who.actor, who.place.address, ref)
+        together = ref is not None and callback.does is not Does.ROW
+        together = together or callback.does in CHOOSING or callback.verb in _TOGETHER
+        card = await self.lookup.card(callback.id, who.actor, who.place.address, ref, together=together)
         if card is None:
             return _NOT_HERE, True
+        if callback.does in CHOOSING:
+            return await self._choose(callback, who, card, message)
         if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
@@ -138,12 +147,13 @@ class TelegramPresses:
             await who.answered()
             await self.views.unfold(card, who.place, message, more=callback.does is Does.MORE)
             return "", False
-        if callback.does in (Does.VIEW, Does.VIEW_GROUP):
-            hidden = [card] if callback.does is Does.VIEW else await self._hidden(card, who)
+        if callback.does in (Does.VIEW, Does.VIEW_GROUP, Does.ROW):
+            hidden = [card] if callback.does is not Does.VIEW_GROUP else await self._hidden(card, who)
             await who.answered()
             for each in hidden:
                 await self.views.show(each, who.place)
-                await self._settle(each.proposal_id, who)  # it may have ended while it was being shown
+                # it may have ended while it was being shown
+                await self._settle(each.proposal_id, who, together=each.batch is not None)
             return "", False
         if callback.does in _APPROVING and await self._hidden(card, who, callback.does):
             return _UNSEEN, True
@@ -175,6 +185,47 @@ class TelegramPresses:
         await self.views.ask(card, does, message)
         return (f"{sure.question} {sure.more}", True) if verb is Verb.UNDO else (sure.question, False)
 
+    async def _choose(
+        self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
+    ) -> tuple[str, bool]:
+        """Pick rows of a batch, or decide those that are picked."""
+        if card.batch is None or not card.pending:
+            return _UNREADABLE, True
+        if callback.does is Does.FOLD:
+            await who.answered()
+            await self.views.fold(card, message)
+            return "", False
+        if callback.round != card.round:
+            return _CHANGED, True
+        place = callback.index or 0
+        try:
+            picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
+        except ValueError:
+            return _UNREADABLE, True
+        if callback.does not in (Does.DECIDE, Does.DECIDE_SOME):
+            toggles = callback.does is Does.TOGGLE
+            page = place // PAGE if toggles else place
+            picked = picked.toggled(place) if toggles else picked
+            await who.answered()
+            await self.views.choose(card, message, page, picked, looks=callback.does is Does.LOOK)
+            return "", False
+        if not await self.views.approvable(card, who.place):
+            return _UNSEEN, True
+        approve, others = picked.of(card)
+        chosen = Choice(
+            who.actor,
+            card.proposal_id,
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in others)
+            if callback.does is Does.DECIDE
+            else (),
+            round=callback.round,
+            address=who.place.address,
+            ref=str(message),
+        )
+        reply = await self.inbox(chosen)
+        return reply.text, reply.answer is not Answer.ACCEPTED
+
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
         """Name the card that was pressed; None for a form, and for a payload shown below its card."""
         begins = (
@@ -189,8 +240,8 @@ class TelegramPresses:
         """Once the person has been answered: bring the buttons around the pressed one up to date."""
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
             await self.views.settle_group(callback.id, self.lookup, who.actor, who.place)
-        elif not callback.asks:
-            await self._settle(callback.id, who)
+        elif not callback.asks and callback.does not in CHOOSING:
+            await self._settle(callback.id, who, together=callback.verb in _TOGETHER)
 
     async def _hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
         """Give the cards a press is about that hide something no one here has viewed yet."""
@@ -201,8 +252,8 @@ class TelegramPresses:
             about = [*(c for c in found if c), card]
         return [c for c in about if c.pending and not await self.views.approvable(c, who.place)]
 
-    async def _settle(self, proposal_id: str, who: Who) -> None:
-        card = await self.lookup.card(proposal_id, who.actor, who.place.address)
+    async def _settle(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
+        card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
         if card is not None:
             await self.views.settle(card, who.place.chat_id)
 

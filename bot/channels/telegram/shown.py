@@ -11,12 +11,13 @@ from typing import Any
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import Does
-from bot.channels.telegram.card import TelegramCard, keyboard, question, rendered, whole
+from bot.channels.telegram.card import TelegramCard, choosing, keyboard, question, rendered, whole
 from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
+from bot.domain.batches import Picked
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
@@ -27,6 +28,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _PASSES = 3
+_BATCH = ".all"  # behind the id of its first row: what was shown of a batch
 
 log = logger(__name__)
 
@@ -52,6 +54,11 @@ class _Shown:
         return {"cut": self.cut, "messages": [*self.messages]}
 
 
+def _key(card: Card) -> str:
+    """By what it is kept how much of a card was shown."""
+    return f"{card.proposal_id}{_BATCH}" if card.batch else card.proposal_id
+
+
 class ShownCards:
     """Lays out cards, shows payloads, and remembers what was shown where."""
 
@@ -63,7 +70,7 @@ class ShownCards:
     async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
         """Give the card as it should look in this chat."""
         view = rendered(card, await self._unseen(card, chat_id))
-        shown = await self._shown(card.proposal_id)
+        shown = await self._shown(_key(card))
         cut = card.round if view.cut and card.pending else None
         if shown.cut != cut:
             await self._keep(card, replace(shown, cut=cut))
@@ -75,6 +82,18 @@ class ShownCards:
         """Show all buttons of a card, until it is drawn again; or those it has anyway."""
         view = rendered(card, await self._unseen(card, place.chat_id), more=more)
         await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
+
+    async def choose(
+        self, card: Card, message: TelegramPosted, page: int, picked: Picked, *, looks: bool
+    ) -> None:
+        """Show a page of a batch's rows to pick from, until the card is drawn again."""
+        view = choosing(card, page, picked, looks=looks)
+        await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
+
+    async def fold(self, card: Card, message: TelegramPosted) -> None:
+        """Show a batch as it stands."""
+        view = await self.lay_out(card, message.chat_id)
+        await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
     async def ask(self, card: Card, does: Does, message: TelegramPosted) -> None:
         """Ask under a card whether that should be done, in place of its buttons."""
@@ -139,7 +158,7 @@ class ShownCards:
             for piece in pieces[:-1]:
                 await self._transport.send(place, piece, urgency=Urgency.PRESSED)
             last = await self._transport.send(place, pieces[-1], buttons, urgency=Urgency.PRESSED)
-        shown = await self._shown(card.proposal_id)
+        shown = await self._shown(_key(card))
         kept = [*shown.messages, [last.chat_id, last.message_id, card.round]]
         await self._keep(card, replace(shown, messages=kept))
 
@@ -147,15 +166,16 @@ class ShownCards:
         """Whether everything that would run has been shown in this chat."""
         if not rendered(card).cut:
             return True
-        shown = await self._shown(card.proposal_id)
+        shown = await self._shown(_key(card))
         return not replace(shown, cut=card.round).hides(place.chat_id)
 
     async def payload(self, proposal_id: str, message: TelegramPosted) -> bool:
         """Whether this message is a payload that `show` posted, not a card."""
-        shown = await self._shown(proposal_id)
-        return any(
-            (chat, number) == (message.chat_id, message.message_id) for chat, number, _ in shown.messages
-        )
+        found = [
+            *(await self._shown(proposal_id)).messages,
+            *(await self._shown(f"{proposal_id}{_BATCH}")).messages,
+        ]
+        return any((chat, number) == (message.chat_id, message.message_id) for chat, number, _ in found)
 
     async def settle(self, card: Card, chat_id: int) -> None:
         """Take the buttons away from payloads and forms that are not, or no longer, up for decision."""
@@ -189,7 +209,7 @@ class ShownCards:
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
                 await self._transport.dress(ref, view.keyboard, urgency=Urgency.TEXT)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
-        for chat, message, shown in (await self._shown(card.proposal_id)).messages:
+        for chat, message, shown in (await self._shown(_key(card))).messages:
             if chat == chat_id and shown == card.round:
                 await self._transport.dress(TelegramPosted(chat, message), below, urgency=Urgency.TEXT)
 
@@ -201,7 +221,7 @@ class ShownCards:
         return sum(shown.hides(chat_id) for shown in others)
 
     async def _close(self, card: Card, chat_id: int, *, same_round: bool) -> None:
-        shown = await self._shown(card.proposal_id)
+        shown = await self._shown(_key(card))
         closed = [m for m in shown.messages if m[0] == chat_id and (same_round or m[2] != card.round)]
         for chat, message, _ in closed:
             try:
@@ -216,5 +236,5 @@ class ShownCards:
         return _Shown(state.get("cut"), state["messages"]) if state else _Shown()
 
     async def _keep(self, card: Card, shown: _Shown) -> None:
-        key = f"view:{card.proposal_id}"
+        key = f"view:{_key(card)}"
         await self._database.write(events.keep_dialogue, NAME, key, shown.state(), self._clock())

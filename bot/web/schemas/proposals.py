@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasPath, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from bot.approvals.lookup.proposals import Seen, SeenRequest
+from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.diffs import diff
@@ -50,6 +50,14 @@ class GroupView(View):
     size: int
     open: int
     round: int
+
+
+class BatchPlaceView(View):
+    """Its batch, how many rows that has, and which of them it is, from 1."""
+
+    id: str
+    size: int
+    position: int
 
 
 class FieldView(View):
@@ -200,6 +208,7 @@ class ProposalView(_OfRow, _OfCard):
     - `result_fields`: a result that is an object, with the labels and values that people read.
     - `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by`: who decided, and from where.
     - `grant`: the label of the grant that let it run, such as `G-7`.
+    - `batch`: the table it is a row of, or null; see `GET /api/batches/ID`.
     - `created_at`, `updated_at`, `expires_at`: ISO 8601, UTC.
     - `idempotency_key`: the same for every run, so that a tool that remembers keys acts once.
     - `seen`: a hash of all that the card shows, old values too. Send it back with a press:
@@ -225,6 +234,7 @@ class ProposalView(_OfRow, _OfCard):
     error: str | None
     grant: str | None
     read_again: list[RereadView]
+    batch: BatchPlaceView | None
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
@@ -250,6 +260,7 @@ class ProposalView(_OfRow, _OfCard):
             error=redact_text(p.error, secrets) if p.error else None,
             grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
             read_again=[RereadView.model_validate(each) for each in _reread(p, secrets)],
+            batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
             **more,
         )
 
@@ -258,6 +269,98 @@ def _reread(p: Proposal, secrets: Sequence[str]) -> Iterator[Reread]:
     for each in p.read_again:
         now, approved = (v and redact_text(v, secrets) for v in (each.now, each.approved))
         yield replace(each, now=now, approved=approved)
+
+
+class RowView(View):
+    """A row: what it is about, and the fields in which it differs. ``alone``: it can't be undone.
+
+    What can't be undone is never approved with others. ``may_decide``: whether you may decide it.
+    """
+
+    id: str
+    seen: str
+    about: str
+    alone: bool
+    may_decide: bool
+    changes: list[ChangeBody]
+    notes: list[str]
+    fault: str
+
+
+class BatchView(View):
+    """``same``: what is the same for all rows. ``outcome``: how far it is, such as ``12 of 37 done``.
+
+    ``buttons``: what can be pressed for all, on any of its proposals; ``round`` goes with such a press.
+    """
+
+    id: str
+    title: str
+    size: int
+    open: int
+    round: int
+    state: State
+    outcome: str
+    deciders: str
+    warning: str
+    notes: list[str]
+    expires_at: Time
+    same: list[ChangeBody]
+    buttons: list[ButtonView]
+    rows: list[RowView]
+
+    @classmethod
+    def seen_as(cls, found: SeenBatch) -> Self:
+        card, batch, group = found.card, found.card.batch, found.card.group
+        if batch is None or group is None:
+            raise ValueError("this is the card of no batch")
+        return cls(
+            id=found.rows[0].proposal.card_id,
+            title=card.title,
+            size=group.size,
+            open=group.open,
+            round=card.round,
+            state=card.state,
+            outcome=card.outcome,
+            deciders=card.deciders,
+            warning=card.warning,
+            notes=list(card.notes),
+            expires_at=card.expires_at,
+            same=[ChangeBody.on(card, each) for each in card.shown_fields],
+            buttons=[ButtonView.model_validate(card.button(verb)) for verb in card.verbs],
+            rows=[
+                RowView(
+                    id=seen.proposal.id,
+                    seen=seen.proposal.seen,
+                    about=row.about,
+                    alone=row.harms,
+                    may_decide=seen.may_decide,
+                    changes=[ChangeBody.on(row.card, each) for each in row.fields],
+                    notes=list(row.notes),
+                    fault=row.fault,
+                )
+                for seen, row in zip(found.rows, batch.rows, strict=True)
+            ],
+        )
+
+
+class OneBatch(DoneBody):
+    """A batch, and each of its rows as a proposal."""
+
+    batch: BatchView
+    proposals: list[ProposalView]
+
+    @classmethod
+    def seen_as(cls, found: SeenBatch) -> Self:
+        return cls(
+            batch=BatchView.seen_as(found), proposals=[ProposalView.seen_as(each) for each in found.rows]
+        )
+
+
+class ChosenBody(OneBatch):
+    """``text`` says how many rows were approved and declined, and why not the others."""
+
+    text: str
+    answer: Literal[Answer.ACCEPTED, Answer.ALREADY]
 
 
 async def every(found: Sequence[Seen]) -> list[ProposalView]:

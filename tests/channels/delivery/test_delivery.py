@@ -59,7 +59,7 @@ async def test_a_card_is_posted_where_it_was_asked_for_and_redrawn_after_the_dec
 
 
 async def test_the_first_card_of_an_answer_carries_the_buttons_for_all(nod: Nod) -> None:
-    one, two, three = await nod.asked(red(), red("door"), red("roof"))
+    one, two, three = await nod.asked(red(), red("door"), call("pay", amount=1))
     assert [nod.chat.card_of(p).group is not None for p in (one, two, three)] == [True, False, False]
     await nod.press(Verb.DECLINE, three)
     await nod.idle()

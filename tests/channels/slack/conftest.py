@@ -120,7 +120,13 @@ class FakeCore:
         return self.reply
 
     async def card(
-        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+        self,
+        proposal_id: str,
+        actor: Actor,
+        address: Address | None = None,
+        ref: str | None = None,
+        *,
+        together: bool = False,
     ) -> Card | None:
         if not actor.key.startswith("T1/"):
             return None

@@ -162,7 +162,13 @@ class FakeCore:
         return card
 
     async def card(
-        self, proposal_id: str, actor: Actor, address: Address | None = None, ref: str | None = None
+        self,
+        proposal_id: str,
+        actor: Actor,
+        address: Address | None = None,
+        ref: str | None = None,
+        *,
+        together: bool = False,
     ) -> Card | None:
         here = address is None or address in self.addresses
         found = self.cards.get(proposal_id) if here else None

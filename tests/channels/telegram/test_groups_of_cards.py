@@ -31,6 +31,18 @@ async def write(name: str, text: str) -> str:
     return "written"
 
 
+@tool(summary="Write {name}")
+async def jot(name: str, text: str) -> str:
+    """Write something short down.
+
+    Args:
+        name: Where
+        text: What
+    """
+    ran.append(name)
+    return "written"
+
+
 class Asks:
     """Proposes three calls, the first two of them too long for a card."""
 
@@ -39,9 +51,10 @@ class Asks:
     async def stream(self, transcript, tools):
         asks = type(transcript[-1]).__name__ == "UserText"
         yield Text("Three things.")
-        texts = [("one", LONG), ("two", LONG), ("three", "short")] if asks else []
+        texts = [("write", "one", LONG), ("write", "two", LONG), ("jot", "three", "short")] if asks else []
         calls = tuple(
-            ToolCall(f"c{name}", "write", f'{{"name": "{name}", "text": "{text}"}}') for name, text in texts
+            ToolCall(f"c{name}", does, f'{{"name": "{name}", "text": "{text}"}}')
+            for does, name, text in texts
         )
         yield Finished(Stop.FINISHED, calls)
 
@@ -56,7 +69,7 @@ async def cards(
     ran.clear()
     make_tables(url := database_of("nod"))
     settings = make_settings(NOD_DATABASE_URL=url, NOD_PORT="0")
-    app: App = build(settings, model=Asks(), toolsets=[FixedToolset("own", (write,))], clock=clock)
+    app: App = build(settings, model=Asks(), toolsets=[FixedToolset("own", (write, jot))], clock=clock)
     seconds = FakeTime()
     app.channels["telegram"] = TelegramChannel(
         settings, app.database, clock, ChatPace(seconds, seconds.sleep)

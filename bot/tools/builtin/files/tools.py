@@ -161,6 +161,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         touches=_WORKSPACE,
         current=current,
         undo=undo,
+        batch="files",
     )
     async def file_write(path: PathText, content: Content, context: CallContext) -> ToolOutput:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
@@ -190,6 +191,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         touches=_WORKSPACE,
         current=current,
         undo=undo,
+        batch="files",
     )
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
         """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
@@ -211,6 +213,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         touches=_WORKSPACE,
         current=_in_thread(confined, _moved_to),
         undo=_moved_back,
+        batch="files",
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
@@ -232,6 +235,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         touches=_WORKSPACE,
         current=current,
         undo=undo,
+        batch="files",
     )
     async def file_delete(path: PathText) -> ToolOutput:
         """Delete a file or an empty folder of the workspace.

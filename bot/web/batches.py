@@ -1,0 +1,69 @@
+"""Batches: several calls of one tool in one answer, decided row by row or together."""
+
+import asyncio
+from typing import Annotated
+
+from pydantic import Field
+
+from bot.domain.bounds import CALLS_PER_ANSWER
+from bot.domain.chat import Address, Choice, PickedRow
+from bot.web.answers import Fault, Missing
+from bot.web.body import Body
+from bot.web.channel import NAME
+from bot.web.proposals import STATUS
+from bot.web.schemas.proposals import ChosenBody, OneBatch
+from bot.web.site import Caller, Here, api_routes
+
+router = api_routes("batches", prefix="/api")
+
+_NONE = "There is no such batch."
+
+
+class RowBody(Body):
+    """``seen``: of the row as it was looked at; a change since leaves that row open."""
+
+    id: Annotated[str, Field(max_length=48)]
+    seen: Annotated[str, Field(max_length=64)]
+
+
+Rows = Annotated[list[RowBody], Field(max_length=CALLS_PER_ANSWER)]
+
+
+class Deciding(Body):
+    """The rows to approve and those to decline; the others stay open."""
+
+    approve: Rows = Field(default_factory=list)
+    decline: Rows = Field(default_factory=list)
+    reason: Annotated[str, Field(max_length=1000)] | None = None
+
+
+@router.get("/batches/{batch_id}", summary="A batch: its table, and its rows as proposals")
+async def one(batch_id: str, actor: Caller, site: Here) -> OneBatch:
+    """The id of a batch is that of its first proposal."""
+    found = await site.channel.proposals.batch(batch_id, actor)
+    if found is None:
+        raise Missing(_NONE)
+    return await asyncio.to_thread(OneBatch.seen_as, found)
+
+
+@router.post("/batches/{batch_id}/decide", summary="Approve some rows, decline others")
+async def decide(batch_id: str, actor: Caller, site: Here, body: Deciding) -> ChosenBody:
+    """Each row is decided as by a press of its own; ``text`` counts them.
+
+    A row that changed since, or that can't be undone, stays open, and ``text`` says so.
+    """
+    if await site.channel.proposals.batch(batch_id, actor) is None:
+        raise Missing(_NONE)
+    approve, decline = (
+        tuple(PickedRow(row.id, row.seen) for row in rows) for rows in (body.approve, body.decline)
+    )
+    at = Address(NAME, actor.key)
+    choice = Choice(actor, batch_id, approve, decline, body.reason, address=at, by_api=True)
+    reply = await site.take_in(choice)
+    if reply.answer in STATUS:
+        raise Fault(STATUS[reply.answer], reply.text)
+    found = await site.channel.proposals.batch(batch_id, actor)
+    if found is None:
+        raise Missing(_NONE)
+    shown = await asyncio.to_thread(OneBatch.seen_as, found)
+    return ChosenBody(batch=shown.batch, proposals=shown.proposals, text=reply.text, answer=reply.answer)  # type: ignore[arg-type]
