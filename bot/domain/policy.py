@@ -257,11 +257,14 @@ class Policy:
         own = deciders.requester and not deciders.four_eyes
         if deciders.members or any(map(is_group, accounts)):  # how many are in a group is not known now
             return None
-        enough = len(accounts - requester.accounts) + int(
-            own or (not deciders.four_eyes and bool(accounts & requester.accounts))
-        )
-        others = accounts - requester.accounts
-        enough -= sum({str(each.who), str(each.stand_in)} <= others for each in self.absences)  # one vote
+        asker = not deciders.four_eyes and bool(own or accounts & requester.accounts)
+        voters = {*(accounts - requester.accounts), *((requester.id,) if asker else ())}
+        for each in self.absences:  # who is away and who stands in for them have one vote
+            named = (str(each.who), str(each.stand_in))
+            who, stand_in = (requester.id if one in requester.accounts else one for one in named)
+            if who != stand_in and {who, stand_in} <= voters:
+                voters.remove(stand_in)
+        enough = len(voters)
         if enough == 0:
             return "no one may decide this here"
         if enough < needed:

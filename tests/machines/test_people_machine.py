@@ -73,7 +73,7 @@ class Asked:
     expires: datetime
     state: State = State.PROPOSED
     round: int = 1
-    votes: list[tuple[Actor, str]] = field(default_factory=list)
+    votes: list[tuple[Actor, str, Actor | None]] = field(default_factory=list)  # and in whose place
     grant: int | None = None
     talk: int = 0  # which conversation asked for it
 
@@ -114,6 +114,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         self.rules: dict[str, Any] = {}
         self.approvers = set(APPROVERS)
         self.linked = False
+        self.away: list[tuple[Actor, Actor, datetime]] = []  # who, who stands in for them, until when
         self.paused_at: datetime | None = None
         self.ran: Counter[str] = Counter()
         self.taken: Counter[tuple[str, str, str]] = Counter()  # accepted presses: proposal, verb, account
@@ -160,6 +161,25 @@ class ApprovalMachine(RuleBasedStateMachine):
         return {each for each in EVERYBODY if self.person(each) == self.person(who)}
 
     def may(self, who: Actor, p: Asked, *, approving: bool) -> bool:
+        return self.may_alone(who, p, approving=approving) or bool(self.absent(who, p, approving=approving))
+
+    def absences(self) -> list[tuple[Actor, Actor]]:
+        return [(who, stand_in) for who, stand_in, until in self.away if until > self.now]
+
+    def absent(self, who: Actor, p: Asked, *, approving: bool) -> Actor | None:
+        """In whose place someone may press, where their own right is not enough; Ana asked for all of it."""
+        if self.may_alone(who, p, approving=approving) or self.person(who) == ANA:
+            return None
+        stood_in = (each for each, stand_in in self.absences() if self.person(stand_in) == self.person(who))
+        return next((a for a in stood_in if self.may_alone(a, p, approving=approving)), None)
+
+    def has_voted(self, who: Actor, p: Asked) -> bool:
+        mine = {self.person(who)}
+        for pair in ({self.person(each) for each in pair} for pair in self.absences()):
+            mine |= pair if self.person(who) in pair else set()
+        return any(mine & {self.person(voter), self.person(absent or voter)} for voter, _, absent in p.votes)
+
+    def may_alone(self, who: Actor, p: Asked, *, approving: bool) -> bool:
         own = self.person(who) == ANA
         if own and p.four_eyes and approving:
             return False
@@ -173,7 +193,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         )
 
     def persons(self, p: Asked, verb: str) -> set[Actor]:
-        return {self.person(who) for who, what in p.votes if what == verb}
+        return {self.person(who) for who, what, _ in p.votes if what == verb}
 
     def asks(self, tool_name: str) -> bool:
         return tool_name in ASKS[self.rules.get("policy", "writes")]
@@ -182,13 +202,21 @@ class ApprovalMachine(RuleBasedStateMachine):
         """Give it the terms that hold now; False when too few could ever decide it."""
         p.circle = self.rules.get("approvers", DEFAULT)
         p.four_eyes = False
-        others = any(self.may(who, p, approving=True) for who in EVERYBODY if self.person(who) != ANA)
+        others = any(self.may_alone(who, p, approving=True) for who in EVERYBODY if self.person(who) != ANA)
         p.four_eyes = p.tool == "wipe" and others
         p.needed, of = self.rules.get("quorum", (1, 0))
         p.declines = max(1, of - p.needed + 1) if of else 1
         p.ttl = timedelta(hours=self.rules.get("ttl", 24))
         p.expires = self.now + p.ttl
-        return len({self.person(who) for who in EVERYBODY if self.may(who, p, approving=True)}) >= p.needed
+        return self.voters(p) >= p.needed
+
+    def voters(self, p: Asked) -> int:
+        """How many votes can come together: who is away and who stands in for them have one."""
+        found = {self.person(who) for who in EVERYBODY if self.may_alone(who, p, approving=True)}
+        for absent, stand_in in ((self.person(a), self.person(b)) for a, b in self.absences()):
+            if absent != stand_in and {absent, stand_in} <= found:
+                found.remove(stand_in)
+        return len(found)
 
     def grantable(self, p: Asked) -> bool:
         return p.needed == 1 and (p.tool == "write" or "grants" in self.rules)
@@ -244,7 +272,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         """The narrowest, then the oldest, whose giver could decide this alone."""
         found = [g for g in self.grants if self.alive(g) and g.covers(p.tool, p.arguments)]
         found = [g for g in found if g.only_in in (None, p.talk)]
-        found = [g for g in found if self.grantable(p) and self.may(g.giver, p, approving=True)]
+        found = [g for g in found if self.grantable(p) and self.may_alone(g.giver, p, approving=True)]
         return min(found, key=lambda g: list(GrantScope).index(g.rung), default=None)
 
     @rule(
@@ -262,6 +290,9 @@ class ApprovalMachine(RuleBasedStateMachine):
         if p is None or (rung is GrantScope.KEY and p.tool == "wipe"):
             return
         reply = self.press(p, who, Verb.SIMILAR, rung=rung, lasting=lasting)
+        if self.absent(who, p, approving=True):
+            assert reply.answer is Answer.REFUSED
+            return
         decidable = self.may(who, p, approving=True) and p.state is State.PROPOSED and p.expires > self.now
         if (decidable or (self.paused_at and p.state is State.PROPOSED)) and not self.grantable(p):
             assert reply.answer is Answer.REFUSED
@@ -281,12 +312,13 @@ class ApprovalMachine(RuleBasedStateMachine):
         approving = verb is not Verb.DECLINE
         if not self.open(p, who, reply, approving=approving):
             return False
-        if self.person(who) in self.persons(p, "approve") | self.persons(p, "decline"):
+        if self.has_voted(who, p):
             assert reply.answer is Answer.ALREADY
             return False
         assert reply.answer is Answer.ACCEPTED
         self.taken[p.id, str(verb), str(who)] += 1
-        p.votes.append((who, "approve" if approving else "decline"))
+        absent = self.absent(who, p, approving=approving)
+        p.votes.append((who, "approve" if approving else "decline", absent))
         if approving and len(self.persons(p, "approve")) >= p.needed:
             self.approved(p)
         if not approving and len(self.persons(p, "decline")) >= p.declines:
@@ -376,14 +408,14 @@ class ApprovalMachine(RuleBasedStateMachine):
         late = p.state is State.PROPOSED and p.expires <= self.now and self.paused_at is None
         before = p.circle
         p.circle = circle
-        deciding = {self.person(each) for each in EVERYBODY if self.may(each, p, approving=True)}
+        deciding = self.voters(p)
         p.circle = before
         if who is not ADA:
             assert reply.answer is Answer.REFUSED
         elif late or p.state is not State.PROPOSED:
             assert reply.answer is Answer.ALREADY
             p.state = State.EXPIRED if late else p.state
-        elif len(deciding) < p.needed:
+        elif deciding < p.needed:
             assert reply.answer is Answer.INVALID
         else:
             assert reply.answer is Answer.ACCEPTED
@@ -416,6 +448,29 @@ class ApprovalMachine(RuleBasedStateMachine):
 
         reply: Reply = self.run(press())
         return reply
+
+    @rule(who=likely, stand_in=likely, hours=st.sampled_from([1, 9, 25, 300]))
+    def someone_goes_away(self, who: Actor, stand_in: Actor, hours: int) -> None:
+        reply = self.run(self.nod.command(f"/nod away {stand_in} for {hours}h", by=who))
+        gone = {self.person(each) for each, _ in self.absences()}
+        if self.person(who) == self.person(stand_in) or self.person(stand_in) in gone:
+            assert reply.answer is Answer.INVALID
+            return
+        assert reply.answer is Answer.ACCEPTED
+        self.back(who)
+        self.away.append((who, stand_in, self.now + timedelta(hours=hours)))
+
+    @rule(who=people, admin=st.booleans())
+    def someone_is_back(self, who: Actor, *, admin: bool) -> None:
+        away = len([each for each, _ in self.absences() if each == who])
+        if admin and away == 1:
+            self.run(self.nod.command(f"/nod back {who}", by=ADA))
+        else:
+            self.run(self.nod.command("/nod back", by=who))
+        self.back(who)
+
+    def back(self, who: Actor) -> None:
+        self.away = [each for each in self.away if self.person(each[0]) != self.person(who)]
 
     @precondition(lambda self: not self.linked)
     @rule(first=st.sampled_from([ANA, ANA2]))
@@ -512,16 +567,19 @@ class ApprovalMachine(RuleBasedStateMachine):
                 p.expires += stood
                 self.taken[p.id, "resume", "chat:ada"] += 1
         self.paused_at = None
-        self.run(self.nod.tick())
-        self.expire()
+        self.tick(timedelta())
         self.execute()
 
     # time and machines
 
     @rule(hours=st.sampled_from([0, 1, 3, 9, 25]))
     def time_passes(self, hours: int) -> None:
-        self.run(self.nod.tick(timedelta(hours=hours)))
+        self.tick(timedelta(hours=hours))
+
+    def tick(self, time: timedelta) -> None:
+        self.run(self.nod.tick(time))
         self.expire()
+        self.away = [each for each in self.away if each[2] > self.now]  # no clock brings one back
 
     @rule(hours=st.sampled_from([-30, -2, 1, 9, 25]))
     def the_clock_jumps_and_no_tick_comes(self, hours: int) -> None:
@@ -544,7 +602,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         assert set(found) == set(self.asked)
         for p in self.asked.values():
             row = found[p.id]
-            votes = [(v.actor, v.verb) for v in row.votes]
+            votes = [(v.actor, v.verb, v.absent) for v in row.votes]
             assert (row.state, row.round, votes) == (p.state, p.round, p.votes)
             assert (row.quorum, row.declines, row.grant_id) == (p.needed, p.declines, p.grant)
             assert (row.deciders.four_eyes, row.arguments) == (p.four_eyes, p.arguments)
