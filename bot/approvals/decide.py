@@ -190,6 +190,8 @@ def _decide_one(
         return refused(Answer.STALE, p, _what_changed(p, press.round))
     if press.by_api and p.edited_by and press.verb in _AS_EDITED and _names_nothing(press):
         return refused(Answer.STALE, p, _SAY_WHICH)
+    if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
+        return refused(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _OF_PLANS and p.kind is not Kind.PLAN:
         return refused(Answer.INVALID, p, "That only works on a teammate's plan.")
     return _STEPS[press.verb](session, context, p)

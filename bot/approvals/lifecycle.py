@@ -180,7 +180,7 @@ def finish(
     return p, (redraw(session, p), *undid, *settle(session, p, now, owner), *posts)
 
 
-_UNDONE = "[Nod] {who} had this undone, so it no longer holds: {what}. It was put back by: {how}."
+_UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
 
 
 def _undone(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:

@@ -79,7 +79,7 @@ def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: P
     found = conversations.get_conversation(session, p.conversation_id)
     if found is None:
         raise LostRace
-    actor, text = context.press.actor, f"{context.who} pressed Undo on: {p.description}"
+    actor, text = context.press.actor, f"Undo pressed by {context.who}: {p.description}"
     request = Request(actor, inverse.tool_name, {}, found.address, text, into=found.id)
     line = arrive.add_request(
         session, request, Call("", inverse.tool_name, "{}", inverse.description), context.now

@@ -104,6 +104,7 @@ def show(proposal: str, *, as_json: bool) -> None:
         if card.pending:
             head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
             head += [card.undo_note] if card.undo_note else []
+        head += [card.again] if card.again else []
         if card.undoing:
             head += [f"Can be undone until {when(found.undo_until or now(), now())}: nod undo {found.id}"]
         head += [*card.votes, *card.notes]

@@ -95,6 +95,7 @@ class Card:
     undo: str = ""  # before it is decided: whether it can be undone, and for how long
     undoing: str = ""  # what Undo would do, where it is offered
     batch: "Batch | None" = None  # of a card that stands for several proposals
+    again: str = ""  # that it was read again and is as approved, one sentence
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
@@ -187,7 +188,8 @@ class Card:
     @property
     def end(self) -> str:
         """How it stands or ended, ready for the time of `ended_at` after it."""
-        return self.outcome.removesuffix(".") if self.ended_at else self.outcome
+        said = f"{self.outcome} {self.again}".strip()
+        return said.removesuffix(".") if self.ended_at else said
 
     @property
     def fingerprint(self) -> str:
@@ -363,8 +365,8 @@ def _verbs(
         steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 else ()
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
     elif p.state is State.PROPOSED:
-        alone = (Verb.APPROVE, Verb.DECLINE, Verb.EDIT, *asks, Verb.EXTEND)
-        if p.quorum == 1 and p.kind is Kind.CALL and grantable:
+        alone = (Verb.APPROVE, Verb.DECLINE, *(() if p.undoes else (Verb.EDIT,)), *asks, Verb.EXTEND)
+        if p.quorum == 1 and p.kind is Kind.CALL and grantable and not p.undoes:
             alone = (*alone, Verb.SIMILAR)
         if p.trial is not None and p.trial.tried:
             alone = (*alone, Verb.FOR_REAL)
@@ -393,6 +395,15 @@ def _undo(p: Proposal) -> str:
     return sentence(f"Nod can't undo this: {reason}") if reason else "Nod can't undo this."
 
 
+def _again(p: Proposal) -> str:
+    """What its fields are since it ran, where they are what was approved; empty where no one could look."""
+    if p.misread or not p.read_again or p.undone:
+        return ""
+    more = len(p.read_again) - _REREAD
+    each = ", ".join(one_line(f.words) for f in p.read_again[:_REREAD])
+    return f"Read again: {each}{f' and {more} more as approved' if more > 0 else ''}."
+
+
 def _of_undo(p: Proposal) -> Iterator[str]:
     """What it undoes; and once it has run, what its fields are, and what became of Undo."""
     if p.undoes:
@@ -402,10 +413,6 @@ def _of_undo(p: Proposal) -> Iterator[str]:
     if p.misread:
         each = ", ".join(one_line(f.words) for f in p.misread[:_REREAD])
         yield f"⚠️ Read again, it is not what was approved: {each}."
-    elif p.read_again:
-        more = len(p.read_again) - _REREAD
-        each = ", ".join(one_line(f.words) for f in p.read_again[:_REREAD])
-        yield f"Read again: {each}{f' and {more} more as approved' if more > 0 else ''}."
     if p.undo_seconds and p.inverse and p.inverse.reason:
         yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
     if p.undone_by and not p.undone:
@@ -540,6 +547,7 @@ def card_of(
         asked_at=p.created_at,
         running_since=p.updated_at if p.state is State.EXECUTING else None,
         undo=clean(one_line(_undo(p))),
+        again=clean(_again(p)),
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
     )
 
@@ -706,7 +714,7 @@ def _by_default(card: Card) -> list[str]:
 def everything(card: Card) -> str:
     """`whole_text` with the votes and notes, and how it ended."""
     parts = [whole_text(card), *card.votes, *card.notes]
-    return "\n\n".join(parts if card.pending else [*parts, card.outcome, card.result])
+    return "\n\n".join(parts if card.pending else [*parts, card.end, card.result])
 
 
 _TELLING = 40  # characters from which a text is not taken for another

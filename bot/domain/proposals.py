@@ -164,7 +164,7 @@ class Inverse:
 
 def _said(value: str | None) -> str:
     """A value of one line, as a sentence says it."""
-    return "not there" if value is None else value or "empty"
+    return "none" if value is None else value or "empty"
 
 
 def _short(field: PreviewField) -> bool:

@@ -652,7 +652,7 @@ class Contract(RulesContract):
 
         assert (await becomes(driver, 0, "Undone by")).verbs == ()
         assert driver.world.notes == ["milk"]
-        await hears(driver, "pressed Undo on: Rewrite the first note")
+        await hears(driver, "Undo pressed by")
 
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver

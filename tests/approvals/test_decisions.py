@@ -206,10 +206,7 @@ async def test_edited_arguments_are_what_runs_and_the_card_and_record_say_who_ed
     assert done.preview == (PreviewField("door", "white", "blue"),)
     assert done.digest != p.digest
     assert team.world.lamps == {"desk": "white", "door": "blue", "roof": "white"}
-    assert team.chat.card_of(done).notes == (
-        "Ben changed lamp: desk → door, color: red → blue.",
-        "Read again: door is blue.",
-    )
+    assert team.chat.card_of(done).notes == ("Ben changed lamp: desk → door, color: red → blue.",)
     assert await verbs(team, p) == ["propose", "edit", "approve", "execute", "succeeded"]
 
 

@@ -115,7 +115,9 @@ def priority(nod: Nod, number: int = 3) -> str:
 
 async def test_what_is_there_is_read_once_more_and_the_card_says_it(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high", labels=["a, b", "design"])
-    assert nod.chat.card_of(done).notes == ("Read again: priority is high, labels is a, b, design.",)
+    assert nod.chat.card_of(done).end == (
+        "Approved by Ana. Read again: priority is high, labels is a, b, design"
+    )
     assert "read again" not in for_model(done)
 
 
@@ -213,8 +215,8 @@ async def test_the_agent_is_told_by_a_note_and_has_no_tool_for_it(nod: Workshop)
     await nod.undo(done)
     notes = [each.text for each in (await nod.transcript()).lines if each.role is LineRole.NOTE]
     assert notes[-1] == (
-        "[Nod] Ana had this undone, so it no longer holds: Change priority of issue #3 “Dark mode for the "
-        "settings page”. It was put back by: Change priority of issue #3 “Dark mode for the settings page”."
+        "[Nod] Undone by Ana, so it no longer holds: Change priority of issue #3 “Dark mode for the settings "
+        "page”. What was done for that: Change priority of issue #3 “Dark mode for the settings page”."
     )
     offered = (await nod.gate.registry.available()).offered.tools
     assert not {"take_back_comment", "file_restore"} & offered.keys()

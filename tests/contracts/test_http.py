@@ -152,7 +152,7 @@ def _seen(proposal: dict[str, Any]) -> SeenCard:
     words = [proposal["description"], proposal["outcome"], *proposal["notes"], *proposal["votes"]]
     words += [f"{f['field']} {f['old_value']} {f['new_value']}" for f in proposal["preview"]]
     words += [proposal["deciders"], proposal["expires_at"], proposal["error"] or "", proposal["printed"]]
-    words.append(proposal["undo"])
+    words += [proposal["undo"], proposal["again"]]
     return SeenCard("\n".join(words), tuple(Verb(a) for a in proposal["verbs"]), proposal)
 
 

@@ -9,6 +9,7 @@ import contextlib
 import tempfile
 from collections import Counter
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from bot.domain.proposals import Proposal, State, digest
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.store.audit import log
+from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
 from tests.kit.urls import urls
 
@@ -47,6 +49,19 @@ IDEMPOTENT = {"pay"}
 VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
 
 
+async def _unpainted(ran: Ran) -> InverseCall:
+    lamp = ran.arguments["lamp"]
+    return InverseCall("paint", {"lamp": lamp, "color": ran.old(lamp) or ""})
+
+
+class UndoableNod(Nod):
+    """The core, in which paint can be undone."""
+
+    def tools(self) -> FixedToolset:
+        brought = (replace(t, undo=_unpainted) if t.name == "paint" else t for t in self.toolset.fixed)
+        return FixedToolset("lamps", tuple(brought))
+
+
 class CoreMachine(RuleBasedStateMachine):
     kind = "sqlite"
 
@@ -64,7 +79,7 @@ class CoreMachine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     async def _begin(self) -> None:
-        self.nod = Nod(self.url, FakeClock(), policy=TEAM)
+        self.nod = UndoableNod(self.url, FakeClock(), policy=TEAM)
         await self.say([("paint", {"lamp": "desk", "color": "red"}), ("pay", {"amount": 5})])
         await self.nod.idle()
 
@@ -139,6 +154,8 @@ class CoreMachine(RuleBasedStateMachine):
             assert verb in group_verbs or not stale
             if verb in (Verb.APPROVE, Verb.RETRY):
                 self.approvals[p.id] += 1
+            if verb is Verb.UNDO:
+                self.approvals.update(q.id for q in reply.proposals if q.undoes and q.state is State.APPROVED)
             if verb is Verb.APPROVE_ALL:
                 self.approvals.update(q.id for q in reply.proposals if q.state is State.APPROVED)
 
@@ -209,9 +226,12 @@ class CoreMachine(RuleBasedStateMachine):
 
     async def _check(self) -> None:
         await self.nod.check()
+        undoing = Counter(p.undoes for p in await self.nod.proposals() if p.undoes)
+        assert not undoing or max(undoing.values()) == 1, "undone twice"
         for p in await self.nod.proposals():
             history = await self.nod.database.read(log.history, p.id)
             granted = [e for e in history if e.by.verb in ("approve", "retry", "rerun")]
+            granted += [e for e in history[:1] if p.undoes and e.state == State.APPROVED]
             claims = [e for e in history if e.by.verb == "execute"]
             runs = self.nod.world.runs_of(p)
             people = [e for e in granted if e.by.verb != "rerun"]
@@ -252,7 +272,8 @@ class CoreMachine(RuleBasedStateMachine):
         assert not (await nod.transcript()).awaits_answer or await self._failed_last()
         for p in await nod.proposals():
             assert p.settled
-            assert any(for_model(p) in text for text in seen), f"its end was never told: {p}"
+            told = p.undoes or any(for_model(p) in text for text in seen)
+            assert told, f"its end was never told: {p}"
             assert nod.chat.card_of(p).state is p.state
         await self._check()
         await nod.close()

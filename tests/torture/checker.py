@@ -25,6 +25,7 @@ _ORPHANS = {
     """,
     "a change that ended is not told to the model": """
         SELECT count(*) FROM proposal WHERE state NOT IN ('proposed', 'approved', 'executing')
+        AND (undoes IS NULL OR state = 'succeeded')
         AND NOT EXISTS (SELECT 1 FROM message AS later
             WHERE later.conversation_id = proposal.conversation_id AND later.id > proposal.message_id)
         AND NOT EXISTS (SELECT 1 FROM teammate
@@ -67,6 +68,15 @@ _DOUBLED = {
         FROM audit JOIN proposal ON proposal.id = audit.proposal_id
         GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
     """,
+    "one change was undone twice": """
+        SELECT count(*) FROM (SELECT 1 FROM proposal WHERE undoes IS NOT NULL
+        GROUP BY undoes HAVING count(*) > 1) AS d
+    """,
+    "what undoes a change is not what the change names, or did not tell it": """
+        SELECT count(*) FROM proposal JOIN proposal AS original ON original.id = proposal.undoes
+        WHERE original.undone_by <> proposal.id
+        OR (proposal.state = 'succeeded') <> (original.undone IS NOT NULL)
+    """,
     "one message started two teammates": """
         SELECT count(*) FROM (SELECT 1 FROM teammate GROUP BY lead_id HAVING count(*) > 1) AS d
     """,
@@ -84,7 +94,7 @@ _DOUBLED = {
         SELECT count(*) FROM proposal WHERE grant_id IS NULL AND EXISTS
         (SELECT 1 FROM audit WHERE proposal_id = proposal.id AND verb = 'execute')
         AND quorum > (SELECT count(DISTINCT person) FROM audit
-            WHERE proposal_id = proposal.id AND verb IN ('approve', 'similar'))
+            WHERE proposal_id = proposal.id AND verb IN ('approve', 'similar', 'undo'))
     """,
 }
 _AT_REST = ("succeeded", "declined", "cancelled")

@@ -18,7 +18,13 @@ from tests.torture.figures import Figures
 from tests.torture.nods import Nods
 from tests.torture.people import People
 
-_TOOLS = {"mark": ["mark"], "pair": ["mark", "mark"], "together": ["mark_together"], "soon": ["mark_soon"]}
+_TOOLS = {
+    "mark": ["mark"],
+    "pair": ["mark", "mark"],
+    "together": ["mark_together"],
+    "soon": ["mark_soon"],
+    "back": ["mark_back"],
+}
 _KILLS_PER_RESTART = 20
 _KILLS_PER_REPORT = 50
 SPEAKER = re.compile(r"^\w+: ")  # where several may write

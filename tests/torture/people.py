@@ -16,7 +16,7 @@ import httpx
 
 from tests.torture.chats import Chat, Chats
 from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
-from tests.torture.tools import AFTER, BEFORE
+from tests.torture.tools import AFTER, BEFORE, LATER
 
 _GIVEN_UP = "given up"
 _LOOKED = 2.0  # seconds that a person looks at a card before they press again
@@ -55,6 +55,7 @@ class People:
             "stop": self._stop,
             "death": self._death,
             "revoke": self._revoke,
+            "undo": self._undo,
             "team": self._team,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
@@ -182,6 +183,20 @@ class People:
             return how
         await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
         return f"{await self._end(ident)} when tried again"
+
+    async def _undo(self, name: str, dice: random.Random) -> str:
+        """Two people undo it in the same moment; at times what undoes it kills its process."""
+        [ident] = await self._asked("back", f"{dice.choice(('', LATER))} {name}", dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        how = await self._approved(ident, "ana", dice)
+        if how != "succeeded":
+            return how
+        await asyncio.gather(*(self._press(who, "undo", ident, dice) for who in ("ana", "ben", "ana")))
+        found = await self._nods.column("SELECT id FROM proposal WHERE undoes = :ident", ident=ident)
+        if len(found) != 1:
+            raise AssertionError(f"{ident} is undone by {found}")
+        return f"{await self._end(found[0])} as undone"
 
     async def _revoke(self, name: str, dice: random.Random) -> str:
         """What a grant allows is asked for in the moment in which it is revoked, and once more after."""

@@ -7,7 +7,7 @@ import random
 import signal
 from pathlib import Path
 
-from bot import CallContext, ToolOutput, tool
+from bot import CallContext, InverseCall, Ran, ToolOutput, tool
 from tests.torture import points
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))
@@ -15,6 +15,8 @@ points.arm(EFFECTS.with_name("points.log"))
 
 BEFORE, AFTER = "die before", "die after"
 """Words of a mark that kill the process that makes it first, before or after it acted."""
+LATER = "die later"
+"""Words of a mark by which what undoes it kills its process."""
 SLOWLY = "slowly"
 """A word of a mark that ends only once the file ``go`` is there."""
 
@@ -46,6 +48,30 @@ async def _act(text: str, context: CallContext) -> ToolOutput:
 @tool()
 async def mark(text: str, context: CallContext) -> ToolOutput:
     """Leave a mark.
+
+    Args:
+        text: what it says
+    """
+    return await _act(text, context)
+
+
+async def _unmarked(ran: Ran) -> InverseCall:
+    return InverseCall("unmark", {"text": f"undo {ran.arguments['text']}".replace(LATER, AFTER)})
+
+
+@tool(undo=_unmarked)
+async def mark_back(text: str, context: CallContext) -> ToolOutput:
+    """Leave a mark that can be undone.
+
+    Args:
+        text: what it says
+    """
+    return await _act(text, context)
+
+
+@tool()
+async def unmark(text: str, context: CallContext) -> ToolOutput:
+    """Undo a mark, which leaves one as well.
 
     Args:
         text: what it says

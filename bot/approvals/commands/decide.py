@@ -84,7 +84,11 @@ class DecideCommands:
         schema = await self._database.read((await self._registry.available()).schema_of, found)
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
-        head = [f"`{found.id}` {card.outcome}", f"{card.asked}, {when(found.created_at, now)}.", *card.notes]
+        head = [
+            f"`{found.id}` {card.outcome} {card.again}".strip(),
+            f"{card.asked}, {when(found.created_at, now)}.",
+            *card.notes,
+        ]
         head += [f"May decide: {card.deciders}.", card.undo_note] if card.pending else []
         head += [f"Undo: {card.undoing}."] if card.undoing else []
         text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)

@@ -186,6 +186,7 @@ class _OfCard(View):
     asker_decides: bool
     group: GroupView | None
     undo: str
+    again: str
 
 
 class ProposalView(_OfRow, _OfCard):
@@ -216,7 +217,8 @@ class ProposalView(_OfRow, _OfCard):
     - `undo`: before it is decided: whether it can be undone, and for how long, in words.
     - `undo_until`, `undone_by`, `undone`: until when `undo` can be pressed; the proposal that undoes it;
       who had that done, once it was. `undoes`: the proposal that this one undoes.
-    - `read_again`: its fields as they were after the run, as far as they could be read.
+    - `read_again`, `again`: its fields as they were after the run, as far as they could be read; the same in
+      words, where they are what was approved.
     - `digest`, `round`, `version`: the same for tool and arguments, for the content, for any change.
     """
 

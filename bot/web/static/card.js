@@ -172,6 +172,7 @@ export class Card {
         this.fold("all", "Details", () => [
           h("p", { class: "byline" }, this.asked(p)), p.reason ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null,
           difference(p), p.result ? result(p) : null, everything(p)])),
+      p.again ? h("p", { class: "byline again", dir: "auto" }, shown(p.again)) : null,
       p.printed ? boxed(p.printed) : null,
       ...p.notes.map((note) => h("p", { class: "note" }, shown(note))),
     ];
