@@ -164,6 +164,8 @@ async def states() -> tuple[dict[str, Card], AskedQuestion]:
         await nod.command("resume")
         await nod.press(asked, Verb.APPROVE)
         made["done"] = await nod.card(asked)
+        await nod.press(asked, Verb.UNDO)
+        made["undone"] = await nod.card(asked)
         [other] = await nod.ask("give #2 low priority")
         await nod.press(other, Verb.EDIT, arguments={**other.arguments, "priority": "normal"})
         made["edited"] = await nod.card(other)

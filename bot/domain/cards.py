@@ -109,6 +109,7 @@ class Card:
             count=self.group.open if self.group and verb in _OF_GROUPS else None,
             left_out=self.group.alone if self.group else 0,
             undoing=self.undoing,
+            undoable=self.undo if self.undo.startswith(_CAN) else "",
         )
 
     @property
@@ -406,7 +407,7 @@ def _again(p: Proposal) -> str:
 
 def _of_undo(p: Proposal) -> Iterator[str]:
     """What it undoes; and once it has run, what its fields are, and what became of Undo."""
-    if p.undoes:
+    if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
         return

@@ -203,11 +203,13 @@ def button(
     count: int | None = None,
     left_out: int = 0,
     undoing: str = "",
+    undoable: str = "",
 ) -> Button:
     """The button of a verb on a card.
 
     ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
-    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does.
+    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
+    ``undoable``: that it can be undone although it is destructive, in words.
     """
     found = _BUTTONS[verb]
     match verb, kind:
@@ -221,6 +223,7 @@ def button(
             return replace(found, label="Fill in")
         case Verb.APPROVE, _ if level is Level.DESTRUCTIVE:
             sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
+            sure = replace(sure, more=undoable or sure.more)
             if title.lower().startswith(_DELETES):
                 found = replace(found, label="Approve deletion")
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")

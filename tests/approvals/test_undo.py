@@ -177,7 +177,11 @@ async def test_before_approval_the_card_says_whether_it_can_be_undone(nod: Works
     assert nod.chat.card_of(final).undo == "Nod can't undo this: final is final."
     (nod.folder / "a").write_text("a")
     [deletion] = await nod.asked(call("file_delete", path="a"))
-    assert nod.chat.card_of(deletion).warning == "Can be undone for 30 min."
+    card = nod.chat.card_of(deletion)
+    sure = card.button(Verb.APPROVE).sure
+    assert (card.warning, card.undo_note) == ("Can be undone for 30 min.", "")
+    assert sure is not None
+    assert sure.more == "Can be undone for 30 min."
 
 
 async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: Workshop) -> None:
@@ -365,6 +369,20 @@ async def test_whom_four_eyes_excluded_from_the_approval_may_not_undo_it_either(
     assert (await nod.undo(p))[0] is Answer.REFUSED
     assert (await nod.undo(p, by=BEN))[0] is Answer.ACCEPTED
     assert (nod.folder / "a").read_text() == "a"
+
+
+async def test_what_undoes_a_change_is_not_edited_into_something_else(nod: Workshop) -> None:
+    done = await nod.done("create_issue", title="A mistake")
+    await nod.undo(done)
+    inverse = await nod.newest()
+    assert not {Verb.EDIT, Verb.SIMILAR} & set(nod.chat.card_of(inverse).verbs)
+    for verb in (Verb.EDIT, Verb.APPROVE):
+        reply = await nod.press(verb, inverse, by=BEN, arguments={"number": 1})
+        assert (reply.answer, reply.text) == (
+            Answer.INVALID,
+            "What undoes a change can't be edited or allowed in advance.",
+        )
+    assert nod.database.read_now(issues.find, 1)
 
 
 async def test_undo_goes_when_its_time_is_over_and_the_card_is_drawn_without_it(nod: Workshop) -> None:

@@ -89,7 +89,7 @@ export class Card {
     this.proposal = p;
     if (before && before.round !== p.round && p.state === "proposed" && this.busy !== "edit") this.changed();
     if (p.state !== before?.state && before) this.close(false);
-    if (before && before.state !== p.state) this.say("");
+    if (before && (before.state !== p.state || before.undone !== p.undone)) this.say("");
     const { label, tone } = this.standing();
     this.element.className = `card ${tone} ${p.state} ${p.risk}`;
     this.element.setAttribute("aria-label", `Proposal, ${label}: ${p.description}`);

@@ -23,6 +23,9 @@ export function suggestionsOf(text) {
   return { said: lines.join("\n"), sentences };
 }
 
+/** Whether a note only tells the agent something, which answers nothing to it. */
+export const toldOnly = ({ role, text }) => role === "note" && text.startsWith("[Nod] Undone by");
+
 /** One stored message, without its cards; `send(text)` is what a suggestion in it does. */
 export function line(message, send) {
   if (message.role === "note") {

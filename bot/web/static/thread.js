@@ -4,7 +4,7 @@
 import { get, Newest, open, post } from "./api.js";
 import { Card } from "./card.js";
 import { announce, h, keeping } from "./dom.js";
-import { assistantLine, callLine, line, notice, thoughts, userLine } from "./line.js";
+import { assistantLine, callLine, line, notice, thoughts, toldOnly, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
 import { list, put } from "./proposals.js";
 import { events, Subscription } from "./stream.js";
@@ -111,7 +111,7 @@ export class Thread {
     });
     const last = messages.at(-1);
     const young = last && Date.now() - Date.parse(last.created_at) < RECENT;
-    if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && last.id !== this.quiet?.id && ["user", "note"].includes(last.role)));
+    if (!this.segments.length && !this.posting) this.setWorking(Boolean(young && last.id !== this.quiet?.id && ["user", "note"].includes(last.role) && !toldOnly(last)));
     this.tell.shown();
   }
 
@@ -194,7 +194,7 @@ export class Thread {
       case "proposal_update":
         put(event.proposal);
         // what no answer of the agent brought stands in a row of its own
-        if (["question", "request"].includes(event.proposal?.kind) && !event.proposal.teammate && !this.cards.has(event.proposal.id)) this.load();
+        if ((event.proposal?.undoes || ["question", "request"].includes(event.proposal?.kind)) && !event.proposal.teammate && !this.cards.has(event.proposal.id)) this.load();
         return;
       case "team_update":
         this.teamAsked.overtake();
