@@ -16,6 +16,7 @@ from bot.domain.forms import label_of
 from bot.domain.proposals import Level, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
 
+_TELLING = 3  # characters by which people can tell a row
 _FEWEST = 3  # calls of one tool in one answer that people see as one table
 
 
@@ -40,7 +41,9 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     tone, state = _standing(cards)
     group = Group(len(cards), len(waiting), sum(card.round for card in cards), alone=harmful)
     open_ = waiting or cards
+    outcome = first.outcome if len(waiting) == len(cards) else _outcome(found)
     shared = [note for note in first.notes if all(note in card.notes for card in open_)]
+    progress = [outcome] if 0 < len(waiting) < len(cards) else []
     rows = tuple(replace(row, notes=tuple(n for n in row.notes if n not in shared)) for row in rows)
     return replace(
         first,
@@ -57,7 +60,7 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         expires_at=min(card.expires_at for card in open_),
         state=state,
         tone=tone,
-        outcome=first.outcome if len(waiting) == len(cards) else _outcome(found),
+        outcome=outcome,
         decided_at=max((card.decided_at for card in cards if card.decided_at), default=None),
         running_since=min((card.running_since for card in cards if card.running_since), default=None),
         result="",
@@ -65,7 +68,7 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         result_fields=(),
         told="",
         data="",
-        notes=(*shared, *_notes(open_, harmful if harmful < len(waiting) else 0)),
+        notes=(*progress, *shared, *_notes(open_, harmful if harmful < len(waiting) else 0)),
         verbs=_verbs(group, cards),
         group=group,
         asker_decides=all(card.asker_decides for card in open_),
@@ -108,9 +111,12 @@ def _tools(cards: Sequence[Card]) -> str:
 
 
 def _first_words(titles: Sequence[str]) -> list[str]:
-    """The words with which all titles begin, when something follows them in each."""
-    found = _begin([title.split() for title in titles])
-    return found if all(len(title.split()) > len(found) for title in titles) else []
+    """The words with which all titles begin, when enough to tell each by follows them."""
+    each = [title.split() for title in titles]
+    found = _begin(each)
+    while found and any(len(" ".join(title[len(found) :])) < _TELLING for title in each):
+        found.pop()
+    return found
 
 
 def _begin(each: Sequence[Sequence[str]]) -> list[str]:

@@ -197,7 +197,8 @@ class Card:
         """Equal for cards that look the same, in hex; a batch that runs looks different at each tenth."""
         shown = replace(self, version=0)
         if self.batch and self.batch.runs:
-            shown = replace(shown, outcome="", batch=None, decided_at=None)
+            notes = tuple(note for note in self.notes if note != self.outcome)
+            shown = replace(shown, outcome="", notes=notes, batch=None, decided_at=None)
             return hashlib.sha256(f"{shown!r} {self.batch.stage}".encode()).hexdigest()
         return hashlib.sha256(repr(shown).encode()).hexdigest()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,6 +181,12 @@ def _seen(message: Message) -> SeenCard:
 
 @pytest.fixture
 async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
+    async with in_discord(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@asynccontextmanager
+async def in_discord(url: str, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
     world: World
     discord = FakeDiscord(lambda: f"http://127.0.0.1:{world.app.web.port}{INTERACTIONS}", clock)
     await discord.start()
@@ -188,7 +195,7 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDr
 
     def settings() -> Settings:
         values: dict[str, Any] = {
-            "NOD_DATABASE_URL": database_of("nod"),
+            "NOD_DATABASE_URL": url,
             "NOD_PORT": 0,
             "NOD_ADMINS": f"discord:{ANA}",
             "NOD_APPROVERS": f"discord:{BEN}",

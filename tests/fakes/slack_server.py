@@ -298,6 +298,17 @@ class FakeSlack:
                 return await self._deliver("interactive", body)
         raise LookupError(f"no button {label!r} at home")
 
+    async def act(self, user: str, action: dict[str, Any]) -> Delivered:
+        """Send an action of the open modal, such as a choice from a menu outside of its inputs."""
+        view = self.screen(user).view | {"id": "V1", "team_id": TEAM}
+        body = self._interaction(user, TEAM) | {
+            "type": "block_actions",
+            "container": {"type": "view", "view_id": "V1"},
+            "view": view,
+            "actions": [action | {"action_ts": self._ts()}],
+        }
+        return await self._deliver("interactive", body)
+
     async def submit(self, user: str, filled: dict[str, Any] | None = None) -> Delivered:
         """Press the submit of the open modal; ``filled`` is what the person changed, by label."""
         modal = self.screen(user)

@@ -142,6 +142,7 @@ _KEYS = {
     "static_select": ("selected_option", "initial_option"),
     "radio_buttons": ("selected_option", "initial_option"),
     "multi_static_select": ("selected_options", "initial_options"),
+    "checkboxes": ("selected_options", "initial_options"),
     "datepicker": ("selected_date", "initial_date"),
     "users_select": ("selected_user", "initial_user"),
 }

@@ -126,7 +126,9 @@ def choose(card: Card, subject: ModalSubject) -> Review:
         lines, cut = batch_rows(rows[at : at + _TEN], _ROOM, at + 1)
         shown, some_cut = [*shown, *b.rich(lines)], some_cut or cut
         if options := [
-            _option(f"{n + 1}. {_short(rows[n].about)}", str(n)) for n in range(at, at + _TEN) if n in all_
+            _option(f"{n + 1}. {text.link_text(rows[n].about)}", str(n))
+            for n in range(at, at + _TEN)
+            if n in all_
         ]:
             boxes = {
                 "type": "checkboxes",
@@ -144,11 +146,14 @@ def choose(card: Card, subject: ModalSubject) -> Review:
                     "element": boxes,
                 }
             )
-    others = [_option("Leave them open", "open"), _option("Decline them", DECLINE_OTHERS)]
-    shown.append(_choice("The others", OTHERS, others))
+    if all_:
+        others = [_option("Leave them open", "open"), _option("Decline them", DECLINE_OTHERS)]
+        shown.append(_choice("The others", OTHERS, others))
     open_ = [(n, row) for n, row in enumerate(rows, 1) if row.card.pending]
     named = [
-        _option(f"{n}. {row_sign(row)}{_short(row.about)}", f"{row.card.proposal_id}:{row.card.round}")
+        _option(
+            f"{n}. {row_sign(row)}{text.link_text(row.about)}", f"{row.card.proposal_id}:{row.card.round}"
+        )
         for n, row in open_
     ]
     one = {
@@ -159,7 +164,8 @@ def choose(card: Card, subject: ModalSubject) -> Review:
     }
     shown.append(b.actions(one))
     view = _modal("Choose", shown, CHOOSE, subject)
-    view["submit"] = b.plain("Next", blocks.VIEW_TITLE)
+    if all_:
+        view["submit"] = b.plain("Next", blocks.VIEW_TITLE)
     if len(json.dumps(view)) > _BUDGET:
         view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
         some_cut = True

@@ -1,0 +1,153 @@
+"""A batch in Slack, Telegram and Discord: one message, rows to choose, few calls to the platform."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from bot.domain.verbs import Verb
+from bot.testing.contract import note
+from bot.testing.driver import SeenCard
+from bot.testing.world import Says, eventually
+from tests.contracts.test_discord import ANA as ANA_ON_DISCORD
+from tests.contracts.test_discord import DiscordDriver, in_discord
+from tests.contracts.test_slack import ANA, BEN, SlackDriver, in_slack
+from tests.contracts.test_telegram import ANA as ANA_THERE
+from tests.contracts.test_telegram import TelegramDriver, in_telegram
+from tests.fakes.slack_state import Modal
+from tests.kit import FakeClock
+from tests.kit.urls import Urls
+
+pytestmark = pytest.mark.platform
+
+Driver = SlackDriver | TelegramDriver | DiscordDriver
+
+
+@pytest.fixture
+async def slack(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
+    async with in_slack(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def telegram(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
+    async with in_telegram(database_of("nod"), clock) as driver:
+        yield driver
+
+
+@pytest.fixture
+async def discord(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
+    async with in_discord(database_of("nod"), clock) as driver:
+        yield driver
+
+
+async def asked(driver: Driver, how_many: int, *further: tuple[str, dict[str, Any]]) -> SeenCard:
+    """The one card of so many notes, and of what else is asked for in the same answer."""
+    driver.world.script(
+        Says("All of them.", (*(note(f"item {n}") for n in range(1, how_many + 1)), *further))
+    )
+    await driver.say("note all of that")
+    await eventually(driver.cards, "a card")
+    return driver.cards()[0]
+
+
+async def ends(driver: Driver, words: str) -> SeenCard:
+    await eventually(lambda: words in driver.cards()[0].words, f"a card that says {words!r}")
+    return driver.cards()[0]
+
+
+def edits(driver: SlackDriver | TelegramDriver) -> int:
+    """How many calls to the platform showed cards."""
+    if isinstance(driver, SlackDriver):
+        posts = [a for a in driver.slack.called("chat.postMessage") if "item" in str(a)]
+        return len(posts) + len(driver.slack.called("chat.update"))
+    return sum(method.startswith(("sendMessage", "editMessage")) for method, _ in driver.telegram.calls)
+
+
+async def test_in_slack_rows_are_chosen_by_checkboxes_and_the_numbers_are_said(slack: SlackDriver) -> None:
+    card = await asked(slack, 12)
+    assert len(slack.cards()) == 1
+    await slack.slack.click(card.handle, "Choose", ANA)
+    window: Modal = (await eventually(lambda: slack.slack.modals, "a window"))[-1]
+    first = [f"{n}. item {n}" for n in range(1, 11) if n != 3]
+    await slack.slack.submit(ANA, {"Approve of 1 to 10": first, "The others": "Decline them"})
+    assert window.view["submit"]["text"] == "Approve 11, decline 1"
+    await slack.slack.submit(ANA)
+    assert "11 approved, 1 declined." in window.words
+    await ends(slack, "11 done, 1 declined. Approved by Ana")
+    assert len(slack.world.notes) == 11
+    assert "item 3" not in slack.world.notes
+
+
+async def test_in_slack_one_row_is_looked_at_and_decided_by_itself(slack: SlackDriver) -> None:
+    slack.world.notes[:] = ["item 1", "item 2", "item 3"]
+    erase = [("erase", {"text": f"item {n}"}) for n in (1, 2, 3)]
+    card = await asked(slack, 0, *erase)
+    assert "Approve all 3" not in card.handle.buttons
+    await slack.slack.click(card.handle, "Choose", BEN)
+    window = (await eventually(lambda: slack.slack.modals, "a window"))[-1]
+    menu = next(block for block in window.view["blocks"] if block["type"] == "actions")["elements"][0]
+    chosen = menu | {"selected_option": menu["options"][1]}
+    await slack.slack.act(BEN, chosen)
+    await eventually(lambda: len(slack.slack.modals) == 2, "the window of the row")
+    row = slack.slack.modals[-1]
+    assert row.view["submit"]["text"] == "Approve deletion"
+    await slack.slack.submit(BEN)
+    await ends(slack, "2 waiting, 1 done. Approved by Ben")
+    assert slack.world.notes == ["item 1", "item 3"]
+
+
+async def test_a_hundred_rows_are_one_message_and_few_calls_to_slack(slack: SlackDriver) -> None:
+    card = await asked(slack, 100)
+    assert len(slack.cards()) == 1
+    await slack.slack.click(card.handle, "Choose", ANA)
+    window = (await eventually(lambda: slack.slack.modals, "a window"))[-1]
+    assert len([b for b in window.view["blocks"] if b["type"] == "input"]) == 11
+    window.open = False
+    await slack.press(card, Verb.APPROVE_ALL)
+    await ends(slack, "100 done")
+    await slack.world.app.dispatcher.idle()
+    assert len(slack.world.notes) == 100
+    assert edits(slack) <= 20
+
+
+async def test_in_telegram_rows_are_toggled_and_what_is_picked_survives_a_restart(
+    telegram: TelegramDriver,
+) -> None:
+    card = await asked(telegram, 12)
+    assert len(telegram.cards()) == 1
+    message = card.handle.message
+    await telegram.telegram.press(ANA_THERE, message, "Choose")
+    await eventually(lambda: "✅ 3" in message.labels, "the rows")
+    await telegram.telegram.press(ANA_THERE, message, "✅ 3")
+    await eventually(lambda: "⬜ 3" in message.labels, "the row that is not picked")
+    await telegram.world.restart()
+    await telegram.telegram.press(ANA_THERE, message, "→ 2 of 2")
+    await eventually(lambda: "✅ 12" in message.labels, "the second page")
+    assert "Approve 11, decline 1" in message.labels
+    await telegram.telegram.press(ANA_THERE, message, "Approve 11, decline 1")
+    await ends(telegram, "11 done, 1 declined. Approved by Ana")
+    assert "item 3" not in telegram.world.notes
+
+
+async def test_a_hundred_rows_are_one_message_and_few_calls_to_telegram(telegram: TelegramDriver) -> None:
+    card = await asked(telegram, 100)
+    await telegram.press(card, Verb.APPROVE_ALL)
+    await ends(telegram, "100 done")
+    await telegram.world.app.dispatcher.idle()
+    assert len(telegram.cards()) == 1
+    assert len(telegram.world.notes) == 100
+    assert edits(telegram) <= 20
+
+
+async def test_in_discord_rows_are_toggled_for_the_one_who_chooses(discord: DiscordDriver) -> None:
+    card = await asked(discord, 12)
+    assert len(discord.cards()) == 1
+    message = card.handle.message
+    await discord.discord.press(ANA_ON_DISCORD, message, "Choose")
+    page = (await eventually(lambda: [m for m in discord.discord.messages if m.only_for], "the rows"))[-1]
+    await discord.discord.press(ANA_ON_DISCORD, page, "✅ 3")
+    await eventually(lambda: "⬜ 3" in page.buttons, "the row that is not picked")
+    await discord.discord.press(ANA_ON_DISCORD, page, "Approve 11, decline 1")
+    await ends(discord, "11 done, 1 declined. Approved by Ana")
+    assert "item 3" not in discord.world.notes
