@@ -32,6 +32,7 @@ _PUBLIC = {
     "StreamedMessage": "bot.channels.streamed_message",
     "ToolError": "bot.errors",
     "ToolOutput": "bot.tools.tool",
+    "TrialOutput": "bot.tools.tool",
     "Verb": "bot.domain.verbs",
     "card_text": "bot.channels.card_text",
     "team_text": "bot.channels.card_text",

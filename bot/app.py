@@ -369,7 +369,8 @@ def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[
         if settings.shell:
             from bot.tools.builtin.shell.tools import shell_tools
 
-            found.append(shell_tools(settings.workspace, environment=os.environ))
+            shell = shell_tools(settings.workspace, environment=os.environ, trials=settings.trials)
+            found.append(shell)
     if settings.docker_url is not None:
         found.append(docker_tools(settings.docker_url))
     if settings.fetch:

@@ -218,6 +218,7 @@ class Settings(BaseSettings):
     issues: bool = Field(default=True, validation_alias="NOD_ISSUES")
     workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
     shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003
+    trials: bool = Field(False, validation_alias="NOD_TRIALS")  # noqa: FBT003
     docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
     fetch: bool = Field(False, validation_alias="NOD_FETCH")  # noqa: FBT003
     fetch_ports: Ports = Field((80, 443), validation_alias="NOD_FETCH_PORTS")

@@ -19,11 +19,13 @@ from bot.domain.proposals import PreviewField, Proposal, State, digest
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import one_line, storable
 from bot.domain.trials import Trial
-from bot.errors import Hopeless, ToolError, TooMuch
+from bot.errors import ToolError, TooMuch
 from bot.store import trials
 from bot.store.database import Database
-from bot.telemetry.logs import hiding
+from bot.telemetry.logs import hiding, logger
 from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
+
+log = logger(__name__)
 
 _SECONDS = 150.0  # that a trial may take in all
 _PAUSE = 0.5  # seconds between looks whether this person's other trials have ended
@@ -154,8 +156,11 @@ class Trials:
         try:
             work = tool.trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
             done: ToolOutput | None = await in_time(watched(work, tool.name), tool.timeout)
-        except (ToolError, Hopeless) as error:
+        except ToolError as error:
             return State.FAILED, {"error": error.message}
+        except Exception as error:
+            log.error("what was applied can't be settled", proposal=lost.id, exc_info=error)
+            return None
         return None if done is None else (State.SUCCEEDED, outcome_of(done))
 
 

@@ -53,6 +53,7 @@ def approve(
     *,
     steps: bool,
     every: bool,
+    real: bool,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""
     if (similar is None) != (lasting is None):
@@ -63,11 +64,12 @@ def approve(
             (Verb.SIMILAR, similar),
             (Verb.APPROVE_STEPS, steps),
             (Verb.APPROVE_ALL, every),
+            (Verb.FOR_REAL, real),
         )
         if given
     ]
     if len(chosen) > 1:
-        raise SettingsError("use only one of --similar, --steps and --all")
+        raise SettingsError("use only one of --similar, --steps, --all and --real")
     verb = chosen[0] if chosen else Verb.APPROVE
     press(proposal, verb, seen, rung=similar, lasting=lasting, reach=reach)
 
@@ -118,7 +120,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     log_at("error")
     with existing(settings) as database:
         found = find(database, prefix)
-        approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR)
+        approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
         if (approving or verb is Verb.UNDO) and not _sure(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
@@ -138,7 +140,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 def _sure(found: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before what can't be undone, and before Undo."""
     title, undoing = redact_text(found.description), found.inverse.words if found.inverse else ""
-    which = Verb.UNDO if verb is Verb.UNDO else Verb.APPROVE
+    which = verb if verb in (Verb.UNDO, Verb.FOR_REAL) else Verb.APPROVE
     asked = button(which, kind=found.kind, level=found.risk.level, title=title, undoing=undoing).sure
     if asked is None or not sys.stdin.isatty():
         return True

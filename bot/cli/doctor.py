@@ -35,6 +35,7 @@ from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
 from bot.store.locks.process_lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
+from bot.tools.builtin.trials.cage import Cage
 from bot.tools.mcp.base import Servers, ServerStatus
 from bot.web.server import listen
 
@@ -308,8 +309,20 @@ async def _tools(settings: Settings) -> list[Finding]:
         *([ok(f"tools of {', '.join(settings.tools)}", names)] if names else []),
         *servers,
         *await _docker(settings.docker_url),
+        *await _trials(settings),
         *found,
     ]
+
+
+async def _trials(settings: Settings) -> list[Finding]:
+    """Whether commands can be tried first, where that is wanted."""
+    if not settings.trials:
+        return []
+    if settings.workspace is None or not settings.shell:
+        return [warn("trials", "there are no commands to try: set NOD_WORKSPACE and NOD_SHELL")]
+    cage = Cage(settings.workspace.resolve())
+    trouble = await cage.trouble()
+    return [warn("trials", f"nothing is tried first: {trouble}") if trouble else ok("trials", cage.name)]
 
 
 async def _docker(url: str | None) -> list[Finding]:

@@ -276,11 +276,14 @@ def approve(
     ] = GrantAudience.HERE,
     steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
     every: Every = False,
+    real: Annotated[
+        bool, typer.Option("--real", help="What was tried: run it for real, instead of applying what it did.")
+    ] = False,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""
     from bot.cli import deciding
 
-    deciding.approve(proposal, similar, lasting, seen, reach, steps=steps, every=every)
+    deciding.approve(proposal, similar, lasting, seen, reach, steps=steps, every=every, real=real)
 
 
 @command(main, section=DECIDE)

@@ -586,7 +586,7 @@ def _of_trial(p: Proposal, trial: Trial) -> list[str]:
         return []
     why = one_line(sentence(trial.why))
     if not trial.tried:
-        return [f"Not tried first: {why}"]
+        return [f"Not tried first. {why}"]
     if not trial.applies:
         return [f"Tried in a closed copy. It can't be applied: {why}"]
     return ["Tried in a closed copy. Approve applies exactly this, without running it again."]

@@ -102,9 +102,10 @@ _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decid
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
 _FOR_REAL = Sure(
-    "Run it for real? It may then do something else than it did when it was tried.",
+    "Run it for real?",
     "Approve and run it for real",
     "Not now",
+    "It may do something else than when it was tried, and reach the network and other folders.",
 )
 
 _BUTTONS: Mapping[Verb, Button] = {
@@ -230,6 +231,9 @@ def button(
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO, _ if undoing:
             return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"This puts back: {undoing}."))
+        case Verb.FOR_REAL, _ if level is Level.DESTRUCTIVE and found.sure:
+            more = f"This can't be undone. {found.sure.more}"
+            return replace(found, look=Look.DANGER, sure=replace(found.sure, more=more))
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
             return replace(found, label=f"Extend {span(wait)}")
         case Verb.APPROVE_ALL, _ if count is not None and left_out:

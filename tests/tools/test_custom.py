@@ -1,6 +1,7 @@
 """A team's own tools: what joins, what stops the start, and the documents' own code run for real."""
 
 import re
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -234,6 +235,24 @@ async def test_the_pages_change_is_read_again_and_undone_unless_it_says_why_not(
     assert sys.modules["seats"].SEATS["paris"] == 3
     [closing] = await office.asked(call("seats_book", city="paris", number=0))
     assert office.chat.card_of(closing).undo == "Nod can't undo this: the office is closed for good."
+
+
+async def test_the_pages_migration_is_tried_rolled_back_and_applied_as_it_was_shown(office: Nod):
+    shop = sqlite3.connect("shop.db")
+    shop.execute("CREATE TABLE goods (name TEXT)")
+    shop.commit()
+    [proposal] = await office.asked(call("shop_migrate", sql="ALTER TABLE goods ADD COLUMN price REAL"))
+    now, then = "CREATE TABLE goods (name TEXT)", "CREATE TABLE goods (name TEXT, price REAL)"
+    assert proposal.preview == (PreviewField("tables", now, then),)
+    assert shop.execute("SELECT sql FROM sqlite_master").fetchall() == [(now,)]
+    shop.execute("CREATE TABLE staff (name TEXT)")
+    shop.commit()
+    again = await office.approve(proposal)
+    assert (again.state, again.changed) == (State.PROPOSED, True)
+    done = await office.approve(again)
+    assert (done.state, done.told) == (State.SUCCEEDED, "The shop is migrated")
+    assert (then,) in shop.execute("SELECT sql FROM sqlite_master").fetchall()
+    shop.close()
 
 
 async def test_the_pages_secret_stands_on_no_card_and_reaches_the_tool(office: Nod):

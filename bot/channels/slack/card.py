@@ -283,6 +283,9 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     if Verb.APPROVE_STEPS in card.verbs:
         label, verb = steps_button(card, whole=whole)
         buttons.append(b.button(label, action_id(verb), value, confirm=steps_words(card)))
+    if Verb.FOR_REAL in card.verbs and Verb.APPROVE not in card.verbs:  # shows everything first
+        style = "danger" if card.button(Verb.FOR_REAL).look is Look.DANGER else ""
+        buttons.insert(0, _button(card, Verb.FOR_REAL, value, style))
     if Verb.EDIT in card.verbs:
         buttons.append(_button(card, Verb.EDIT, value))
     hidden = [each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS]
@@ -324,6 +327,8 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     if Verb.APPROVE_STEPS in card.verbs:
         label, steps = steps_button(card, whole=whole)
         yield label, f"{steps}:{value}"
+    if Verb.FOR_REAL in card.verbs and Verb.APPROVE in card.verbs:
+        yield card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}"
     if Verb.SIMILAR in card.verbs:
         label = card.button(Verb.SIMILAR).label if whole else "View all, then approve similar"
         yield label, f"{Verb.SIMILAR}:{value}"

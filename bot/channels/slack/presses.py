@@ -43,6 +43,7 @@ _OPENERS = frozenset(
         cards.DECLINE_REASON,
         cards.CHOOSING,
         screens.ROW.removeprefix("nod:"),
+        Verb.FOR_REAL.value,
         *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
     }
 )
@@ -230,6 +231,10 @@ class SlackPresses:
                 else screens.review(card, subject, may_approve=may)
             )
             return await self._show(click, review.view, review.file, card.tool_name)
+        if verb == Verb.FOR_REAL:
+            may = await self.lookup.may_press(card.proposal_id, actor, at)
+            real = screens.review_real(card, subject, may_approve=may)
+            return await self._show(click, real.view, real.file, card.tool_name)
         if verb == Verb.SIMILAR:
             return await self._offer(click, actor, card)
         asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
@@ -301,6 +306,8 @@ class SlackPresses:
                 return await self._choose(press, card, subject)
             case screens.REVIEW_STEPS:
                 press = replace(press, verb=Verb.APPROVE_STEPS)
+            case screens.REVIEW_REAL:
+                press = replace(press, verb=Verb.FOR_REAL)
             case screens.REVIEW_ALL:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:

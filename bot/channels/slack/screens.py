@@ -33,6 +33,7 @@ ROW = "nod:row"  # opens one row of a batch by itself
 ROWS = "rows"  # and the place of the first of ten
 OTHERS = "others"
 DECLINE_OTHERS = "decline"
+REVIEW_REAL = "nod:review_real"
 REASON = "reason"
 AFTERWARDS = "afterwards"
 APPROVE_EDITED = "approve"
@@ -94,6 +95,16 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     view = _modal("Everything it does", shown, REVIEW, subject)
     if may_approve and card.pending and Verb.APPROVE in card.verbs:
         view["submit"] = b.plain(card.button(Verb.APPROVE).label, blocks.VIEW_TITLE)
+    return Review(view, file)
+
+
+def review_real(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+    """Show everything that was tried; submitting it approves that the call runs for real."""
+    shown, file = _everything(whole_text(card))
+    sure = card.button(Verb.FOR_REAL).sure
+    view = _modal("Run it for real", [b.context(sure.more if sure else ""), *shown], REVIEW_REAL, subject)
+    if may_approve and card.pending and Verb.FOR_REAL in card.verbs:
+        view["submit"] = b.plain("Approve and run it", blocks.VIEW_TITLE)
     return Review(view, file)
 
 

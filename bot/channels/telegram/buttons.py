@@ -30,6 +30,8 @@ class Does(StrEnum):
     KEEP = "ke"  # the other answer
     UNDO_SURE = "us"  # undo it: the answer to the question that Undo asks
     UNDO = "un"
+    FOR_REAL = "fr"
+    FOR_REAL_SURE = "fs"  # the answer to the question that it asks
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
@@ -68,6 +70,8 @@ VERBS = {
     Does.SURE: Verb.APPROVE,
     Does.UNDO_SURE: Verb.UNDO,
     Does.UNDO: Verb.UNDO,
+    Does.FOR_REAL_SURE: Verb.FOR_REAL,
+    Does.FOR_REAL: Verb.FOR_REAL,
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,
@@ -79,7 +83,7 @@ VERBS = {
 }
 """The buttons that are verbs as they stand. A verb that is not here carries its own name."""
 
-SURE = {Does.APPROVE: Does.SURE, Does.UNDO: Does.UNDO_SURE}
+SURE = {Does.APPROVE: Does.SURE, Does.UNDO: Does.UNDO_SURE, Does.FOR_REAL: Does.FOR_REAL_SURE}
 """What asks once more, and the answer that does it."""
 
 _OPENS = {Verb.EDIT: Does.EDIT, Verb.SIMILAR: Does.SIMILAR}

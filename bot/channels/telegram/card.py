@@ -26,13 +26,13 @@ _STYLES = {
 _ROWS = (
     (Verb.APPROVE, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
     (Verb.EDIT, Verb.REVISE),
-    (Verb.APPROVE_STEPS,),
+    (Verb.APPROVE_STEPS, Verb.FOR_REAL),
     (Verb.SIMILAR, Verb.EXTEND),
 )
 _PLACED = frozenset(verb for row in _ROWS for verb in row)
 _MORE = "⋯ More"
 _GROUP = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
-_APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL})
+_APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
 
 
 @dataclass(frozen=True, slots=True)

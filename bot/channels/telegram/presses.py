@@ -42,7 +42,9 @@ _ON_CARDS = frozenset(
     {*VERBS, *CHOOSING, Does.ROW, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT}
 )
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
-_APPROVING = frozenset({Does.APPROVE, Does.SURE, Does.APPROVE_STEPS, Does.APPROVE_ALL, *LADDER})
+_APPROVING = frozenset(
+    {Does.APPROVE, Does.SURE, Does.APPROVE_STEPS, Does.APPROVE_ALL, Does.FOR_REAL, *LADDER}
+)
 
 log = logger(__name__)
 
@@ -183,7 +185,11 @@ class TelegramPresses:
             return None
         await who.answered()
         await self.views.ask(card, does, message)
-        return (f"{sure.question} {sure.more}", True) if verb is Verb.UNDO else (sure.question, False)
+        return (
+            (f"{sure.question} {sure.more}", True)
+            if verb in (Verb.UNDO, Verb.FOR_REAL)
+            else (sure.question, False)
+        )
 
     async def _choose(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted

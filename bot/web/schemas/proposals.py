@@ -12,12 +12,13 @@ from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.diffs import diff
-from bot.domain.forms import Shape, fields_of
+from bot.domain.forms import Shape, fields_of, label_of
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Kind, Level, PreviewField, Proposal, Reread, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
+from bot.domain.trials import Trial, TriedFile
 from bot.domain.verbs import Look, Needs, Verb
 from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
 
@@ -122,6 +123,64 @@ class RereadView(View):
     agrees: bool
 
 
+class TriedFileView(View):
+    """A file that a trial changed. Sizes in bytes, null for no file.
+
+    ``change``: added, changed or removed. ``code``: something runs it later. ``diff``: of a text, by lines.
+    """
+
+    path: str
+    change: str
+    old_size: int | None
+    new_size: int | None
+    code: bool
+    diff: str | None
+
+
+class TrialView(View):
+    """What a call did when it was tried. ``applies``: approving applies that; else ``why`` says why not.
+
+    ``tried``: false where it was not. ``exit``: the exit code, or null. ``output``: the end
+    of what it printed.
+    """
+
+    tried: bool
+    applies: bool
+    why: str
+    cage: str
+    exit: int | None
+    output: str
+    files: list[TriedFileView]
+
+    @classmethod
+    def of_trial(cls, trial: Trial, card: Card, secrets: Sequence[str]) -> Self:
+        changes = {each.field: each for each in card.fields}
+
+        def compared(file: TriedFile) -> str | None:
+            change = changes.get(label_of(file.field)) if file.field else None
+            return diff(change.old_value or "", change.new_value or "") if change else None
+
+        return cls(
+            tried=trial.tried,
+            applies=trial.applies,
+            why=redact_text(trial.why, secrets),
+            cage=trial.cage,
+            exit=trial.exit,
+            output=redact_text(trial.output, secrets),
+            files=[
+                TriedFileView(
+                    path=each.path,
+                    change=each.change,
+                    old_size=each.old_size,
+                    new_size=each.new_size,
+                    code=each.code,
+                    diff=compared(each),
+                )
+                for each in trial.files
+            ],
+        )
+
+
 class PlanLineView(View):
     """``number``: of a step. ``mark``: how it differs from the version before."""
 
@@ -162,6 +221,7 @@ class _OfRow(View):
     undone: str | None
     undone_by: str | None
     undoes: str | None
+    for_real: bool | None
 
 
 class _OfCard(View):
@@ -208,6 +268,7 @@ class ProposalView(_OfRow, _OfCard):
     - `result`, `ended_badly`, `result_url`, `error`: how it ended; in full: `…/{id}/result`, `…/{id}/files`.
     - `result_fields`: a result that is an object, with the labels and values that people read.
     - `decided_by`, `decided_from`, `decided_at`, `decline_reason`, `edited_by`: who decided, and from where.
+    - `trial`: what it did when tried first: `files`, `output`, `exit`; `for_real`: it runs all the same.
     - `grant`: the label of the grant that let it run, such as `G-7`.
     - `batch`: the table it is a row of, or null; see `GET /api/batches/ID`.
     - `created_at`, `updated_at`, `expires_at`: ISO 8601, UTC.
@@ -235,6 +296,7 @@ class ProposalView(_OfRow, _OfCard):
     result_fields: list[ResultField]
     error: str | None
     grant: str | None
+    trial: TrialView | None
     read_again: list[RereadView]
     batch: BatchPlaceView | None
 
@@ -261,6 +323,7 @@ class ProposalView(_OfRow, _OfCard):
             result_fields=[ResultField(label=label, value=value) for label, value in card.result_fields],
             error=redact_text(p.error, secrets) if p.error else None,
             grant=f"G-{p.grant_id}" if p.grant_id is not None else None,
+            trial=TrialView.of_trial(p.trial, card, secrets) if p.trial else None,
             read_again=[RereadView.model_validate(each) for each in _reread(p, secrets)],
             batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
             **more,

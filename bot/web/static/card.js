@@ -358,7 +358,7 @@ export class Card {
 
   /** What can't be undone asks once more, by its name. */
   harms(verb) {
-    return verb === "undo" || (this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb));
+    return verb === "undo" || verb === "for_real" || (this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb));
   }
 
   edit() {

@@ -32,8 +32,8 @@ _LONGEST_PATH = 2000  # characters, before anything else is looked at
 # control, formatting (zero width, right to left), lone surrogates, line and paragraph separators: a name with
 # one of these does not look on a card as it is
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 16
 _NOREPLACE = 1  # renameat2(2), RENAME_NOREPLACE
@@ -196,7 +196,7 @@ class ConfinedFolder:
                 with _as_tool_error(names[:depth]):
                     if make:
                         _make(name, fd)
-                    inner = os.open(name, _FOLDER, dir_fd=fd)
+                    inner = os.open(name, FOLDER, dir_fd=fd)
                 os.close(fd)
                 fd = inner
             yield fd
@@ -231,7 +231,7 @@ class ConfinedFolder:
         with _as_tool_error(names):
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _regular(names, before)  # opening a device or a pipe could already do something
-            file = os.open(names[-1], _READ, dir_fd=fd)
+            file = os.open(names[-1], READ, dir_fd=fd)
             try:
                 found = os.fstat(file)
                 _regular(names, found)

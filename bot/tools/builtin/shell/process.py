@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _WARDEN = Path(__file__).with_name("warden.py")
 _CHUNK = 1 << 14
 _GRACE = 5.0  # seconds for the warden to end what it runs
@@ -32,11 +33,17 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """What one process may use: bytes of data in memory, bytes of a file; and processes of the command."""
+    """What one process may use: bytes of data in memory, bytes of a file; and processes of the command.
+
+    ``files`` are open ones, 0 for as many as Nod may have. ``account`` is the id of the user and group that
+    it runs as, 0 for Nod's own.
+    """
 
     memory: int
     file: int
     processes: int
+    files: int = 0
+    account: int = 0
 
 
 READING = CommandLimits(memory=512 << 20, file=64 << 20, processes=64)
@@ -89,18 +96,21 @@ async def run(
     most: int,
     limits: CommandLimits = CHANGING,
     printed: Callable[[str], Awaitable[None]] = _no_one,
+    watch: Callable[[int], Awaitable[str]] | None = None,
 ) -> Ended:
     """Run until the end, ``seconds``, or a flood of output; ``most`` is the bytes kept of each stream.
 
     The command's own end is heard from the warden, which has killed everything below it by then. Cancelled,
-    it ends the command before it lets go. ``printed`` is told the end of its output while it runs.
+    it ends the command before it lets go. ``printed`` is told the end of its output while it runs. ``watch``
+    is given the warden's id, and returns why the command has to end.
     """
+    bounds = (limits.memory, limits.file, limits.processes, math.ceil(seconds), limits.files, limits.account)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
         str(_WARDEN),
         str(os.getpid()),
-        f"{limits.memory},{limits.file},{limits.processes},{math.ceil(seconds)}",
+        ",".join(map(str, bounds)),
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -117,17 +127,27 @@ async def run(
     )
     flooded: asyncio.Future[Any] = asyncio.ensure_future(flood.wait())
     telling = asyncio.create_task(_tell(lately, printed))
+    watching: asyncio.Future[Any] = asyncio.ensure_future(watch(process.pid) if watch else _for_ever())
     try:
-        await asyncio.wait({whole, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        ends = {whole, flooded, watching}
+        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         why = "" if whole.done() else f"it was ended after {seconds:g} s"
+        if watching.done() and not whole.done():
+            why = f"it was ended: {watching.result()}"
         if flood.is_set():
             why = f"it was ended: it said more than {most * _FLOOD} bytes"
     finally:
-        flooded.cancel()
-        telling.cancel()
+        besides = (flooded, telling, watching)
+        for each in besides:
+            each.cancel()
         await _end(process, whole)
-        await asyncio.gather(flooded, telling, return_exceptions=True)
+        await asyncio.gather(*besides, return_exceptions=True)
     return Ended(None if why else process.returncode, out.text(), err.text(), why)
+
+
+async def _for_ever() -> str:
+    await asyncio.Event().wait()
+    return ""
 
 
 async def _drain(

@@ -6,6 +6,7 @@ immediately, everything else waits for a person. How it is bounded is in ``proce
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,11 @@ from pydantic import Field
 from bot.domain.proposals import Level, PreviewField
 from bot.domain.rules import Mode
 from bot.errors import SettingsError
-from bot.tools.builtin.shell.process import CHANGING, READING, run
+from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _LONGEST = 600  # seconds
 _MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end it and not the core
@@ -55,12 +55,14 @@ def shell_tools(
     environment: Mapping[str, str],
     seconds: float = 60.0,
     max_output: int = 64_000,
+    trials: bool = False,
 ) -> FixedToolset:
     """`shell_run` over ``workspace``. Only for who wants it: the composition root leaves it out by default.
 
     ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
     ``seconds``: how long a command may run that asks for no other limit. ``max_output`` is the bytes kept of
-    each of its two streams. Raises SettingsError for a workspace that is not a folder.
+    each of its two streams. ``trials``: what asks is tried first, in a closed copy. Raises SettingsError for
+    a workspace that is not a folder.
     """
     if not workspace.is_dir():
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
@@ -120,13 +122,19 @@ def shell_tools(
         badly = f"Ended with code {ended.exit_code}" if ended.exit_code else None
         return ToolOutput(output, ended_badly=badly)
 
+    if trials:
+        from bot.tools.builtin.trials.cage import Cage
+        from bot.tools.builtin.trials.command import CommandTrials
+
+        tries = CommandTrials(folder, Cage(folder, max_output), seconds)
+        return FixedToolset("runtime", (replace(shell_run, trying=tries.trying),))
     return FixedToolset("runtime", (shell_run,))
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
     """A small environment: where programs are, the language, no terminal."""
     return {
-        "PATH": _PATH,
+        "PATH": PATH,
         "TERM": "dumb",
         "LANG": "C.UTF-8",
         "PAGER": "cat",

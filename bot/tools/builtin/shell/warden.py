@@ -5,8 +5,9 @@ made a session of its own and lost its parent is found below it and killed: when
 warden is told to end (SIGTERM), and when Nod dies (PR_SET_PDEATHSIG). Where there is no prctl, the process
 group is killed. Ends with the command's exit code; 128 + signal where a signal ended it; 127 for no program.
 
-``LIMITS`` are four numbers with commas: bytes of data and bytes of a file that one process may have, how many
-more processes its user may have (root: any number), and seconds of the processor for each.
+``LIMITS`` are six numbers with commas: bytes of data and bytes of a file that one process may have, how many
+more processes its user may have (root: any number), seconds of the processor and open files for each (0: as
+many as the warden), and the account that the command runs as (0: the warden's).
 """
 
 import contextlib
@@ -65,27 +66,32 @@ def _become(argv: list[str], limits: list[int], stop: set[signal.Signals]) -> No
         os._exit(_NO_PROGRAM)
 
 
-def _bound(memory: int, file: int, processes: int, seconds: int) -> None:
-    """Limits of the system (setrlimit(2)), never above those that there are already."""
+def _bound(memory: int, file: int, processes: int, seconds: int, files: int, account: int) -> None:
+    """Limits of the system (setrlimit(2)), never above those that there are already; then the account."""
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_DATA: memory,
         resource.RLIMIT_FSIZE: file,
-        resource.RLIMIT_NPROC: processes + _tasks(),
+        resource.RLIMIT_NPROC: processes + _tasks(account or os.getuid()),
         resource.RLIMIT_CPU: seconds,
+        **({resource.RLIMIT_NOFILE: files} if files else {}),
     }
     for kind, most in wanted.items():
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
+    if account:
+        os.setgroups([])
+        os.setgid(account)
+        os.setuid(account)
 
 
-def _tasks() -> int:
-    """How many processes and threads our user has now: the limit counts them all."""
+def _tasks(user: int) -> int:
+    """How many processes and threads a user has now: the limit counts them all."""
     found = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if folder.stat().st_uid == os.getuid():
+            if folder.stat().st_uid == user:
                 found += sum(1 for _ in (folder / "task").iterdir())
     return found
 

@@ -1,0 +1,331 @@
+"""Changes put into a workspace: all of them, or none, also where Nod is killed in the middle.
+
+New contents are written to a staging folder in the workspace, and synced; then comes a file that says so.
+From there on each path is exchanged with its staged twin by one rename, and what comes out is compared with
+what people saw: where it is something else, it goes back. So what is staged and what stands in place tell how
+far it came, and `settled` finishes it after a crash, or undoes it where something else changed.
+
+Others who apply something wait for the lock of the workspace. No link in it is followed. All of it blocks.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bot.errors import ToolError
+from bot.tools.builtin.files.workspace import FOLDER, READ, as_text
+from bot.tools.builtin.trials.changes import FileChange, FileState, check, mark_of, unpacked
+from bot.tools.builtin.trials.copies import STAGE, Stamp, kind_of, opened, remove
+
+_READY = "ready"
+_DONE, _UNDONE = ".done", ".undone"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOREPLACE, _EXCHANGE = 1, 2  # renameat2(2)
+_ALTERED = "it is not what was tried"
+_LARGEST = 16 << 20  # bytes of a file whose content is compared
+
+
+def unchanged(workspace: Path, changes: Sequence[FileChange]) -> str:
+    """Which path is not as it was any longer, in words; empty where all are. Raises ToolError."""
+    check(changes)
+    with _locked(workspace) as root:
+        return _changed(root, changes)
+
+
+def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
+    """Make the changes. Raises ToolError where it made none, and OSError where it can't say.
+
+    ``key`` names it, for `settled`.
+    """
+    check(changes)
+    with _locked(workspace) as root:
+        if why := _changed(root, changes):
+            raise ToolError(f"{why} Nothing was changed.")
+        for left in (_stage(key), _stage(key, _DONE), _stage(key, _UNDONE)):
+            with contextlib.suppress(FileNotFoundError):
+                remove(workspace / left)  # of an earlier try that came to nothing
+        try:
+            _prepare(root, changes, _stage(key))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                remove(workspace / _stage(key))
+            raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
+        if why := _carry_out(root, changes, key):
+            _clear(workspace, root, key, _UNDONE)
+            raise ToolError(f"{why} It was undone: nothing is changed.")
+        _clear(workspace, root, key, _DONE)
+
+
+def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
+    """How an `apply` ended that was cut off: it is done now (True), or its state is not clear (None).
+
+    Raises ToolError where nothing is changed.
+    """
+    check(changes)
+    with _locked(workspace) as root:
+        for how in (_DONE, _UNDONE):
+            if (cleared := workspace / _stage(key, how)).exists():
+                remove(cleared)
+                if how == _DONE:
+                    return True
+                raise ToolError("It could not be applied, and was undone: nothing is changed.")
+        try:
+            there = {each.name for each in (workspace / _stage(key)).iterdir()}
+        except FileNotFoundError:
+            now = {each.path: _at(root, each.path) for each in changes}
+            new = {each.path: each.new for each in changes}  # the last of each path
+            old = {each.path: each.old for each in reversed(changes)}
+            are_new = [path for path in now if now[path] == new[path]]
+            are_old = [path for path in now if now[path] == old[path]]
+            if are_old and not are_new:
+                raise ToolError("Nod stopped before anything was changed.") from None
+            return None if are_old or (changes and not are_new) else True
+        why = "Nod stopped before anything was changed."
+        if _READY in there:
+            if not (why := _carry_out(root, changes, key)):
+                _clear(workspace, root, key, _DONE)
+                return True
+            why = f"Nod stopped in the middle. {why} It was undone: nothing is changed."
+        _clear(workspace, root, key, _UNDONE)
+        raise ToolError(why)
+
+
+def texts(workspace: Path, paths: Mapping[str, str]) -> dict[str, str | None]:
+    """What stands under each path, as a card shows it; None for nothing. By the same names as ``paths``."""
+    found: dict[str, str | None] = {}
+    root = os.open(workspace, FOLDER)
+    try:
+        for name, path in paths.items():
+            found[name] = None
+            with (
+                contextlib.suppress(FileNotFoundError),
+                _above(root, path) as (folder, last),
+                opened(last, READ, folder) as fd,
+            ):
+                found[name] = as_text(_content(fd)).text
+    finally:
+        os.close(root)
+    return found
+
+
+def _stage(key: str, how: str = "") -> str:
+    return f"{STAGE}{key}{how}"
+
+
+def _clear(workspace: Path, root: int, key: str, how: str) -> None:
+    """Remove the staging folder; first its name says how it ended, since a part of it tells nothing."""
+    os.rename(_stage(key), _stage(key, how), src_dir_fd=root, dst_dir_fd=root)
+    os.fsync(root)
+    remove(workspace / _stage(key, how))
+
+
+@contextlib.contextmanager
+def _locked(workspace: Path) -> Iterator[int]:
+    """The workspace, open; no one else applies anything to it inside."""
+    root = os.open(workspace, FOLDER)
+    try:
+        fcntl.flock(root, fcntl.LOCK_EX)
+        yield root
+    finally:
+        os.close(root)
+
+
+@contextlib.contextmanager
+def _above(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """The open folder in which a path stands, and its name there. Raises OSError without one."""
+    *folders, name = path.split("/")
+    with contextlib.ExitStack() as stack:
+        for each in folders:
+            root = stack.enter_context(opened(each, FOLDER, root))
+        yield root, name
+
+
+def _at(root: int, path: str) -> FileState | None:
+    """What stands under a path; None for nothing, and where no folder leads there."""
+    try:
+        with _above(root, path) as (folder, name):
+            return _thing(folder, name)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+
+def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
+    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    kind, mode = kind_of(seen.st_mode), seen.st_mode & 0o777
+    if kind == "folder":
+        return FileState(kind, mode | 0o700, 0, "")
+    if kind == "link":
+        return FileState(kind, 0, 0, os.readlink(name, dir_fd=folder))
+    if kind != "file":
+        return FileState(kind, mode, 0, "")
+    if stamped or seen.st_size > _LARGEST:
+        return FileState(kind, mode, seen.st_size, f"stamp:{'.'.join(map(str, Stamp.of(seen)))}")
+    with opened(name, READ, folder) as fd:
+        return FileState(kind, mode, seen.st_size, mark_of(_content(fd)))
+
+
+def _content(fd: int) -> bytes:
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool:
+    """Whether that stands there; ``alone``: a folder that is empty. A rename changes a part of a stamp."""
+    stamped = thing.mark.startswith("stamp:")
+    try:
+        found = _thing(folder, name, stamped=stamped)
+        if alone and thing.kind == "folder":
+            with opened(name, FOLDER, folder) as inner:
+                if os.listdir(inner):  # noqa: PTH208 - a descriptor
+                    return False
+    except OSError:
+        return False
+    return _steady(found.mark) == _steady(thing.mark) if stamped else found == thing
+
+
+def _steady(mark: str) -> list[str]:
+    """A stamp without the time of the last change of its inode."""
+    ino, written, _, *rest = mark.split(".")
+    return [ino, written, *rest]
+
+
+def _changed(root: int, changes: Sequence[FileChange]) -> str:
+    """The first path where something else stands than was tried, in words; empty for none."""
+    gone: set[str] = set()
+    for each in changes:
+        if each.old is None:
+            above = each.path.split("/")
+            same = any("/".join(above[:n]) in gone for n in range(1, len(above) + 1))
+            same = same or _at(root, each.path) is None
+        else:
+            same = False
+            with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
+                same = _is(folder, name, each.old, alone=False)
+            if each.new is None:
+                gone.add(each.path)
+        if not same:
+            return f"{each.path} changed after it was tried."
+    return ""
+
+
+def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
+    """Stage every new content, and last that all of it is there."""
+    os.mkdir(stage, 0o700, dir_fd=root)
+    with opened(stage, FOLDER, root) as staged:
+        for number, each in enumerate(changes):
+            if each.new is None or (each.new.kind == "folder" and each.old is not None):
+                continue
+            if each.new.kind == "folder":
+                os.mkdir(str(number), 0o700, dir_fd=staged)
+                os.chmod(str(number), each.new.mode, dir_fd=staged)
+                continue
+            if each.new.kind == "link":
+                os.symlink(each.new.mark, str(number), dir_fd=staged)
+                continue
+            _write(staged, str(number), unpacked(each.content), each.new.mode)
+            with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
+                owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                os.chown(str(number), owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
+                os.chmod(str(number), each.new.mode, dir_fd=staged)
+        os.fsync(staged)
+        _write(staged, _READY, b"", 0o600)
+        os.fsync(staged)
+    os.fsync(root)
+
+
+def _write(folder: int, name: str, content: bytes, mode: int) -> None:
+    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+    with open(fd, "wb", closefd=True) as out:  # noqa: PTH123 - a descriptor, not a path
+        out.write(content)
+        out.flush()
+        os.fchmod(fd, mode)
+        os.fsync(fd)
+
+
+def _carry_out(root: int, changes: Sequence[FileChange], key: str) -> str:
+    """Take every step that is not taken; where one can't be, undo them all, and say why.
+
+    Raises OSError where not all can be undone.
+    """
+    touched: set[str] = set()
+    with opened(_stage(key), FOLDER, root) as staged:
+        for number, each in enumerate(changes):
+            try:
+                _exchange(root, staged, number, each.path, each.old, each.new)
+            except OSError as error:
+                why = f"{each.path} can't be changed ({error.strerror})."
+                steps = reversed([*enumerate(changes)][: number + 1])
+                left = [done.path for at, done in steps if not _undone(root, staged, at, done)]
+                if left:
+                    why = f"{why} These were changed by someone else: {', '.join(left)}"
+                    raise OSError(errno.EBUSY, why) from error
+                return why
+            touched.add(each.path.rpartition("/")[0])
+        for path in touched:
+            with contextlib.suppress(OSError), _above(root, f"{path}/." if path else ".") as (folder, _):
+                os.fsync(folder)
+        os.fsync(staged)
+    return ""
+
+
+def _undone(root: int, staged: int, number: int, each: FileChange) -> bool:
+    """Undo one change, if it was made; False where something else stands there by now."""
+    try:
+        _exchange(root, staged, number, each.path, each.new, each.old)
+    except FileNotFoundError:
+        return each.old is None  # its folder was not there yet
+    except OSError:
+        return False
+    return True
+
+
+def _exchange(
+    root: int, staged: int, number: int, path: str, was: FileState | None, will: FileState | None
+) -> None:
+    """Put what will be in the place of what was, which is staged then; nothing where it is so already.
+
+    Raises OSError where something else stands there, or is staged; that stays as it is.
+    """
+    slot = str(number)
+    if was is not None and will is not None and will.kind == "folder":
+        with _above(root, path) as (folder, name), opened(name, FOLDER, folder) as made:
+            os.fchmod(made, will.mode)
+        return
+    there = _is_staged(staged, slot)
+    if there == (will is None) or (was is not None and there and _is(staged, slot, was)):
+        return
+    if will is not None and not _is(staged, slot, will):
+        raise OSError(errno.ESTALE, _ALTERED)
+    with _above(root, path) as (folder, name):
+        if was is None:
+            _rename(staged, slot, folder, name, _NOREPLACE)
+            return
+        how = _EXCHANGE if will is not None else _NOREPLACE
+        _rename(folder, name, staged, slot, how)
+        if not _is(staged, slot, was):
+            _rename(staged, slot, folder, name, how)
+            raise OSError(errno.ESTALE, _ALTERED)
+
+
+def _is_staged(staged: int, slot: str) -> bool:
+    try:
+        os.stat(slot, dir_fd=staged, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _rename(folder: int, name: str, to: int, other: str, how: int) -> None:
+    """renameat2(2). Raises OSError, also where a system or its disk has none."""
+    call = ctypes.CDLL(None, use_errno=True).renameat2
+    if call(folder, os.fsencode(name), to, os.fsencode(other), how) != 0:
+        fault = ctypes.get_errno()
+        raise OSError(fault, os.strerror(fault))

@@ -1,0 +1,1 @@
+"""Trials of commands: the cage, the copy, what is applied."""

@@ -1,0 +1,248 @@
+"""What a trial did, applied: all of it or nothing, whatever happens in between."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.errors import ToolError
+from bot.tools.builtin.trials import applying
+from bot.tools.builtin.trials.changes import FileChange, Inapplicable, compared, described, kept
+from bot.tools.builtin.trials.copies import CopyLimits, copied, remove
+from tests.tools.builtin.trials.world import mark
+
+KEY = "nod-1"
+_CRASHING = (
+    "ctypes.dlopen",
+    "os.mkdir",
+    "os.rmdir",
+    "os.remove",
+    "os.chmod",
+    "open",
+    "os.chown",
+    "os.symlink",
+)
+
+NAMES = st.sampled_from(["a", "b", "c.txt", "é"])
+FILES = st.tuples(st.binary(max_size=20), st.sampled_from([0o644, 0o755, 0o600]))
+TREES = st.recursive(
+    FILES | st.just("link"), lambda inner: st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
+).filter(lambda tree: isinstance(tree, dict))
+
+
+def grow(folder: Path, tree) -> None:
+    for name, each in tree.items():
+        path = folder / name
+        if isinstance(each, dict):
+            path.mkdir()
+            grow(path, each)
+        elif each == "link":
+            path.symlink_to("nowhere")
+        else:
+            path.write_bytes(each[0])
+            path.chmod(each[1])
+
+
+def seen(folder: Path) -> dict[str, str]:
+    return {str(each.relative_to(folder)): mark(each) for each in sorted(folder.rglob("*"))}
+
+
+class Trial:
+    """A workspace, and a copy of it in which something changed."""
+
+    def __init__(self, base: Path, before, after) -> None:
+        self.workspace, self.copy = base / "ws", base / "copy"
+        self.workspace.mkdir()
+        self.copy.mkdir()
+        grow(self.workspace, before)
+        nodes = copied(self.workspace, self.copy, CopyLimits())
+        for each in self.copy.iterdir():
+            remove(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+        grow(self.copy, after)
+        self.before, self.after = seen(self.workspace), seen(self.copy)
+        found = compared(self.workspace, self.copy, nodes, os.geteuid())
+        self.fields, self.files = described(found)
+        self.changes = [FileChange.read(each) for each in kept(found.changes)]
+
+    def crash(self, after: int) -> bool:
+        """Apply it in a process that is killed at its so many-th change of the disk; whether it was."""
+        child = os.fork()
+        if child == 0:
+            left = after
+
+            def count(event: str, _) -> None:
+                nonlocal left
+                if event in _CRASHING:
+                    left -= 1
+                    if left == 0:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+            sys.addaudithook(count)
+            with suppress(BaseException):
+                applying.apply(self.workspace, self.changes, KEY)
+            os._exit(0)
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+@given(TREES, TREES)
+@settings(max_examples=60, deadline=None)
+def test_what_is_applied_is_what_the_trial_did(before, after):
+    with tempfile.TemporaryDirectory() as base:
+        trial = Trial(Path(base), before, after)
+        assert applying.unchanged(trial.workspace, trial.changes) == ""
+        applying.apply(trial.workspace, trial.changes, KEY)
+        assert seen(trial.workspace) == trial.after
+        assert len({each.path for each in trial.files}) == len({each.path for each in trial.changes})
+
+
+BEFORE = {
+    "a": (b"old", 0o644),
+    "gone": (b"x", 0o644),
+    "d": {"in": (b"1", 0o644)},
+    "l": "link",
+    "k": {"f": (b"", 0o644)},
+}
+AFTER = {
+    "a": (b"new", 0o755),
+    "d": {"in": (b"2", 0o644), "deep": {"er": (b"3", 0o600)}},
+    "l": (b"now a file", 0o644),
+    "k": (b"now a file, too", 0o644),
+    "new": "link",
+}
+
+
+def test_a_kill_at_any_change_of_the_disk_leaves_all_of_it_or_nothing(tmp_path):
+    ends, after = set(), 0
+    while True:
+        after += 1
+        base = tmp_path / str(after)
+        base.mkdir()
+        trial = Trial(base, BEFORE, AFTER)
+        if not trial.crash(after):
+            break
+        try:
+            ends.add(applying.settled(trial.workspace, trial.changes, KEY))
+            assert seen(trial.workspace) == trial.after
+        except ToolError as error:
+            ends.add(error.message)
+            assert seen(trial.workspace) == trial.before
+    assert seen(trial.workspace) == trial.after
+    assert after > 20
+    assert ends == {True, "Nod stopped before anything was changed."}
+
+
+def test_what_else_changed_while_nod_was_down_is_kept_and_the_rest_is_undone(tmp_path):
+    undone, after = 0, 0
+    while True:
+        after += 1
+        base = tmp_path / str(after)
+        base.mkdir()
+        trial = Trial(base, BEFORE, AFTER)
+        if not trial.crash(after):
+            break
+        at = trial.workspace / "l"  # comes near the end
+        if at.is_symlink():
+            at.unlink()
+            at.symlink_to("elsewhere")
+            with pytest.raises(ToolError) as caught:
+                applying.settled(trial.workspace, trial.changes, KEY)
+            undone += "undone" in caught.value.message
+            assert seen(trial.workspace) == {**trial.before, "l": mark(at)}
+    assert undone
+
+
+def test_a_path_that_is_no_longer_what_was_tried_leaves_everything_as_it_is(tmp_path):
+    for number, (path, change) in enumerate(
+        {
+            "a": lambda at: at.write_text("mine"),
+            "gone": lambda at: at.unlink(),
+            "d/in": lambda at: at.chmod(0o600),
+            "d/deep": lambda at: at.mkdir(),
+            "new": lambda at: at.write_text("mine"),
+            "k": shutil.rmtree,
+        }.items()
+    ):
+        base = tmp_path / str(number)
+        base.mkdir()
+        trial = Trial(base, BEFORE, AFTER)
+        change(trial.workspace / path)
+        now = seen(trial.workspace)
+        assert path in applying.unchanged(trial.workspace, trial.changes)
+        with pytest.raises(ToolError, match="Nothing was changed"):
+            applying.apply(trial.workspace, trial.changes, KEY)
+        assert seen(trial.workspace) == now
+
+
+def test_a_folder_that_is_filled_after_the_trial_is_not_removed(tmp_path):
+    trial = Trial(tmp_path, {"d": {"in": (b"", 0o644)}, "a": (b"1", 0o644)}, {"a": (b"2", 0o644)})
+    (trial.workspace / "d" / "mine").write_text("mine")
+    now = seen(trial.workspace)
+    with pytest.raises(ToolError, match="It was undone"):
+        applying.apply(trial.workspace, trial.changes, KEY)
+    assert seen(trial.workspace) == now
+
+
+def test_a_link_put_in_the_place_of_a_folder_is_not_followed(tmp_path):
+    trial = Trial(tmp_path, {"d": {"in": (b"1", 0o644)}}, {"d": {"in": (b"2", 0o644), "new": (b"3", 0o644)}})
+    elsewhere = tmp_path / "elsewhere"
+    (trial.workspace / "d").rename(elsewhere)
+    (trial.workspace / "d").symlink_to(elsewhere)
+    with pytest.raises(ToolError):
+        applying.apply(trial.workspace, trial.changes, KEY)
+    assert (elsewhere / "in").read_bytes() == b"1"
+    assert not (elsewhere / "new").exists()
+
+
+def test_a_file_that_changes_while_it_is_tried_refuses_the_trial(tmp_path):
+    workspace, copy = tmp_path / "ws", tmp_path / "copy"
+    for each in (workspace, copy):
+        each.mkdir()
+    (workspace / "a").write_text("1")
+    nodes = copied(workspace, copy, CopyLimits())
+    (copy / "a").write_text("2")
+    (workspace / "a").write_text("3")
+    with pytest.raises(Inapplicable, match="a changed while it was tried"):
+        compared(workspace, copy, nodes, os.geteuid())
+
+
+def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    for number in range(20):
+        (workspace / str(number)).write_text("x" * 1000)
+    for limits, word in (
+        (CopyLimits(entries=10), "more than 10 files"),
+        (CopyLimits(size=1000), "MB to copy"),
+        (CopyLimits(seconds=-1.0), "takes more than"),
+    ):
+        copy = tmp_path / word
+        copy.mkdir()
+        with pytest.raises(ToolError, match=word):
+            copied(workspace, copy, limits)
+
+
+def test_what_git_runs_comes_first_and_is_called_code(tmp_path):
+    trial = Trial(
+        tmp_path,
+        {".git": {"config": (b"[core]\n", 0o644), "hooks": {}}, "a": (b"1", 0o644)},
+        {
+            ".git": {"config": (b"[x]\n", 0o644), "hooks": {"c.txt": (b"#!/bin/sh\n", 0o755)}},
+            "a": (b"\0", 0o644),
+        },
+    )
+    names = [each.field for each in trial.fields]
+    assert names == [
+        "code of .git/config",
+        "code of .git/hooks/c.txt",
+        "mode of .git/hooks/c.txt",
+        "content of a",
+    ]
+    assert "binary, 1 bytes, sha256" in trial.fields[-1].new_value
+    assert [each.path for each in trial.files if each.code] == [".git/config", ".git/hooks/c.txt"]
