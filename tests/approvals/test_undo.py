@@ -371,6 +371,33 @@ async def test_whom_four_eyes_excluded_from_the_approval_may_not_undo_it_either(
     assert (nod.folder / "a").read_text() == "a"
 
 
+async def test_undo_is_there_after_a_restart_and_its_time_goes_on(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.restart()
+    assert nod.chat.card_of(done).verbs == (Verb.UNDO,)
+    assert (await nod.undo(done))[0] is Answer.ACCEPTED
+    assert priority(nod) == "low"
+    late = await nod.done("update_issue", number=3, priority="high")
+    nod.clock.forward(31 * MINUTES)
+    await nod.restart()
+    assert nod.chat.card_of(late).verbs == ()
+
+
+async def test_a_secret_in_what_is_put_back_is_on_no_card(nod: Workshop) -> None:
+    secret = "xoxb-1234567890-abcdefghij"
+    (nod.folder / "a.env").write_text(secret)
+    done = await nod.done("file_write", path="a.env", content="none")
+    card = nod.chat.card_of(done)
+    assert secret not in repr(card)
+    assert done.inverse is not None
+    assert secret not in repr(done.inverse)
+    await nod.undo(done)
+    assert (nod.folder / "a.env").read_text() == secret
+    inverse = await nod.newest()
+    for shown in (nod.chat.card_of(done), nod.chat.card_of(inverse)):
+        assert secret not in repr(shown)
+
+
 async def test_what_undoes_a_change_is_not_edited_into_something_else(nod: Workshop) -> None:
     done = await nod.done("create_issue", title="A mistake")
     await nod.undo(done)
