@@ -21,6 +21,7 @@ from bot.approvals.lookup.conversations import ConversationLookup
 from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
+from bot.approvals.suggestions import suggestion_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import decision_tools, request_tools
 from bot.approvals.tools.team import team_tools
@@ -347,6 +348,7 @@ def registry_of(
     always = [
         request_tools(),
         decision_tools(database, policies),
+        suggestion_tools(database, policies, clock),
         team_tools(policies, TeamLimits(settings.max_teammates)),
     ]
     builtin = [*builtin_tools(settings, database, clock), *always]

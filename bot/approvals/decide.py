@@ -314,6 +314,7 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.APPROVE: votes.approve,
     Verb.DECLINE: votes.decline,
     Verb.EDIT: votes.edit,
+    Verb.NEVER: votes.never,
     Verb.SIMILAR: votes.approve_similar,
     Verb.APPROVE_STEPS: votes.approve_steps,
     Verb.REVISE: votes.revise,

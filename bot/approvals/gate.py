@@ -224,8 +224,8 @@ class Gate:
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
         tool = (await self.registry.available()).get(request.tool_name)
-        if tool.effect is not None or tool.kind is Kind.PLAN:
-            raise Refused(f"{tool.name} is only for an agent at work in a conversation.")
+        if tool.effect is not None or tool.kind in (Kind.PLAN, Kind.SUGGESTION):
+            raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_error(tool.name):

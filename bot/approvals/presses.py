@@ -214,6 +214,8 @@ class Presses:
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
+        if proposal.kind is Kind.SUGGESTION:
+            raise ToolError("A suggestion is decided as it is. Set another rule with /approvals.")
         if proposal.kind is Kind.PLAN:
             raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
         with as_error(proposal.tool_name):

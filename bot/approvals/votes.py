@@ -211,6 +211,15 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
+def never(session: Session, context: PressContext, p: Proposal) -> Decided:
+    """Decline a suggestion for good; the vote says so."""
+    if p.kind is not Kind.SUGGESTION:
+        return refused(Answer.INVALID, p, "That only works on what Nod suggests.")
+    votes = (*p.votes, context.vote(Verb.NEVER))
+    p, jobs = end(session, p, context.by, context.now, State.DECLINED, context.who, votes=votes)
+    return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
+
+
 def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change what it would do, and ask again."""
     if context.prepared.contents is None:

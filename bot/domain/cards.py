@@ -156,6 +156,8 @@ class Card:
     @property
     def asked(self) -> str:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
+        if self.kind is Kind.SUGGESTION:
+            return "Suggested by Nod"
         whom = f"Asked {'of' if self.kind is Kind.QUESTION else 'by'} {self.asked_by}"
         if self.kind is Kind.REQUEST and self.pending:
             return f"{whom}, whose script carries it out"
@@ -281,6 +283,7 @@ _WAITING = {
     Kind.CALL: "Waiting for a decision. Nothing has been changed.",
     Kind.REQUEST: "Waiting for a decision.",
     Kind.QUESTION: "Waiting for an answer.",
+    Kind.SUGGESTION: "Suggested to admins. Nothing has been changed.",
 }
 
 
@@ -305,6 +308,9 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
                 return Tone.QUIET, f"{done}{yes} by {who}. Undone by {p.undone}."
             warned = p.ended_badly or p.misread
             return Tone.WARNED if warned else Tone.GOOD, f"{done}{yes} by {who}."
+        case State.DECLINED if p.kind is Kind.SUGGESTION:
+            never = any(vote.verb == Verb.NEVER for vote in p.votes)
+            return Tone.QUIET, f"{'Never to be suggested again' if never else 'Not now'}, said {who}."
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{_because(p)}."
         case State.EXPIRED:
@@ -363,6 +369,8 @@ def _verbs(
     if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
         filling = (Verb.EDIT,) if schema.get("properties") else ()
         alone = (*filling, Verb.APPROVE, Verb.DECLINE)
+    elif p.state is State.PROPOSED and p.kind is Kind.SUGGESTION:
+        alone = (Verb.APPROVE, Verb.DECLINE, Verb.NEVER)
     elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
         steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 else ()
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)

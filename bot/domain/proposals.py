@@ -410,7 +410,7 @@ class Proposal:
     @property
     def told_once(self) -> bool:
         """Whether others act on its end: then it never opens again, and what they do Nod cannot tell."""
-        return self.kind in (Kind.REQUEST, Kind.QUESTION)
+        return self.kind in (Kind.REQUEST, Kind.QUESTION, Kind.SUGGESTION)
 
     @property
     def called(self) -> bool:

@@ -36,6 +36,7 @@ class Verb(StrEnum):
     ASK = "ask"  # a question to the agent, which decides nothing; ``reason`` is the question
     REVISE = "revise"  # a plan: send it back; ``reason`` says what should change
     APPROVE_STEPS = "approve_steps"  # a plan: one vote for, and a grant for each tool it names
+    NEVER = "never"  # a suggestion: decline it, and it is not made again
     APPROVE_ALL = "approve_all"  # every open proposal of the same answer
     DECLINE_ALL = "decline_all"
     FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
@@ -172,6 +173,7 @@ _BUTTONS: Mapping[Verb, Button] = {
             command="run it for real instead of applying what its trial did",
             sure=_FOR_REAL,
         ),
+        Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
     )
@@ -218,6 +220,10 @@ def button(
             return replace(found, label="Approve plan")
         case Verb.DECLINE, Kind.PLAN:
             return replace(found, label="Reject", doing="Rejecting…")
+        case Verb.APPROVE, Kind.SUGGESTION:
+            return replace(found, label="Set this rule", doing="Setting…")
+        case Verb.DECLINE, Kind.SUGGESTION:
+            return replace(found, label="Not now", doing="Saving…")
         case Verb.APPROVE, Kind.QUESTION:
             return replace(found, label="Send answer" if fillable else "Done, continue", doing="Sending…")
         case Verb.EDIT, Kind.QUESTION:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlmodel import Session
 
+from bot.approvals import suggestions
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
@@ -30,6 +31,7 @@ log = logger(__name__)
 
 _BATCH = 100
 _TOLD_LINKS = "told links"
+_SUGGESTED = "suggested"
 _KEEP = "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 _LISTED = 50  # in a digest, which is one post to read
 
@@ -45,24 +47,36 @@ class Reminders:
 
     async def remind(self, now: datetime) -> None:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
-        await self.database.write(self._news, now)
-        book = (await self.database.read(self.policies.load)).book
+        first_today = await self.database.write(self._news, now)
+        policy = await self.database.read(self.policies.load)
+        book = policy.book
         if any(each.until <= now for each in self.policies.held.absences):
             await self.database.write(_are_back, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
                 await self.database.write(self._take, what, now)
+            if first_today and policy.insights:
+                await self._suggest(now)
             if not quiet:
                 await self._digest(book, now)
         await self.send(now)
 
-    def _news(self, session: Session, now: datetime) -> None:
+    async def _suggest(self, now: datetime) -> None:
+        available = await self.cards.registry.available()
+        wanted = await self.database.read(suggestions.found, self.policies, available, now)
+        if wanted:
+            await self.database.write(suggestions.suggest, self.policies, available, wanted, now)
+            await self.cards.changed()
+
+    def _news(self, session: Session, now: datetime) -> bool:
+        """Whether this is the first look of the day."""
         if anchor := verification.anchor_due(session, now):
             log.info("audit anchor", anchor=anchor)
             self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _new_links(session, now):
             self.notices.for_admins(session, text)
+        return _first_today(session, _SUGGESTED, now)
 
     async def send(self, now: datetime) -> None:
         """Post what is to be said, or tried again, by now."""
@@ -146,6 +160,7 @@ def _first_today(session: Session, name: str, now: datetime) -> bool:
 def _digest_once(session: Session, rule: Rule, to: Address, now: datetime) -> None:
     if _first_today(session, f"digest {rule.id}", now):
         notices.keep(session, to, _open_in(session, rule.scope, now), now)
+        suggestions.tell(session, rule.scope, to, now)
 
 
 def _open_in(session: Session, scope: str, now: datetime) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, func, select, true, tuple_
+from sqlalchemy import func, select, true, tuple_
 from sqlmodel import Session
 
 from bot.domain.proposals import Mark
@@ -30,7 +30,7 @@ def newest(
     *,
     most: int = MOST,
     ended: bool = False,
-) -> Iterator[Row[Any]]:
+) -> Iterator[Any]:
     """What was proposed since then, newest first: by these accounts, or by anyone.
 
     ``before`` continues below what stands there. ``ended``: also who decided it, and when.
@@ -44,4 +44,5 @@ def newest(
     further: Any = true() if before is None else tuple_(*at) < tuple_(*before)
     whose: Any = true() if accounts is None else _P.c.requester.in_(sorted(accounts))
     found = found.where(at[0] >= since, further, whose).order_by(*(each.desc() for each in at)).limit(most)
-    return iter(session.connection().execute(found, execution_options={"yield_per": _AT_A_TIME}))
+    with session.connection().execute(found, execution_options={"yield_per": _AT_A_TIME}) as rows:
+        yield from rows

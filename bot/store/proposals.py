@@ -244,7 +244,7 @@ def soonest(
     there = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
-        .where(_IS_PROPOSED, inside)
+        .where(_IS_PROPOSED, inside, _TABLE.c.kind != Kind.SUGGESTION)
     )
     order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
     page = there.order_by(*order).limit(limit)

@@ -17,6 +17,7 @@ from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
+from bot.approvals.suggestions import suggestion_tools
 from bot.approvals.tools.requests import decision_tools
 from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
@@ -119,7 +120,8 @@ class Nod:
         accounts = frozenset(str(admin) for admin in self.admins)
         policies = Policies(replace(self.policy, admins=self.policy.admins | accounts), self.clock)
         team = [team_tools(policies, self.limits.team)] if self.with_team else []
-        registry = Registry([self.tools(), decision_tools(self.database, policies), *team])
+        suggested = suggestion_tools(self.database, policies, self.clock)
+        registry = Registry([self.tools(), decision_tools(self.database, policies), suggested, *team])
         made = core(
             Ports(self.database, self.valve, registry, self.model, self.channels, self.clock, self.process),
             policies,

@@ -100,7 +100,7 @@ def tried(
 ) -> Tried:
     """Try a rule on what was proposed since then, newest first."""
     today = policies.load(session)
-    changed = today.with_book(_with(today.book, rule))
+    changed = today.with_book(with_rule(today.book, rule))
     effects = dict.fromkeys(Effect, 0)
     looked = judged = seen = 0
     last: Mark | None = None
@@ -158,7 +158,7 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
     return policy.judge(row.tool_name, risk, Place(row.place, row.private), person)
 
 
-def _with(book: Rulebook, rule: Rule) -> Rulebook:
+def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
     """The book with one more rule, in place of the one that it replaces."""
     same = (rule.subject, rule.scope, rule.pattern)
     kept = (each for each in book.rules if (each.subject, each.scope, each.pattern) != same)

@@ -160,6 +160,7 @@ def _seen(session: Session, context: CallContext, states: Sequence[State], polic
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
         for p in proposals.in_states(session, states, _LOOKED_AT)
+        if p.kind is not Kind.SUGGESTION
     ]
     if here is not None and here.private:
         return [s for s in found if s.asked or s.may_decide or s.voted]
