@@ -13,10 +13,10 @@ from benchmarks.table import Row
 from bot.approvals import grants, lifecycle
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
-from bot.domain.policy import Place, Policy, terms
+from bot.domain.policy import Policy, terms
 from bot.domain.proposals import Kind, Level, Proposal, Risk, State, canonical, digest
 from bot.domain.record import Act
-from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
+from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import GrantScope
 from bot.domain.times import now
 from bot.store import migrations, transitions
@@ -74,10 +74,10 @@ def _policy() -> Policy:
 
 
 def _judgements(seconds: float) -> float:
-    policy, place = _policy(), Place("bench:T1/C1/7", private=False)
+    policy, place, at = _policy(), Place("bench:T1/C1/7", private=False), now()
 
     def judge(turn: int) -> None:
-        policy.judge(f"tool_{turn % _TOOLS}", _WRITE, place, _PERSON)
+        policy.judge(CallFacts(f"tool_{turn % _TOOLS}", _WRITE, place, _PERSON, at))
 
     return _rate(judge, seconds)
 
@@ -96,7 +96,7 @@ def _rate(do: Callable[[int], None], seconds: float) -> float:
 def proposal(number: int, at: datetime, **changes: object) -> Proposal:
     arguments = {"text": f"note {number}"}
     name = f"tool_{number % _TOOLS}"
-    verdict = Policy().judge(name, _WRITE, Place("bench:c", private=True), _PERSON)
+    verdict = Policy().judge(CallFacts(name, _WRITE, Place("bench:c", private=True), _PERSON, at))
     fields: dict[str, object] = {
         "id": hashlib.sha256(str(number).encode()).hexdigest()[:16],
         "kind": Kind.CALL,

@@ -21,7 +21,7 @@ from bot.domain.jobs import Dispatcher, OwnWork, Process
 from bot.domain.model import Model
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
-from bot.domain.rules import Mode
+from bot.domain.rules import Mode, Rulebook
 from bot.domain.times import now
 from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
@@ -93,7 +93,7 @@ def core(
     gate = Gate(
         ports.registry, policies, database, clock, ports.process.id, bounds, partial(look_up, channels)
     )
-    execution = Execution(ports.registry, database, clock, ports.process.id, own)
+    execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
     loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
     boards = TeamStatusDelivery(channels, database, clock, leases)
@@ -138,6 +138,7 @@ def policies_of(settings: Settings, clock: Clock = now) -> Policies:
             approvers=frozenset(settings.approvers),
             plans=Approver(settings.plan_approval),
             insights=settings.insights,
+            book=Rulebook(zone=settings.timezone),
         ),
         clock,
     )

@@ -24,7 +24,6 @@ from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
 from bot.approvals import grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
-from bot.approvals.tool_visibility import available_tools
 from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
@@ -235,7 +234,7 @@ class Loop:
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
-        reach = available_tools(available, transcript.teammate)
+        reach = await self.gate.offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
         zone = self.briefing.zone
         here = scene(transcript, self.clock(), self.briefing)

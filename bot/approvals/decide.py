@@ -47,6 +47,7 @@ TOGETHER = frozenset(_ROW_BY_ROW)
 _TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined"}
 _REASONS = 5  # that an answer says; a batch has few
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
+_RUNNING = (*APPROVING, Verb.RETRY)
 _AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
 
@@ -192,6 +193,10 @@ def _decide_one(
         return refused(Answer.STALE, p, _SAY_WHICH)
     if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
         return refused(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
+    if press.verb in _RUNNING and policy.book.forbids:
+        call = replace(rights.call_of(session, p), at=now)
+        if why := policy.forbidding(call):
+            return refused(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
     if press.verb in _OF_PLANS and p.kind is not Kind.PLAN:
         return refused(Answer.INVALID, p, "That only works on a teammate's plan.")
     return _STEPS[press.verb](session, context, p)

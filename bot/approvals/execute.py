@@ -21,10 +21,11 @@ from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.text import one_line
-from bot.errors import Hopeless, LostRace, ToolError, ToolTimedOut
+from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
+from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import AvailableTools, Registry
@@ -40,6 +41,7 @@ class Execution:
     """Runs what people approved; rows are the only state."""
 
     registry: Registry
+    policies: Policies
     database: Database
     clock: Clock
     process: str  # the id of this one
@@ -136,7 +138,12 @@ class Execution:
             preview, trial = changed
             again = partial(lifecycle.ask_again, trial=trial)
             return await self.database.write(again, proposal, preview, now, first=True)
-        claimed = await self.database.write(lifecycle.claim, proposal, self.process, now, name, first=True)
+        try:
+            claimed = await self.database.write(
+                lifecycle.claim, self.policies, proposal, self.process, now, name, first=True
+            )
+        except Refused as error:
+            return await self._finish(proposal, State.FAILED, cause=Cause.FORBIDDEN, error=error.message)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:

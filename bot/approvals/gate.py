@@ -42,9 +42,10 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
-from bot.domain.policy import Judgement, Place, Policy, Verdict
-from bot.domain.proposals import Kind, Proposal, Risk, State, digest
+from bot.domain.policy import Judgement, Policy, Verdict
+from bot.domain.proposals import Kind, Level, Proposal, Risk, State, digest
 from bot.domain.redaction import secrets_in
+from bot.domain.rules import CallFacts, Place
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError, TooMuch, UnknownTool
 from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
@@ -155,6 +156,24 @@ class Gate:
         )
         return replace(judged, proposal=replace(proposal, preview=preview, trial=trial))
 
+    async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
+        """The tools that the caller may be told of: its share, without what a rule forbids there.
+
+        What a rule forbids only for some arguments is offered; `consider` refuses the call.
+        """
+        reach = available_tools(available, transcript.teammate)
+        if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it
+            return reach
+        policy, person = await self.database.read(self.policies.load_for, transcript.asker)
+        place = Place(str(transcript.conversation.origin), transcript.conversation.private)
+        risk, now = Risk(Level.WRITE, ""), self.clock()
+        forbidden = {
+            tool.name: why
+            for tool in reach
+            if (why := policy.forbidding(CallFacts(tool.name, risk, place, person, now), always=True))
+        }
+        return reach.without(forbidden)
+
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
     ) -> JudgedCall:
@@ -169,11 +188,12 @@ class Gate:
             kept = Call(call.id, call.name, call.arguments, summary)
             if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
                 return _answered(call, summary, f"ERROR: {_JUST_DECLINED.format(who=who)}")
-            if tool.effect:
+            risk = tool.classify(arguments)
+            facts = tool.call(arguments, risk, case.place, case.person, self.clock())
+            if tool.effect and not case.policy.forbidding(facts):
                 return JudgedCall(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
-            risk = self._risk(tool, arguments, case.policy, case.place, case.person, case.transcript)
-            verdict = case.policy.judge(tool.name, risk, case.place, case.person, tool.kind)
+            verdict = case.policy.judge(addressed(facts, tool, case.policy, case.transcript))
             if verdict.judgement is Judgement.REFUSE:
                 return _answered(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
@@ -278,28 +298,11 @@ class Gate:
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
         with as_error(tool.name):
-            risk = self._risk(tool, arguments, policy, place, person)
-        verdict = policy.judge(tool.name, risk, place, person, tool.kind)
+            facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
+            verdict = policy.judge(addressed(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
         return verdict
-
-    def _risk(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        policy: Policy,
-        place: Place,
-        person: Person,
-        transcript: Transcript | None = None,
-    ) -> Risk:
-        """What the tool says of a call, and for one that reads, whether its addresses are known there."""
-        risk = tool.classify(arguments)
-        addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
-        if not addresses:
-            return risk
-        known = outward.known(transcript, person.accounts, tool.name, addresses) if transcript else ()
-        return outward.judged(risk, addresses, known, policy.book.hosts(place.address, tool.name))
 
     async def look(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> CallResult | None:
         """Run a read that the rules allow without approval, or return None if it needs approval.
@@ -371,6 +374,19 @@ class _Case:
     person: Person
     declined: Mapping[str, str]  # who, by digest, since the person's last message
     place: Place
+
+
+def addressed(call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None) -> CallFacts:
+    """The call, counted as a change where it reads and sends an address that is not known there."""
+    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.sent(call.arguments))
+    if not addresses:
+        return call
+    known = (
+        outward.known(transcript, call.requester.accounts, tool.name, addresses)
+        if transcript is not None
+        else ()
+    )
+    return replace(call, risk=outward.judged(call.risk, addresses, known, policy.book.hosts(call)))
 
 
 def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:

@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, literal_column, update
 from sqlmodel import Session, col, or_, select
 
+from bot.approvals import rights
 from bot.domain import plans
 from bot.domain.chat import chat_of
 from bot.domain.people import LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Level, Proposal, State, canonical
 from bot.domain.record import Act
-from bot.domain.rules import Rule, covers
+from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Scope
 from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
@@ -80,8 +81,8 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
         return "This needs several people each time, so one person can't allow calls like it."
     if proposal.risk.level is not Level.DESTRUCTIVE:
         return None
-    place = conversations.place_of(session, proposal.conversation_id).address
-    if not policies.load(session).book.grants_reach_destructive(place, proposal.tool_name):
+    book = policies.load(session).book
+    if not book.about(Subject.GRANTS) or not book.grants_reach_destructive(rights.call_of(session, proposal)):
         return "What can't be undone asks each time, unless an admin allows grants for it."
     return None
 
@@ -137,6 +138,7 @@ def _usable(
     if not found or hindrance(session, policies, proposal):
         return
     policy = policies.load(session)
+    singled = _singled_out(policy.book, proposal)
     requester = people.person_of(session, proposal.requester)
     place = conversations.place_of(session, proposal.conversation_id).address
     for grant in found:
@@ -144,10 +146,23 @@ def _usable(
             continue  # what is for everyone is for everyone of the team
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
             continue
+        if singled and not _born_under(session, grant, proposal.rule):
+            continue
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
         if policy.objection(proposal, giver, requester) is None:
             yield grant
+
+
+def _singled_out(book: Rulebook, proposal: Proposal) -> bool:
+    """Whether a rule with limits is why it asks: such a rule picks calls out of those that a grant covers."""
+    return any(rule.limits and rule.words == proposal.rule for rule in book.about(Subject.POLICY))
+
+
+def _born_under(session: Session, grant: Grant, rule: str) -> bool:
+    """Whether the decision that gave a grant was about a call that asked because of the same rule."""
+    born = proposals.get(session, grant.proposal_id)
+    return born is not None and born.rule == rule
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
@@ -222,10 +237,14 @@ def end_tightened(
 ) -> list[Grant]:
     """End the grants whose calls a changed rule judges more strictly than before; gives those that ended."""
     ended = []
+    who = rule.limits.who if rule.limits else ""
+    theirs = people.person_of(session, Actor.parse(who)).accounts if who else frozenset[str]()
     for grant in live(session, now):
         born = proposals.get(session, grant.proposal_id)
         if born is None or not rule.concerns(grant.scope.tool_name):
             continue
+        if theirs and grant.requester and grant.requester not in theirs:
+            continue  # the rule is about what someone else asks for
         there = grant.place
         if grant.conversation_id:
             there = conversations.place_of(session, born.conversation_id).address
@@ -233,8 +252,9 @@ def end_tightened(
         wider = there is None or covers(there, rule.scope)
         if not wider and not covers(rule.scope, there or ""):
             continue
-        place = rule.scope if wider else there or ""
-        if after.stricter(before, grant.scope.tool_name, born.risk, place):
+        place = Place(rule.scope if wider else there or "", private=False)
+        call = CallFacts(grant.scope.tool_name, born.risk, place, Person(""), now)
+        if after.stricter(before, call):
             revoke(session, grant.id, by, now, Act.END_WITH_RULES)
             ended.append(grant)
     return ended

@@ -4,23 +4,25 @@ What people do is in ``bot/approvals/decide.py``. A pause of everything ends by 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.approvals import rights
 from bot.approvals.team import teammates
 from bot.domain.files import File
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, for_model
 from bot.domain.people import Actor
+from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.text import one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
-from bot.errors import LostRace
+from bot.errors import LostRace, Refused
 from bot.store import (
     conversations,
     inverses,
@@ -127,13 +129,31 @@ def ask_again(
     return (redraw(session, p),) if moved else ()
 
 
-def claim(session: Session, p: Proposal, process: str, now: datetime, thing: str = "") -> Proposal | None:
+def claim(
+    session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
+) -> Proposal | None:
     """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None.
 
     So does one who would change a ``thing`` that another process is changing: a lock is gone with its
-    connection, and what runs under it is not.
+    connection, and what runs under it is not. Raises Refused where a rule forbids it by now. The claim holds
+    only for the version of the rulebook that was looked at, so that looking costs nothing while none forbids.
     """
-    return transitions.move(session, p, By.nod(Act.EXECUTE), now, State.EXECUTING, owner=process, thing=thing)
+    policy = policies.held
+    claimed = _claim(session, policy, p, process, now, thing)
+    if claimed is None and (newest := policies.load(session)).book.version != policy.book.version:
+        claimed = _claim(session, newest, p, process, now, thing)
+    return claimed
+
+
+def _claim(
+    session: Session, policy: Policy, p: Proposal, process: str, now: datetime, thing: str
+) -> Proposal | None:
+    if policy.book.forbids:
+        call = replace(rights.call_of(session, p), at=now)
+        if why := policy.forbidding(call):
+            raise Refused(f"It is forbidden by now: {why}.")
+    by, version = By.nod(Act.EXECUTE), policy.book.version
+    return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
 
 
 def stopped_run(session: Session, claimed: Proposal) -> Proposal | None:

@@ -283,8 +283,8 @@ class Presses:
         policy, person = await self.database.read(self.gate.policies.load_for, asker)
         place = await self.database.read(conversations.place_of, proposal.conversation_id)
         risk = tool.classify(arguments)
-        undoes = undoes and risk.level is not Level.DESTRUCTIVE
-        verdict = policy.judge(tool.name, risk, place, person, tool.kind, undoes=undoes)
+        call = tool.call(arguments, risk, place, person, self.clock())
+        verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
         return verdict

@@ -6,8 +6,9 @@ from bot.domain.chat import Address
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Proposal
+from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
-from bot.store import people
+from bot.store import conversations, people, proposals
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
 
@@ -97,6 +98,14 @@ def _objection(
             else "Only an admin can do that. It stays open."
         )
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=verb in _APPROVE)
+
+
+def call_of(session: Session, p: Proposal) -> CallFacts:
+    """What rules look at of a call that was proposed, at the time it was."""
+    place = conversations.place_of(session, p.conversation_id)
+    requester = people.person_of(session, p.requester)
+    schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
+    return CallFacts(p.tool_name, p.risk, place, requester, p.created_at, p.kind, p.arguments, schema)
 
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:

@@ -20,11 +20,8 @@ UNLOCKED_ONLY = frozenset({"fs", "runtime"})
 def available_tools(available: AvailableTools, teammate: Teammate | None) -> AvailableTools:
     """The tools that are in reach; the rest is withheld, each with the reason."""
     locked = teammate is not None and teammate.locked
-    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
-    if not withheld:
-        return available
-    return AvailableTools(
-        {name: each for name, each in available.tools.items() if name not in withheld}, withheld
+    return available.without(
+        {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
     )
 
 

@@ -336,6 +336,8 @@ def _failure(p: Proposal, who: str) -> str:
             return f"Stopped while it ran, after {who} approved it. Check what it did before you retry."
         case Cause.TOOL_CHANGED:
             return f"Not run: the tool changed after {who} approved it. Nothing was changed."
+        case Cause.FORBIDDEN:
+            return f"Not run: a rule forbids it since {who} approved it. Nothing was changed."
         case _:
             return f"Failed after {who} approved it."
 

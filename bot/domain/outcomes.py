@@ -113,6 +113,8 @@ def _failed(p: Proposal, who: str) -> str:
             )
         case Cause.TOOL_CHANGED:
             return f"FAILED: not run, since the tool changed after people saw it. {why}"
+        case Cause.FORBIDDEN:
+            return f"FAILED: approved by {who}, but not run. {why} Do not propose it again."
         case _:
             return f"FAILED: approved by {who}, but the tool said: {OUTSIDE} {bounded(why or 'nothing')}"
 
@@ -150,6 +152,9 @@ def _plan_sent_back(p: Proposal, who: str) -> str:
     )
 
 
+_NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule forbids it"}
+
+
 def too_late(p: Proposal, now: datetime) -> str:
     """For a press on what is decided already: by whom, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
@@ -159,8 +164,8 @@ def too_late(p: Proposal, now: datetime) -> str:
             return f"Already approved{by}{ago}."
         case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
-        case State.FAILED if p.cause is Cause.TOOL_CHANGED:
-            return f"Already approved{by}{ago}. It was not run, because the tool changed."
+        case State.FAILED if p.cause in _NOT_RUN:
+            return f"Already approved{by}{ago}. It was not run, because {_NOT_RUN[p.cause]}."
         case State.FAILED:
             return f"Already approved{by}{ago}, but it failed."
         case State.DECLINED if p.cause is Cause.REVISE:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import urlsplit
 
 from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import Level, Risk, State
+from bot.domain.text import host_of
 
 _NAMED = re.compile(
     r"(^|_)(url|uri|link|href|host|hostname|domain|site|website|webpage|endpoint)s?(_|$)", re.IGNORECASE
@@ -22,14 +22,6 @@ _ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
 _WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
 _BEFORE, _AFTER = "([{*_", ".,;:!?)]}*_…"
 _MARKS = 8  # after an address: more of them belong to no sentence
-
-
-def host_of(address: str) -> str:
-    """The lower-case host of an address, with or without its scheme; empty where it has no host."""
-    try:
-        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def sent(arguments: Any, key: str = "") -> Iterator[str]:

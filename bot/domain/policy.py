@@ -23,7 +23,7 @@ from bot.domain.people import (
 )
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Inverse, Kind, Level, Proposal, Risk, clock
-from bot.domain.rules import LEVELS, STRICTNESS, Found, Mode, Quorum, Rulebook
+from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.times import written
 
 _USUAL = ("requester", *Role)  # who decides where no rule says it
@@ -34,14 +34,6 @@ class Judgement(StrEnum):
     RUN = "run"
     ASK = "ask"
     REFUSE = "refuse"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a call was asked for: the conversation's address as text, and whether it is a private chat."""
-
-    address: str
-    private: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,48 +114,40 @@ class Policy:
         found = {None if given.get(each) else workspace_of(each) for each in held}
         return found.pop() if len(found) == 1 else None
 
-    def judge(
-        self,
-        tool_name: str,
-        risk: Risk,
-        place: Place,
-        requester: Person,
-        kind: Kind = Kind.CALL,
-        *,
-        undoes: bool = False,
-    ) -> Verdict:
+    def judge(self, call: CallFacts) -> Verdict:
         """Whether a call runs immediately, needs approval, or can't be proposed at all.
 
-        ``undoes``: it puts back what was approved, for which one approval is enough.
-
         A plan always needs approval. So does a script's request, which that script can never decide, and a
-        server's question, which only the person whose call it is about can answer.
+        server's question, which only the person whose call it is about can answer. For what puts back what was
+        approved, one approval is enough.
         """
-        risk, spared = self._overridden(tool_name, risk, place)
-        found = self.book.mode(place.address, tool_name, self.mode)
+        kind, requester = call.kind, call.requester
+        risk, spared = self._overridden(call)
+        found = self.book.mode(call, self.mode)
         mode = found.value
         rule = found.rule.words if found.rule else f"policy {mode}"
+        if mode is Mode.FORBID:
+            return Verdict(Judgement.REFUSE, risk, rule, self._deciders(call, risk))
         usual = mode.asks(risk)
         asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else usual)
         guarded = requester.outside and risk.writes and not asks
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
         if kind is Kind.PLAN:
-            plans = self.plan_rule(place.address)
+            plans = self.plan_rule(call.place.address)
             rule = plans.rule.words if plans.rule else f"plans {plans.value}"
         elif guarded:
             asks, rule = True, "what someone from outside asks for always asks"
         elif asks and not usual:
             rule = f"a {kind} always asks"
-        deciders = self._deciders(tool_name, risk, place, requester, kind)
+        deciders = self._deciders(call, risk)
         deciders = replace(deciders, requester=deciders.requester and not requester.outside)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        needed, of = (
-            Quorum() if kind is Kind.QUESTION or undoes else self.book.quorum(place.address, tool_name)
-        )
-        ttl = self.book.ttl(place.address, tool_name, self.ttl)
-        escalation = self.book.escalation(place.address, tool_name)
+        alone = kind is Kind.QUESTION or call.undoes
+        needed, of = Quorum() if alone else self.book.quorum(call)
+        ttl = self.book.ttl(call, self.ttl)
+        escalation = self.book.escalation(call)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -172,10 +156,10 @@ class Policy:
             quorum=needed,
             declines=max(1, of - needed + 1),
             ttl=ttl.value,
-            remind_every=self.book.remind_every(place.address, tool_name),
+            remind_every=self.book.remind_every(call),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
-            undo=self.book.undo(place.address, tool_name) if kind is Kind.CALL else None,
+            undo=self.book.undo(call) if kind is Kind.CALL else None,
         )
         if not asks:
             return replace(
@@ -188,6 +172,19 @@ class Policy:
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
 
+    def forbidding(self, call: CallFacts, *, always: bool = False) -> str | None:
+        """The rule, in words, that forbids a call; None where none does.
+
+        ``always``: only one that forbids it with any arguments.
+        """
+        if not self.book.forbids:
+            return None
+        if always:
+            rules = self.book.matching(Subject.POLICY, call)
+            return next((rule.words for rule in rules if rule.value is Mode.FORBID), None)
+        found = self.book.mode(call, self.mode)
+        return found.rule.words if found.rule and found.value is Mode.FORBID else None
+
     def refusal(self, person: Person, place: str) -> str | None:
         """Why what a person says at a place (an address as text) is not for Nod; None where it is.
 
@@ -199,13 +196,13 @@ class Policy:
             return "I can't check who you are right now. Please send it again."
         return "I only work for people of this team. An admin can let guests write to me here."
 
-    def _overridden(self, tool_name: str, risk: Risk, place: Place) -> tuple[Risk, bool]:
+    def _overridden(self, call: CallFacts) -> tuple[Risk, bool]:
         """What a call counts as under the rules, and whether a rule spares people the question.
 
         ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
         proposal and a claim of its own. It has no effect on what can't be undone.
         """
-        found = self.book.level(place.address, tool_name, risk.level)
+        risk, found = call.risk, self.book.level(call)
         if found.rule is None:
             return risk, False
         level = found.value
@@ -215,17 +212,13 @@ class Policy:
             return Risk(Level.WRITE, found.rule.words), True
         return Risk(level, found.rule.words), False
 
-    def _deciders(self, tool_name: str, risk: Risk, place: Place, requester: Person, kind: Kind) -> Deciders:
-        if kind is Kind.QUESTION:
+    def _deciders(self, call: CallFacts, risk: Risk) -> Deciders:
+        if call.kind is Kind.QUESTION:
             return Deciders(requester=True)
-        found = self.book.deciders(place.address, tool_name)
-        if found.value is None:
-            # in a private chat approvers decide only what can't be undone, and what a rule routes to others
-            routed = bool(self.book.routes(place.address, tool_name))
-            alone = place.private and risk.level is not Level.DESTRUCTIVE and not routed
-            words = ["requester", Role.ADMIN] if alone else ["requester", Role.APPROVER, Role.ADMIN]
-        else:
-            words = list(found.value)
+        place, requester, kind = call.place, call.requester, call.kind
+        # in a private chat approvers decide only what can't be undone, and what a rule routes to others
+        alone = place.private and risk.level is not Level.DESTRUCTIVE and not self.book.routes(call)
+        words = self.book.deciders(call, ("requester", Role.ADMIN) if alone else _USUAL).value
         holders = {role: self.holders(role, place.address) for role in Role}
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
@@ -311,18 +304,32 @@ class Policy:
         """Who approves plans at a place (an address as text), and the rule."""
         return self.book.plans(place, self.plans)
 
-    def stricter(self, before: "Policy", tool_name: str, risk: Risk, place: str) -> bool:
-        """Whether a call of a tool at a place (an address as text) has to pass more than ``before``."""
-        old, new = before.book, self.book
-        modes = [STRICTNESS.index(p.book.mode(place, tool_name, p.mode).value) for p in (before, self)]
-        levels = [LEVELS.index(book.level(place, tool_name, risk.level).value) for book in (old, new)]
-        needed = [book.quorum(place, tool_name).needed for book in (old, new)]
-        circles = [set(book.deciders(place, tool_name).value or _USUAL) for book in (old, new)]
-        grew = (modes[1] > modes[0], levels[1] > levels[0], needed[1] > needed[0])
-        return any(grew) or bool(circles[0] - circles[1])
+    def stricter(self, before: "Policy", call: CallFacts) -> bool:
+        """Whether calls like one, with any arguments, by anyone, at any time, may have to pass more.
+
+        A limited rule that is new counts as if it always matched, and one that is gone as if it never did.
+        """
+        limited = {rule for rule in self.book.rules if rule.limits}
+        common = limited.intersection(before.book.rules)
+        for both in (set[Rule](), common):
+            old = before.book.unlimited(both)
+            new = self.book.unlimited(limited - common | both)
+            if _is_stricter(before.with_book(old), self.with_book(new), call):
+                return True
+        return False
 
     def with_book(self, book: Rulebook) -> "Policy":
         return replace(self, book=book)
+
+
+def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
+    both = (before, after)
+    modes = [STRICTNESS.index(policy.book.mode(call, policy.mode).value) for policy in both]
+    levels = [LEVELS.index(policy.book.level(call).value) for policy in both]
+    needed = [policy.book.quorum(call).needed for policy in both]
+    circles = [set(policy.book.deciders(call, _USUAL).value) for policy in both]
+    grew = (modes[1] > modes[0], levels[1] > levels[0], needed[1] > needed[0])
+    return any(grew) or bool(circles[0] - circles[1])
 
 
 def same_chat(origin: str, pressed: str) -> bool:

@@ -83,6 +83,7 @@ class Cause(StrEnum):
     STOPPED = "stopped"  # failed: a person ended its run (while it executes: wants it ended)
     REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
+    FORBIDDEN = "forbidden"  # failed: a rule forbids it by now, so it was not run
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
     UNASKED = "unasked"  # cancelled: the call that asked this question waits no more

@@ -32,6 +32,7 @@ class Act(StrEnum):
     # to rules, grants, accounts, tokens and sessions
     SET = "set"
     DROP = "drop"
+    END_BY_ITSELF = "end by itself"  # a rule, at its time
     PAUSE = "pause"
     RESUME = "resume"
     GIVE = "give"

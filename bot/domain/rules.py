@@ -8,15 +8,17 @@ match, the strictest wins; `Found.rule` says which one that was. Judging calls w
 import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from bot.domain.people import Role
+from bot.domain.conditions import Condition
+from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
-from bot.domain.proposals import Level, Risk
+from bot.domain.proposals import Kind, Level, Risk
 from bot.domain.times import written
 
 T = TypeVar("T")
@@ -38,7 +40,7 @@ class Subject(StrEnum):
     ROUTE = "route"  # str: an address where cards are posted too
     ESCALATE = "escalate"  # Escalation
     REMIND = "remind"  # timedelta between reminders
-    QUIET = "quiet"  # QuietHours
+    QUIET = "quiet"  # Hours, in UTC, in which no one is reminded
     DIGEST = "digest"  # DailyDigest
     ROLE = "role"  # GivenRole
     PLANS = "plans"  # Approver of teammates' plans
@@ -60,10 +62,11 @@ class Mode(StrEnum):
     WRITES = "writes"  # every tool that isn't read-only
     DESTRUCTIVE = "destructive"  # what cannot be undone, or might not be; other writes run and are reported
     NEVER = "never"  # nothing; an admin's own decision, warned about in the conversation
+    FORBID = "forbid"  # it can't be asked for at all; stronger than every other rule and every grant
 
     def asks(self, risk: Risk) -> bool:
         match self:
-            case Mode.ALWAYS:
+            case Mode.ALWAYS | Mode.FORBID:
                 return True
             case Mode.WRITES:
                 return risk.writes
@@ -73,7 +76,7 @@ class Mode(StrEnum):
                 return False
 
 
-STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS)
+STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
 
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
@@ -93,8 +96,8 @@ class Escalation(NamedTuple):
     to: str
 
 
-class QuietHours(NamedTuple):
-    """From when to when, in UTC, no one is reminded; they may go over midnight."""
+class Hours(NamedTuple):
+    """From when to when on a clock; they may go over midnight."""
 
     begin: time
     end: time
@@ -127,12 +130,64 @@ RuleValue = (
     | timedelta
     | Quorum
     | Escalation
-    | QuietHours
+    | Hours
     | DailyDigest
     | GivenRole
     | tuple[str, ...]
     | str
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call was asked for: the conversation's address as text, and whether it is a private chat."""
+
+    address: str
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What rules look at of one call. ``schema`` is the tool's JSON schema, with what runs by default."""
+
+    tool_name: str
+    risk: Risk  # as the tool says
+    place: Place
+    requester: Person
+    at: datetime
+    kind: Kind = Kind.CALL
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    undoes: bool = False  # it puts back what was approved
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """To what a rule is limited besides tools and a place: arguments, a person, hours, an end."""
+
+    condition: Condition | None = None
+    who: str = ""  # an account: only what this Person asks for
+    hours: Hours | None = None  # on the team's clock
+    until: datetime | None = None  # in the team's time zone
+
+    def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
+        """Whether a call is within them; None where the condition can't be told of it."""
+        if self.until is not None and call.at >= self.until:
+            return False
+        if self.who and self.who not in call.requester.accounts:
+            return False
+        if self.hours is not None and not self.hours.cover(call.at.astimezone(zone).time()):
+            return False
+        return True if self.condition is None else self.condition.holds(call.arguments, call.schema)
+
+    @property
+    def said(self) -> str:
+        """As an admin says it, at the end of a rule."""
+        parts = [f"by {self.who}"] if self.who else []
+        parts += [f"until {self.until:%Y-%m-%d %H:%M}"] if self.until else []
+        parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
+        parts += [f"where {self.condition.text}"] if self.condition else []
+        return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +199,18 @@ class Rule:
     scope: str
     pattern: str  # of tool names, with * and ?
     value: RuleValue
+    limits: Limits | None = None
+
+    @property
+    def slot(self) -> tuple[object, ...]:
+        """What one rule replaces another by; of roles and routes there can be several side by side.
+
+        One that ends by itself replaces only one that does, too, and one that forbids only one that forbids.
+        """
+        limits = self.limits or Limits()
+        many = self.value if self.subject in (Subject.ROLE, Subject.ROUTE) else self.value is Mode.FORBID
+        lasts = limits.until is None
+        return self.subject, self.scope, self.pattern, replace(limits, until=None), lasts, many
 
     def concerns(self, tool_name: str) -> bool:
         return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
@@ -165,7 +232,8 @@ class Rule:
         """As an admin says it after ``/approvals``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
-        return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}"
+        limits = f" {self.limits.said}" if self.limits else ""
+        return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}{limits}"
 
 
 class Found(NamedTuple, Generic[T]):
@@ -177,28 +245,44 @@ class Found(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """All current rules, at one version. ``paused``: nothing executes, clocks stand."""
+    """All current rules, at one version. ``paused``: nothing executes, clocks stand.
+
+    A rule whose condition can't be told of a call (`Limits.hold` gives None) counts where it makes the call
+    stricter than what holds without it, and not where it would spare anything.
+    """
 
     version: int = 0
     rules: tuple[Rule, ...] = ()
     paused: bool = False
-    zone: tzinfo = UTC
+    zone: tzinfo = UTC  # the team's, for hours and ends
     _by_subject: Mapping[Subject, tuple[Rule, ...]] = field(init=False, compare=False, repr=False)
     _by_tool: dict[tuple[Subject, str], tuple[Rule, ...]] = field(
         init=False, compare=False, repr=False, default_factory=dict
     )
+    _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)
+    forbids: bool = field(init=False, compare=False, repr=False)  # whether any rule forbids anything
 
     def __post_init__(self) -> None:
         grouped: dict[Subject, list[Rule]] = {}
         for rule in self.rules:
             grouped.setdefault(rule.subject, []).append(rule)
         object.__setattr__(self, "_by_subject", {k: tuple(v) for k, v in grouped.items()})
+        object.__setattr__(self, "_limited", frozenset(r.subject for r in self.rules if r.limits))
+        forbids = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
+        object.__setattr__(self, "forbids", forbids)
 
     def about(self, subject: Subject) -> Sequence[Rule]:
         return self._by_subject.get(subject, ())
 
-    def matching(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
-        """Rules about a tool at a place (an address as text), in the order they were set."""
+    def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
+        """Rules about a call, in the order they were set; none whose condition can't be told."""
+        there = self._there(subject, call.place.address, call.tool_name)
+        if subject not in self._limited:
+            return there
+        return [rule for rule in there if rule.limits is None or rule.limits.hold(call, self.zone)]
+
+    def _there(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
+        """Rules about a tool at a place (an address as text), whatever else they are limited to."""
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
             rules = tuple(rule for rule in self.about(subject) if rule.concerns(tool_name))
@@ -206,74 +290,107 @@ class Rulebook:
                 self._by_tool[subject, tool_name] = rules
         return [rule for rule in rules if covers(rule.scope, place)]
 
-    def strictest(
-        self, subject: Subject, place: str, tool_name: str, default: Any, strictness: Callable[[Any], Any]
-    ) -> Found[Any]:
-        """The value with the highest strictness among the matching rules, or the default where none does."""
-        rules = self.matching(subject, place, tool_name)
-        if not rules:
-            return Found(default, None)
-        best = max(rules, key=lambda rule: strictness(rule.value))
-        return Found(best.value, best)
+    def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
+        """The strictest value among the matching rules, or the default where none does.
 
-    def mode(self, place: str, tool_name: str, default: Mode) -> Found[Mode]:
-        return self.strictest(Subject.POLICY, place, tool_name, default, STRICTNESS.index)
+        Of those whose condition can't be told, one that is stricter than this counts.
+        """
+        strictness = _STRICTNESS[subject]
+        rules = self.matching(subject, call)
+        best = max(rules, key=lambda rule: strictness(rule.value), default=None)
+        found = Found(default, None) if best is None else Found(best.value, best)
+        if subject in self._limited and found.value is not None:
+            for rule in self._there(subject, call.place.address, call.tool_name):
+                stricter = strictness(rule.value) > strictness(found.value)
+                if stricter and rule.limits is not None and rule.limits.hold(call, self.zone) is None:
+                    found = Found(rule.value, rule)
+        return found
 
-    def level(self, place: str, tool_name: str, default: Level) -> Found[Level]:
+    def mode(self, call: CallFacts, default: Mode) -> Found[Mode]:
+        return self._strictest(Subject.POLICY, call, default)
+
+    def level(self, call: CallFacts) -> Found[Level]:
         """An override replaces what the tool says of itself; of several overrides the highest counts."""
-        return self.strictest(Subject.RISK, place, tool_name, default, LEVELS.index)
+        return self._strictest(Subject.RISK, call, call.risk.level)
 
-    def ttl(self, place: str, tool_name: str, default: timedelta) -> Found[timedelta]:
+    def ttl(self, call: CallFacts, default: timedelta) -> Found[timedelta]:
         """The shortest counts."""
-        return self.strictest(Subject.TTL, place, tool_name, default, lambda length: -length)
+        return self._strictest(Subject.TTL, call, default)
 
-    def quorum(self, place: str, tool_name: str) -> Quorum:
-        found: Found[Quorum] = self.strictest(
-            Subject.QUORUM, place, tool_name, Quorum(), lambda value: value.needed
-        )
+    def quorum(self, call: CallFacts) -> Quorum:
+        found: Found[Quorum] = self._strictest(Subject.QUORUM, call, Quorum())
         return found.value
 
-    def deciders(self, place: str, tool_name: str) -> Found[tuple[str, ...] | None]:
+    def deciders(self, call: CallFacts, default: tuple[str, ...]) -> Found[tuple[str, ...]]:
         """The narrowest circle counts; from wide to narrow: anyone there, the requester, roles, accounts."""
-        return self.strictest(Subject.DECIDERS, place, tool_name, None, _narrowness)
+        return self._strictest(Subject.DECIDERS, call, default)
 
-    def remind_every(self, place: str, tool_name: str) -> timedelta | None:
+    def remind_every(self, call: CallFacts) -> timedelta | None:
         """The shortest counts."""
-        found: Found[timedelta | None] = self.strictest(
-            Subject.REMIND, place, tool_name, None, lambda length: -length
-        )
+        found: Found[timedelta | None] = self._strictest(Subject.REMIND, call, None)
         return found.value
 
-    def escalation(self, place: str, tool_name: str) -> Escalation | None:
+    def escalation(self, call: CallFacts) -> Escalation | None:
         """The soonest counts."""
-        found: Found[Escalation | None] = self.strictest(
-            Subject.ESCALATE, place, tool_name, None, lambda value: -value.after
-        )
+        found: Found[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
         return found.value
 
-    def routes(self, place: str, tool_name: str) -> list[str]:
-        return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, place, tool_name)))
+    def routes(self, call: CallFacts) -> list[str]:
+        return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
         """Who approves plans."""
-        return self.strictest(Subject.PLANS, place, EVERYWHERE, default, APPROVERS.index)
+        rules = self._there(Subject.PLANS, place, EVERYWHERE)
+        best = max(rules, key=lambda rule: _STRICTNESS[Subject.PLANS](rule.value), default=None)
+        return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
 
-    def grants_reach_destructive(self, place: str, tool_name: str) -> bool:
-        return any(r.value == "destructive" for r in self.matching(Subject.GRANTS, place, tool_name))
+    def grants_reach_destructive(self, call: CallFacts) -> bool:
+        return any(rule.value == "destructive" for rule in self.matching(Subject.GRANTS, call))
 
-    def hosts(self, place: str, tool_name: str) -> list[str]:
+    def hosts(self, call: CallFacts) -> list[str]:
         """Hosts of which every page is read without asking, with * and ?."""
-        return [str(rule.value) for rule in self.matching(Subject.FETCH, place, tool_name)]
+        return [str(rule.value) for rule in self.matching(Subject.FETCH, call)]
 
-    def undo(self, place: str, tool_name: str) -> timedelta:
+    def undo(self, call: CallFacts) -> timedelta:
         """How long what was done can be undone; the shortest counts."""
-        found: Found[timedelta] = self.strictest(
-            Subject.UNDO, place, tool_name, UNDO_FOR, lambda length: -length
-        )
-        return found.value
+        found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
+        return UNDO_FOR if found.rule is None else found.value
 
     def hears_outsiders(self, place: str) -> bool:
-        return bool(self.matching(Subject.OUTSIDERS, place, EVERYWHERE))
+        return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
+
+    def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
+        """Rules that count instead of this one where both apply to one of these tools."""
+        strictness = _STRICTNESS.get(rule.subject)
+        if strictness is None:
+            return []
+        return [
+            other
+            for other in self.about(rule.subject)
+            if other.id != rule.id
+            and strictness(other.value) > strictness(rule.value)
+            and (covers(other.scope, rule.scope) or covers(rule.scope, other.scope))
+            and any(rule.concerns(name) and other.concerns(name) for name in (*tool_names, rule.pattern))
+        ]
+
+    def ended(self, now: datetime) -> list[Rule]:
+        """Rules whose time is over; they match nothing."""
+        return [r for r in self.rules if r.limits and r.limits.until and r.limits.until <= now]
+
+    def misfits(self, schemas: Mapping[str, Mapping[str, Any]]) -> dict[int, str]:
+        """Rules whose condition does not fit a tool, by number, with why; ``schemas`` are tools' by name."""
+        return {
+            rule.id: f"does not fit {name}: {why}"
+            for rule in self.rules
+            if rule.limits and rule.limits.condition
+            for name, schema in schemas.items()
+            if rule.concerns(name) and (why := rule.limits.condition.misfit(schema))
+        }
+
+    def unlimited(self, which: AbstractSet[Rule]) -> "Rulebook":
+        """The rules without their limits: of those that have any, only these."""
+        rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
+        return replace(self, rules=tuple(rules))
 
     def accounts_with(self, role: str) -> dict[str, bool]:
         """Accounts with a role, and whether each has it in every workspace."""
@@ -296,6 +413,20 @@ def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
     """Compares circles: first by the widest word in them, then by how many words let people in."""
     roles = sum(":" not in word for word in words)
     return (-("member" in words), -("requester" in words), -roles, -len(words))
+
+
+_STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
+    Subject.POLICY: STRICTNESS.index,
+    Subject.RISK: LEVELS.index,
+    Subject.TTL: lambda length: -length,
+    Subject.QUORUM: lambda value: value.needed,
+    Subject.DECIDERS: _narrowness,
+    Subject.REMIND: lambda length: -length,
+    Subject.ESCALATE: lambda value: -value.after,
+    Subject.PLANS: APPROVERS.index,
+    Subject.UNDO: lambda length: -length,
+}
+"""What makes one value of a subject stricter than another; of several matching rules the strictest counts."""
 
 
 def covers(scope: str, place: str) -> bool:
@@ -335,7 +466,7 @@ def stored(subject: Subject, value: RuleValue) -> Any:
             return value.total_seconds() if subject is Subject.TTL else [value.total_seconds()]
         case Escalation(after, to):
             return [after.total_seconds(), to]
-        case QuietHours(begin, end):
+        case Hours(begin, end):
             return [f"{begin:%H:%M}", f"{end:%H:%M}"]
         case DailyDigest(at, to):
             return [f"{at:%H:%M}", to]
@@ -366,7 +497,7 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
         case Subject.ESCALATE:
             return Escalation(timedelta(seconds=kept[0]), kept[1])
         case Subject.QUIET:
-            return QuietHours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
+            return Hours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
         case Subject.DIGEST:
             return DailyDigest(time.fromisoformat(kept[0]), kept[1])
         case Subject.ROLE:

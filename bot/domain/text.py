@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import regex
 
@@ -205,3 +206,11 @@ def requested(said: str, by: str = "") -> str:
 def is_echo(reason: str) -> bool:
     """Whether a reason is one that `requested` wrote."""
     return _ECHO.fullmatch(reason) is not None
+
+
+def host_of(address: str) -> str:
+    """The lower-case host of an address, with or without its scheme; empty where it has no host."""
+    try:
+        return urlsplit(address if "://" in address else f"//{address}").hostname or ""
+    except ValueError:
+        return ""

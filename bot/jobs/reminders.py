@@ -18,7 +18,7 @@ from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.domain.rules import DailyDigest, QuietHours, Rule, Rulebook, Subject
+from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.times import span
 from bot.store import absences, notices, posted_cards, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
@@ -52,6 +52,8 @@ class Reminders:
         book = policy.book
         if any(each.until <= now for each in self.policies.held.absences):
             await self.database.write(_are_back, now)
+        if book.ended(now):
+            await self.database.write(rules.end_due, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
@@ -143,9 +145,7 @@ def _new_links(session: Session, now: datetime) -> list[str]:
 def is_quiet(book: Rulebook, now: datetime) -> bool:
     """Whether the time of day (UTC) lies in quiet hours, which may go over midnight."""
     return any(
-        rule.value.cover(now.time())
-        for rule in book.about(Subject.QUIET)
-        if isinstance(rule.value, QuietHours)
+        rule.value.cover(now.time()) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours)
     )
 
 

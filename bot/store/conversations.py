@@ -16,8 +16,8 @@ from bot.domain.conversations import (
     Transcript,
 )
 from bot.domain.people import Actor
-from bot.domain.policy import Place
 from bot.domain.proposals import State
+from bot.domain.rules import Place
 from bot.domain.text import storable
 from bot.store import database, messages, people
 from bot.store import proposals as proposal_store

@@ -20,6 +20,7 @@ _JUDGED = (
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
 )
 _ENDED = ("requester_name", "votes", "decided_at")
+_CONDITIONS = ("arguments", "tool_version")
 
 
 def newest(
@@ -30,13 +31,16 @@ def newest(
     *,
     most: int = MOST,
     ended: bool = False,
+    arguments: bool = False,
 ) -> Iterator[Any]:
     """What was proposed since then, newest first: by these accounts, or by anyone.
 
-    ``before`` continues below what stands there. ``ended``: also who decided it, and when.
+    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``: with
+    those of each call, and the version of its tool.
     """
+    also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
-        *(_P.c[name] for name in (*_JUDGED, *(_ENDED if ended else ()))),
+        *(_P.c[name] for name in (*_JUDGED, *also)),
         func.coalesce(_PLACE.c.shown_at, _PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
         _PLACE.c.private,
     ).join_from(_P, _PLACE, _PLACE.c.id == _P.c.conversation_id)

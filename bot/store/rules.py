@@ -6,17 +6,18 @@ the current rulebook. Who changed what is recorded in ``bot/store/audit/admin_ch
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from sqlalchemy import update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Clock
+from bot.domain.conditions import Condition
 from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.record import Act
-from bot.domain.rules import Pause, Rule, Rulebook, RuleValue, Subject, stored, value_of
+from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, stored, value_of
 from bot.domain.times import now as today
 from bot.store import database, people, slack
 from bot.store.audit import admin_changes
@@ -104,7 +105,8 @@ class Policies:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
-            book = Rulebook(version, tuple(_rule(r) for r in rules), paused_at is not None)
+            zone = held.book.zone
+            book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
             self._held = held = replace(held, book=book, absences=_absences(session))
         if not (self._groups or held.absences):
             return held
@@ -123,45 +125,58 @@ class Policies:
         return bound if bound and slack.workspaces(session) > 1 else None
 
 
-def add(
-    session: Session, subject: Subject, scope: str, pattern: str, value: RuleValue, by: Actor, now: datetime
-) -> Rule:
-    """Set a rule; one of the same subject, scope and pattern (and account, for roles) is replaced."""
+def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
+    """Set a rule and return it with its number. The one in its `Rule.slot` is replaced."""
     conversation_lock.everywhere(session)
     before: admin_changes.State = None
-    kept = stored(subject, value)
-    for rule in session.exec(
-        select(RuleRow).where(
-            RuleRow.subject == subject,
-            RuleRow.scope == scope,
-            RuleRow.pattern == pattern,
-            col(RuleRow.ended_at).is_(None),
-        )
-    ):
-        if subject not in (Subject.ROLE, Subject.ROUTE) or rule.value == kept:
-            rule.ended_at, rule.ended_by = now, str(by)
-            session.add(rule)
-            before = admin_changes.rule_state(rule)
-    row = RuleRow(subject=subject, scope=scope, pattern=pattern, value=kept, set_by=str(by), set_at=now)
-    session.add(row)
+    same = (RuleRow.subject == rule.subject, RuleRow.scope == rule.scope, RuleRow.pattern == rule.pattern)
+    for row in session.exec(select(RuleRow).where(*same, col(RuleRow.ended_at).is_(None))):
+        if _rule(row, UTC).slot == rule.slot:
+            row.ended_at, row.ended_by = now, str(by)
+            session.add(row)
+            before = admin_changes.rule_state(row)
+    limits = rule.limits or Limits()
+    new = RuleRow(
+        subject=rule.subject,
+        scope=rule.scope,
+        pattern=rule.pattern,
+        value=stored(rule.subject, rule.value),
+        condition=limits.condition.text if limits.condition else None,
+        who=limits.who or None,
+        hours=[f"{each:%H:%M}" for each in limits.hours] if limits.hours else None,
+        until=limits.until.astimezone(UTC) if limits.until else None,
+        set_by=str(by),
+        set_at=now,
+    )
+    session.add(new)
     session.flush()
     raise_version(session)
-    _record(session, row, _by(session, Act.SET, by), before, admin_changes.rule_state(row), now)
-    return _rule(row)
+    _record(session, new, _by(session, Act.SET, by), before, admin_changes.rule_state(new), now)
+    return replace(rule, id=new.id or 0)
 
 
-def end(session: Session, rule_id: int, by: Actor, now: datetime) -> Rule | None:
+def end(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
     """Drop a rule and return it, or None if there is no rule of that number."""
+    return _end(session, rule_id, _by(session, Act.DROP, by), now, zone)
+
+
+def end_due(session: Session, book: Rulebook, now: datetime) -> None:
+    """Record the end of the rules whose time is over."""
+    for rule in book.ended(now):
+        _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
+
+
+def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) -> Rule | None:
     conversation_lock.everywhere(session)
     row = session.get(RuleRow, rule_id)
     if row is None or row.ended_at is not None:
         return None
-    row.ended_at, row.ended_by = now, str(by)
+    row.ended_at, row.ended_by = now, by.actor
     session.add(row)
     session.flush()
     raise_version(session)
-    _record(session, row, _by(session, Act.DROP, by), admin_changes.rule_state(row), None, now)
-    return _rule(row)
+    _record(session, row, by, admin_changes.rule_state(row), None, now)
+    return _rule(row, zone)
 
 
 def _record(
@@ -185,10 +200,10 @@ class InForce(NamedTuple):
     at: datetime
 
 
-def in_force(session: Session) -> list[InForce]:
+def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
     """Every rule, in the order they were set."""
     rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
-    return [InForce(_rule(row), row.set_by, row.set_at) for row in rows]
+    return [InForce(_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
 def pause(session: Session, by: Actor, now: datetime) -> bool:
@@ -288,6 +303,13 @@ def absence_of(row: AbsenceRow) -> Absence:
     return Absence(row.id or 0, who, stand_in, row.until)
 
 
-def _rule(row: RuleRow) -> Rule:
-    subject = Subject(row.subject)
-    return Rule(row.id or 0, subject, row.scope, row.pattern, value_of(subject, row.value))
+def _rule(row: RuleRow, zone: tzinfo) -> Rule:
+    subject, limits = Subject(row.subject), None
+    if row.condition or row.who or row.hours or row.until:
+        limits = Limits(
+            Condition.kept(row.condition) if row.condition else None,
+            row.who or "",
+            Hours(*map(time.fromisoformat, row.hours)) if row.hours else None,
+            row.until.astimezone(zone) if row.until else None,
+        )
+    return Rule(row.id or 0, subject, row.scope, row.pattern, value_of(subject, row.value), limits)

@@ -39,6 +39,7 @@ _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(
 
 _BOOK = table_of(BookRow)
 _PAUSED = exists().where(_BOOK.c.paused_at.is_not(None))
+_VERSION = func.coalesce(select(_BOOK.c.version).scalar_subquery(), 0)
 _OTHER = _TABLE.alias("other")
 _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thing == bindparam("thing"))
 
@@ -52,7 +53,7 @@ def _update(columns: tuple[str, ...]) -> Any:
         _TABLE.c.version == bindparam("from_version"),
     )
     if "owner" in columns:
-        guarded = guarded.where(~_PAUSED)
+        guarded = guarded.where(~_PAUSED, bindparam("book") == _VERSION)
     if "thing" in columns:
         guarded = guarded.where(~_RUNS_ELSEWHERE)
     return guarded.values({column: bindparam(column) for column in columns})
@@ -77,6 +78,7 @@ def move(
     state: State | None = None,
     owner: str | None = None,
     thing: str = "",
+    book: int = 0,
     **changes: Any,
 ) -> Proposal | None:
     """Change a proposal, guarded by its state and version, and record who did it.
@@ -84,6 +86,7 @@ def move(
     Returns what it is now, or None when someone else was faster. ``state`` None keeps it where it is (a
     vote, an edit). ``owner``: id of the process that runs it from now on; None while everything is paused.
     ``thing``: the name of what it changes; None as well while another one that runs changes the same.
+    ``book``: with an owner, the version of the rulebook that allows it; None as well where it changed since.
     Raises ValueError for a move that `TRANSITIONS` does not have.
     """
     if state is not None and state not in TRANSITIONS[before.state]:
@@ -108,6 +111,7 @@ def move(
     if before.state is State.EXECUTING:
         values["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
+    guard |= {"book": book} if owner is not None else {}
     if not changed(session.connection().execute(_update(tuple(values)), values | guard)):
         return None
     if "deciders" in changes or "votes" in changes:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain.proposals import Proposal
+from bot.domain.rules import Rulebook
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
 from bot.tools.tool import Tool, Toolset
@@ -28,6 +29,13 @@ class AvailableTools:
         if all(tool.offered for tool in self):
             return self
         return AvailableTools({tool.name: tool for tool in self if tool.offered})
+
+    def without(self, withheld: Mapping[str, str]) -> "AvailableTools":
+        """Those whose names are not ``withheld``, which gives the reason for each that is."""
+        if not withheld:
+            return self
+        left = {name: tool for name, tool in self.tools.items() if name not in withheld}
+        return AvailableTools(left, {**self.withheld, **withheld})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
         """The JSON schema of a proposal's arguments, as it was when it was proposed.
@@ -70,3 +78,9 @@ class Registry:
                     )
                 found[each.name] = each
         return AvailableTools(found)
+
+    async def misfits(self, book: Rulebook) -> dict[int, str]:
+        """Rules whose condition does not fit a tool that is there now, by number, each with why."""
+        if not any(rule.limits and rule.limits.condition for rule in book.rules):
+            return {}  # to ask for tools may start servers
+        return book.misfits({tool.name: tool.form for tool in await self.available()})

@@ -24,8 +24,9 @@ from bot.domain.forms import told_values
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
+from bot.domain.rules import CallFacts, Place
 from bot.domain.text import shown, storable
 from bot.domain.trials import TriedFile
 from bot.tools.schema import fits_strict, offered
@@ -263,6 +264,12 @@ class Tool:
             for name, part in self.parameters.get("properties", {}).items()
         }
         return {**self.parameters, "properties": properties}
+
+    def call(
+        self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
+    ) -> CallFacts:
+        """What rules look at of a call; ``risk`` is what `classify` says of it."""
+        return CallFacts(self.name, risk, place, requester, at, self.kind, arguments, self.form)
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
         """Ask the tool's own preview; where it has none, every argument that runs is a new value."""

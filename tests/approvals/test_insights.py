@@ -2,21 +2,23 @@
 
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import time, timedelta
 
 import pytest
 from sqlmodel import Session
 
+from bot.approvals import rights
 from bot.approvals.lookup import insights, past
 from bot.approvals.lookup.past import Effect
 from bot.domain.chat import Address, Answer
+from bot.domain.conditions import Condition
 from bot.domain.insights import ENDS, Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Kind, Level, Proposal, Risk, State
-from bot.domain.rules import EVERYWHERE, Mode, Quorum, Rule, RuleValue, Subject
+from bot.domain.rules import EVERYWHERE, Hours, Limits, Mode, Quorum, Rule, RuleValue, Subject
 from bot.domain.verbs import Verb
-from bot.store import conversations, people, proposals, rules
+from bot.store import proposals, rules
 from bot.store.database import Database
 from bot.store.rules import Policies
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, MakeNod, Nod, call
@@ -172,6 +174,14 @@ RULES: tuple[tuple[Subject, RuleValue], ...] = (
     (Subject.DECIDERS, ("admin",)),
     (Subject.DECIDERS, ("chat:ben",)),
 )
+LIMITS = (
+    None,
+    None,
+    Limits(Condition.parse("lamp = desk")),
+    Limits(Condition.parse("coats > 2")),
+    Limits(who="chat:ana"),
+    Limits(hours=Hours(time(9, 10), time(9, 15))),
+)
 PLACES = (EVERYWHERE, "chat:*", "chat:T1", "chat:T1/hall", "chat:T1/hall/7", "chat:room")
 
 
@@ -192,9 +202,7 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
     for _ in range(draw.randrange(3)):
         set_now = _rule(draw)
-        database.write_now(
-            rules.add, set_now.subject, set_now.scope, set_now.pattern, set_now.value, ADA, clock()
-        )
+        database.write_now(rules.add, set_now, ADA, clock())
     for _ in range(30):
         tried = _rule(draw)
         found = _in_pages(database, policies, tried, clock)
@@ -203,7 +211,8 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
 
 def _rule(draw: random.Random) -> Rule:
     subject, value = draw.choice(RULES)
-    return Rule(0, subject, draw.choice(PLACES), draw.choice((EVERYWHERE, "paint", "sm*")), value)
+    tools = draw.choice((EVERYWHERE, "paint", "sm*"))
+    return Rule(0, subject, draw.choice(PLACES), tools, value, draw.choice(LIMITS))
 
 
 def _in_pages(database: Database, policies: Policies, tried: Rule, clock: FakeClock) -> dict[Effect, int]:
@@ -218,15 +227,13 @@ def _in_pages(database: Database, policies: Policies, tried: Rule, clock: FakeCl
 def _judged(session: Session, policies: Policies, tried: Rule) -> dict[Effect, int]:
     """Each proposal as a live call would be judged, before and after the rule is there."""
     today = policies.load(session)
-    same = (tried.subject, tried.scope, tried.pattern)
-    kept = [r for r in today.book.rules if (r.subject, r.scope, r.pattern) != same]
+    kept = [rule for rule in today.book.rules if rule.slot != tried.slot]
     later = today.with_book(replace(today.book, rules=(*kept, tried)))
     found = dict.fromkeys(Effect, 0)
     for p in proposals.in_states(session, list(State)):
         if p.kind is Kind.CALL and p.risk.writes:
-            place = conversations.place_of(session, p.conversation_id)
-            person = people.person_of(session, p.requester)
-            old, new = (each.judge(p.tool_name, p.risk, place, person) for each in (today, later))
+            call = rights.call_of(session, p)
+            old, new = (each.judge(call) for each in (today, later))
             if effect := _effect(p, old, new):
                 found[effect] += 1
     return found

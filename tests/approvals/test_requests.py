@@ -185,7 +185,7 @@ async def test_a_hidden_tool_is_shown_edited_and_run_like_any_other(nod):
 # --- a script's request
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", sorted(set(Mode) - {Mode.FORBID}))
 async def test_a_request_is_asked_whatever_the_policy_and_never_decided_by_who_asks(make_nod, mode):
     nod = make_nod(policy=Policy(mode, approvers=frozenset({str(BEN), str(SCRIPT)})))
     hide(nod, kind=Kind.REQUEST)

@@ -6,9 +6,10 @@ import pytest
 
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
-from bot.domain.outward import host_of, judged, known, sent
+from bot.domain.outward import judged, known, sent
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, Risk
+from bot.domain.text import host_of
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 ANA, BEN = Actor("chat", "ana"), Actor("chat", "ben")

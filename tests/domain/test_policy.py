@@ -1,18 +1,41 @@
 """Who may decide what, as pure rules."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from bot.domain.people import Actor, Person, Role
 from bot.domain.plans import Approver
-from bot.domain.policy import Judgement, Place, Policy, same_chat, terms
+from bot.domain.policy import Judgement, Policy, same_chat, terms
 from bot.domain.proposals import Deciders, Kind, Level, Risk
-from bot.domain.rules import Escalation, GivenRole, Mode, Quorum, Rule, Rulebook, RuleValue, Subject
+from bot.domain.rules import (
+    CallFacts,
+    Escalation,
+    GivenRole,
+    Mode,
+    Place,
+    Quorum,
+    Rule,
+    Rulebook,
+    RuleValue,
+    Subject,
+)
 from tests.domain.test_cards import make_proposal
 
 RISKS = {level: Risk(level, "") for level in Level}
 ANA, BEN, EVE = (Person(f"chat:{n}", n, frozenset({f"chat:{n}"})) for n in ("ana", "ben", "eve"))
+
+
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+def asked(
+    tool: str, risk: Risk, place: Place, who: Person = ANA, kind: Kind = Kind.CALL, **more: Any
+) -> CallFacts:
+    """A call; ``more``: its arguments, the tool's schema, another time."""
+    return replace(CallFacts(tool, risk, place, who, NOW, kind), **more)
 
 
 CHAT, ROOM = Place("chat:ana", private=True), Place("chat:room", private=False)
@@ -28,7 +51,7 @@ CHAT, ROOM = Place("chat:ana", private=True), Place("chat:room", private=False)
     ],
 )
 def test_a_mode_says_which_calls_ask_and_the_rest_run(mode: Mode, asks: set[Level]) -> None:
-    verdicts = {level: Policy(mode).judge("paint", risk, CHAT, ANA) for level, risk in RISKS.items()}
+    verdicts = {level: Policy(mode).judge(asked("paint", risk, CHAT, ANA)) for level, risk in RISKS.items()}
     assert {level for level, v in verdicts.items() if v.judgement is Judgement.ASK} == asks
     assert {v.judgement for level, v in verdicts.items() if level not in asks} <= {Judgement.RUN}
 
@@ -46,20 +69,20 @@ def test_a_write_that_no_one_vouches_for_asks_wherever_destructive_calls_ask(
     mode: Mode, judgement: Judgement
 ) -> None:
     unvouched = Risk(Level.WRITE, "its server says so", vouched=False)
-    assert Policy(mode).judge("paint", unvouched, CHAT, ANA).judgement is judgement
+    assert Policy(mode).judge(asked("paint", unvouched, CHAT, ANA)).judgement is judgement
 
 
 def test_a_verdict_names_its_rule() -> None:
-    assert Policy().judge("paint", RISKS[Level.WRITE], CHAT, ANA).rule == "policy writes"
+    assert Policy().judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)).rule == "policy writes"
 
 
 def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_too() -> None:
     policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ada"}))
     write = RISKS[Level.WRITE]
-    assert policy.judge("paint", write, CHAT, ANA).deciders == Deciders(
+    assert policy.judge(asked("paint", write, CHAT, ANA)).deciders == Deciders(
         requester=True, roles=(Role.ADMIN,), place="chat:ana"
     )
-    assert policy.judge("paint", write, ROOM, ANA).deciders == Deciders(
+    assert policy.judge(asked("paint", write, ROOM, ANA)).deciders == Deciders(
         requester=True, roles=(Role.APPROVER, Role.ADMIN), place=ROOM.address
     )
 
@@ -67,7 +90,7 @@ def test_in_a_private_chat_the_requester_decides_and_in_a_shared_room_approvers_
 @pytest.mark.parametrize("place", [CHAT, ROOM])
 def test_one_approver_besides_the_requester_is_enough_for_four_eyes_in_private_too(place: Place) -> None:
     policy = Policy(approvers=frozenset({"chat:ben"}), admins=frozenset({"chat:ana"}))
-    deciders = policy.judge("smash", RISKS[Level.DESTRUCTIVE], place, ANA).deciders
+    deciders = policy.judge(asked("smash", RISKS[Level.DESTRUCTIVE], place, ANA)).deciders
     assert deciders.four_eyes
     assert policy.objection(make_proposal(deciders=deciders), ANA, ANA) is not None
     assert policy.objection(make_proposal(deciders=deciders), BEN, ANA) is None
@@ -121,10 +144,10 @@ def test_a_rule_makes_calls_stricter_at_its_place_and_for_its_tools_alone(
     before = Policy()
     after = before.with_book(book((subject, "chat:room", "paint", value)))
     write = RISKS[Level.WRITE]
-    assert after.stricter(before, "paint", write, "chat:room/7"), reason
-    assert not after.stricter(before, "paint", write, "chat:hall")
-    assert not after.stricter(before, "smash", write, "chat:room")
-    assert not before.stricter(after, "paint", write, "chat:room")
+    assert after.stricter(before, asked("paint", write, Place("chat:room/7", private=False))), reason
+    assert not after.stricter(before, asked("paint", write, Place("chat:hall", private=False)))
+    assert not after.stricter(before, asked("smash", write, Place("chat:room", private=False)))
+    assert not before.stricter(after, asked("paint", write, Place("chat:room", private=False)))
 
 
 def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere() -> None:
@@ -145,7 +168,7 @@ def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere(
 )
 def test_a_plan_asks_by_the_rule_for_plans_of_its_place(place: str, rule: str) -> None:
     policy = Policy(Mode.NEVER, book=book((Subject.PLANS, "chat:room", "*", Approver.BOTH)))
-    verdict = policy.judge("plan", RISKS[Level.READ], Place(place, private=True), ANA, Kind.PLAN)
+    verdict = policy.judge(asked("plan", RISKS[Level.READ], Place(place, private=True), ANA, Kind.PLAN))
     assert (verdict.judgement, verdict.rule.split(" in ")[0]) == (Judgement.ASK, rule)
     assert verdict.deciders.lead == (None if place == "chat:hall" else "both")
 
@@ -177,7 +200,7 @@ def test_an_escalation_is_due_after_its_time() -> None:
     escalation = Escalation(timedelta(hours=4), "chat:leads")
     policy = Policy(book=book((Subject.ESCALATE, "*", "*", escalation)))
     now = datetime(2026, 11, 22, 12, tzinfo=UTC)
-    made = terms(policy.judge("paint", RISKS[Level.WRITE], CHAT, ANA), now)
+    made = terms(policy.judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA)), now)
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
 
 
@@ -196,7 +219,7 @@ def test_a_decline_ends_it_as_soon_as_the_quorum_can_no_longer_gather(quorum: Qu
     policy = Policy(
         approvers=frozenset({"chat:ben", "chat:eve"}), book=book((Subject.QUORUM, "*", "*", quorum))
     )
-    verdict = policy.judge("paint", RISKS[Level.WRITE], ROOM, ANA)
+    verdict = policy.judge(asked("paint", RISKS[Level.WRITE], ROOM, ANA))
     assert (verdict.quorum, verdict.declines) == (quorum.needed, declines)
 
 
@@ -204,7 +227,7 @@ def test_a_question_needs_one_answer_whatever_the_rules_want_of_changes() -> Non
     policy = Policy(
         book=book((Subject.QUORUM, "*", "*", Quorum(2)), (Subject.DECIDERS, "*", "*", ("admin",)))
     )
-    verdict = policy.judge("ask", RISKS[Level.READ], ROOM, ANA, Kind.QUESTION)
+    verdict = policy.judge(asked("ask", RISKS[Level.READ], ROOM, ANA, Kind.QUESTION))
     assert (verdict.judgement, verdict.quorum) == (Judgement.ASK, 1)
     assert verdict.deciders == Deciders(requester=True)
 
@@ -218,7 +241,7 @@ def test_rules_about_time_count_for_their_tools_alone() -> None:
             (Subject.ESCALATE, "*", "paint", escalation),
         )
     )
-    paint, smash = (policy.judge(tool, RISKS[Level.WRITE], CHAT, ANA) for tool in ("paint", "smash"))
+    paint, smash = (policy.judge(asked(tool, RISKS[Level.WRITE], CHAT, ANA)) for tool in ("paint", "smash"))
     assert (paint.ttl, paint.remind_every) == (hour, hour)
     assert (paint.escalate_after, paint.escalate_to) == (escalation.after, escalation.to)
     assert (smash.ttl, smash.remind_every) == (policy.ttl, None)
@@ -227,5 +250,5 @@ def test_rules_about_time_count_for_their_tools_alone() -> None:
 
 def test_what_asks_though_no_rule_says_so_says_why() -> None:
     policy = Policy(Mode.NEVER, approvers=frozenset({"chat:ben"}))
-    verdict = policy.judge("deploy", RISKS[Level.WRITE], ROOM, ANA, Kind.REQUEST)
+    verdict = policy.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, Kind.REQUEST))
     assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")

@@ -162,7 +162,7 @@ async def test_what_another_process_runs_is_given_up_once_that_is_gone(nod: Nod)
     [p] = await nod.asked(red())
     nod.valve.shut = True
     await nod.press(Verb.APPROVE, p)
-    await nod.database.write(lifecycle.claim, await nod.now(p), other.id, nod.clock())
+    await nod.database.write(lifecycle.claim, nod.gate.policies, await nod.now(p), other.id, nod.clock())
     await nod.recovery.recover(nod.clock())
     assert (await nod.now(p)).state is State.EXECUTING
     await nod.database.write(processes.leave, other)

@@ -100,7 +100,7 @@ class Rows:
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:
         """``process``: the id of the one that runs it."""
-        return self.database.write_now(lifecycle.claim, self.now(proposal), process, self.clock())
+        return self.database.write_now(lifecycle.claim, POLICIES, self.now(proposal), process, self.clock())
 
     def running(self, how_many: int = 1) -> list[Proposal]:
         """Proposals of one answer that are being executed."""

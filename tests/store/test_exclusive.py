@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Subject
+from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns
@@ -71,7 +71,7 @@ def test_the_last_of_an_answer_to_end_sees_that_it_is_the_last(apart: Rows) -> N
 
 def test_a_rule_changes_when_what_is_being_decided_is_decided(apart: Rows) -> None:
     [p] = apart.propose()
-    rule = (Subject.POLICY, EVERYWHERE, "pay", "always", ADA, apart.clock())
+    rule = (Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode.ALWAYS), ADA, apart.clock())
     assert waits(apart, opened(apart, p), lambda: apart.database.write_now(rules.add, *rule))
 
 

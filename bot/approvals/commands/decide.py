@@ -202,6 +202,7 @@ def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
         if name in state:
             value = state[name]
             if name == "value" and subject in set(Subject):
-                return value_words(Subject(subject), value_of(Subject(subject), value))
+                until = f" until {state['until'][:16]}Z" if "until" in state else ""
+                return value_words(Subject(subject), value_of(Subject(subject), value)) + until
             return " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return "something"

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlmodel import Session
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
-from bot.approvals.commands.values import Setting, account, as_and_in, number, parse, rule_to_try, seconds
+from bot.approvals.commands.values import LIMITED, account, as_and_in, number, parse, rule_to_try, seconds
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -21,15 +22,26 @@ from bot.approvals.commands.words import (
     first_word,
     unquoted,
 )
+from bot.approvals.gate import addressed
 from bot.approvals.lookup import past
-from bot.domain import outward
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
-from bot.domain.policy import Judgement, Place, Policy, explain
+from bot.domain.policy import Judgement, Policy, explain
 from bot.domain.proposals import Kind, Level, Risk
 from bot.domain.record import Wanted
-from bot.domain.rules import EVERYWHERE, EVERYWHERE_WORD, GivenRole, Mode, Rule, Rulebook, Subject, covers
+from bot.domain.redaction import HIDDEN, shown
+from bot.domain.rules import (
+    EVERYWHERE,
+    EVERYWHERE_WORD,
+    CallFacts,
+    GivenRole,
+    Mode,
+    Place,
+    Rule,
+    Subject,
+    covers,
+)
 from bot.domain.times import when, written
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
@@ -55,7 +67,7 @@ class RuleCommands:
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
         self._groups = parts.groups
-        rest = "[for TOOLS] [in PLACE]"
+        rest = LIMITED
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
             Subcommand(
@@ -65,9 +77,10 @@ class RuleCommands:
                 also=("unset", "remove", "delete", "clear", "reset"),
             ),
             Subcommand(
-                f"policy always|writes|destructive|never {rest}, "
+                f"policy always|writes|destructive|never|forbid {rest}, "
                 "policy test TOOL {…} [as WHO] [in PLACE], or policy try RULE [last 30d]",
-                "what needs approval; test says what would happen, try what a rule would have changed",
+                "what needs approval, and what can't be asked for; test says what would happen, "
+                "try what a rule would have changed",
                 self._policy,
             ),
             Subcommand(
@@ -145,42 +158,57 @@ class RuleCommands:
 
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         async def do(command: Command, text: str) -> CommandReply:
-            given = parse(subject, text, command)
+            given = parse(subject, text, command, self._clock().astimezone(self._policies.held.book.zone))
             tools = [tool for tool in await self._registry.available() if given.concerns(tool.name)]
             _check_lowered(given, tools)
-            rule, ended = await self._database.write(self._add, given, command)
-            ended += "" if tools else f" There is no tool called {rule.pattern} right now."
+            _check_condition(given, tools)
+            rule, said = await self._database.write(self._add, given, command)
+            said += "" if tools else f" There is no tool called {rule.pattern} right now."
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
                 faults = await self._groups.ask(filter(is_group, rule.words.split()))
-                ended += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())
-                ended += await self._groups.read(self._refused, given.scope, tools)
+                said += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())
+            said += await self._groups.read(self._follows, rule, tools)
             if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
-                ended += f" Nod can't post there. {why.rstrip('.')}."
-            said = await self._named(f"Set: {rule.words}.{ended}{_follows(given, tools)}")
+                said += f" Nod can't post there. {why.rstrip('.')}."
+            said = await self._named(f"Set: {rule.words}.{said}{_follows(given, tools)}")
             return CommandReply(said, rule=rule.id)
 
         return do
 
+    def _follows(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
+        """What other rules make of one that was set: those that count in its place, and what they refuse."""
+        book = self._policies.load(session).book
+        others = book.outweighing(rule, [tool.name for tool in tools])
+        said = "".join(f" Where both apply, {other.words} counts." for other in others)
+        conditional = rule.limits is not None and rule.limits.condition is not None
+        if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not conditional:
+            said += self._refused(session, rule.scope, tools)
+        return said
+
     def _refused(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
         """What no one could decide there now, with a person asking who has no role."""
-        policy, place = self._policies.load(session), Place(scope, private=False)
+        policy, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
         for tool in (tool for tool in tools if tool.kind is Kind.CALL and not tool.reads):
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
-            verdict = policy.judge(tool.name, risk, place, Person(""), tool.kind)
+            verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))
             if verdict.judgement is Judgement.REFUSE:
                 return f" Calls of {tool.name} are refused now: {verdict.rule.partition(';')[0]}."
         return ""
 
-    def _add(self, session: Session, given: Setting, command: Command) -> tuple[Rule, str]:
+    def _add(self, session: Session, given: Rule, command: Command) -> tuple[Rule, str]:
         self._check_bound(session, given.scope, command)
         now = self._clock()
         before = self._policies.load(session)
-        rule = rules.add(session, given.subject, given.scope, given.pattern, given.value, command.actor, now)
+        rule = rules.add(session, given, command.actor, now)
         return rule, _ended_grants(session, before, rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
-        lines = [f"- {rule.words}" for rule in policy.book.rules]
+        misfits = await self._registry.misfits(policy.book)
+        lines = [
+            f"- {rule.words}" + (f" ({misfits[rule.id]})" if rule.id in misfits else "")
+            for rule in policy.book.rules
+        ]
         ttl = written(policy.ttl.total_seconds())
         head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return await self._named("\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])]))
@@ -192,7 +220,7 @@ class RuleCommands:
 
         def drop(session: Session) -> str | None:
             before = self._policies.load(session)
-            rule = rules.end(session, which, command.actor, self._clock())
+            rule = rules.end(session, which, command.actor, self._clock(), before.book.zone)
             if rule is None:
                 return None
             self._check_bound(session, rule.scope, command)  # raising undoes it
@@ -212,13 +240,13 @@ class RuleCommands:
         if verb != "test":
             return await self._set(Subject.POLICY)(command, text)
         name, rest = first_word(rest)
+        now = self._clock()
         try:
             tool = (await self._registry.available()).get(name)
             raw, rest = _object(rest)
             who, where = as_and_in(rest, command)
             arguments = await tool.checked(raw)
             risk = tool.classify(arguments)
-            addresses = () if risk.writes or not tool.open_world else tuple(outward.sent(arguments))
         except ValueError:
             raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
         except ToolError as error:
@@ -231,21 +259,20 @@ class RuleCommands:
                 there = conversations.open_conversation(session, where)
                 alone = there.private if there else str(where) == str(who)
                 place = Place(str(where), alone)
-            person = people.person_of(session, who)
-            hosts = policy.book.hosts(place.address, name)
-            sending = outward.judged(risk, addresses, (), hosts)  # as where no one has written them
-            return explain(policy.judge(name, sending, place, person, tool.kind), who.label)
+            call = tool.call(arguments, risk, place, people.person_of(session, who), now)
+            # an address counts as one that no one has written
+            return explain(policy.judge(addressed(call, tool, policy)), who.label)
 
         return await self._named(await self._groups.read(judged))
 
     async def _try(self, command: Command, text: str) -> str:
         """What a rule would have changed, without setting it."""
-        given = rule_to_try(text, command)
+        given = rule_to_try(text, command, self._clock().astimezone(self._policies.held.book.zone))
 
         def tried(session: Session) -> str:
             self._check_bound(session, given.rule.scope, command)
             since = self._clock() - given.last
-            return past.tried(session, self._policies, given.rule.rule, since, given.before).words
+            return past.tried(session, self._policies, given.rule, since, given.before).words
 
         return await self._database.read(tried)
 
@@ -281,8 +308,8 @@ class RuleCommands:
             case _:
                 raise CommandError("Add or remove one account and its role.")
         if verb == "add":
-            setting = Setting(Subject.ROLE, given, EVERYWHERE, EVERYWHERE)
-            rule, _ = await self._database.write(self._add, setting, command)
+            rule = Rule(0, Subject.ROLE, EVERYWHERE, EVERYWHERE, given)
+            rule, _ = await self._database.write(self._add, rule, command)
             return CommandReply(await self._named(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         both = (given, given._replace(everywhere=True))
@@ -387,7 +414,7 @@ def _object(text: str) -> tuple[Any, str]:
     return found, text[end:]
 
 
-def _check_lowered(given: Setting, tools: Sequence[Tool]) -> None:
+def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
     """Raises CommandError where the rule would call a loss reading."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
@@ -398,7 +425,20 @@ def _check_lowered(given: Setting, tools: Sequence[Tool]) -> None:
         )
 
 
-def _follows(given: Setting, tools: Sequence[Tool]) -> str:
+def _check_condition(given: Rule, tools: Sequence[Tool]) -> None:
+    """Raises CommandError where its condition fits no call of one of these tools, or looks at a secret."""
+    condition = given.limits.condition if given.limits else None
+    if condition is None:
+        return
+    for tool in tools:
+        names = [field.path[0] for field in condition.fields]
+        if hidden := [name for name in names if shown({name: "x"}, tool.parameters)[name] == HIDDEN]:
+            raise CommandError(f"{tool.name}: {hidden[0]} is hidden, so no rule can look at it.")
+        if why := condition.misfit(tool.form):
+            raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
+
+
+def _follows(given: Rule, tools: Sequence[Tool]) -> str:
     """What a loosened rule leads to, in words."""
     if given.value == Mode.NEVER:
         return " From now on it runs without asking anyone. Each run still has a card and an audit row."
@@ -415,7 +455,8 @@ def _ended_grants(session: Session, before: Policy, rule: Rule, command: Command
     if rule.subject not in _JUDGING:
         return ""
     # not loaded: this transaction may still be undone, and the version with it
-    book = Rulebook(before.book.version, tuple(each.rule for each in rules.in_force(session)))
+    there = rules.in_force(session, before.book.zone)
+    book = replace(before.book, rules=tuple(each.rule for each in there))
     ended = grants.end_tightened(session, before, before.with_book(book), rule, command.actor, now)
     return f" Grants ended with it: {', '.join(grant.label for grant in ended)}." if ended else ""
 

@@ -2,13 +2,13 @@
 
 import difflib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import time, timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from bot.approvals.commands.words import QUOTES, CommandError, first_word, unquoted
 from bot.domain.chat import Address, Command
+from bot.domain.conditions import Condition, ConditionError
 from bot.domain.people import Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level, Mark
@@ -16,57 +16,100 @@ from bot.domain.rules import (
     EVERYWHERE,
     DailyDigest,
     Escalation,
+    Hours,
+    Limits,
     Mode,
-    QuietHours,
     Quorum,
     Rule,
     RuleValue,
     Subject,
 )
-from bot.domain.times import duration
+from bot.domain.times import duration, moment
 from bot.plugins import channel_names
 
 _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
-_ENDING = re.compile(r"\s+(for|in)\s+(\S+)$")
+_PARTS = {
+    name: re.compile(rf" {words}$")
+    for name, words in {
+        "length": r"for ([0-9]+[smhdw])",
+        "tools": r"for (\S+)",
+        "place": r"in (\S+)",
+        "account": r"by (\S+)",
+        "hours": r"between (\S+) and (\S+)",
+        "until": r"until (\S+( [0-9]{1,2}:[0-9]{2})?)",
+    }.items()
+}
+_WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
+_ENDS = frozenset({"length", "until"})
+_FURTHEST = timedelta(days=366)
+LIMITED = (
+    "[for TOOLS] [in PLACE] [by ACCOUNT] [for 2h|until friday 18:00] [between 18:00 and 08:00] [where …]"
+)
+"""What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
 _LONGEST_LOOK = timedelta(days=366)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A rule as an admin wrote it."""
+def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
+    """Read ``VALUE`` and its `LIMITED` parts, in any order but ``where`` last; raises CommandError.
 
-    subject: Subject
-    value: RuleValue
-    pattern: str
-    scope: str
-
-    @property
-    def rule(self) -> Rule:
-        """As it would be, once it is set."""
-        return Rule(0, self.subject, self.scope, self.pattern, self.value)
-
-    def concerns(self, tool_name: str) -> bool:
-        return self.rule.concerns(tool_name)
-
-
-def parse(subject: Subject, text: str, command: Command) -> Setting:
-    """Read ``VALUE [for TOOLS] [in PLACE]``; raises CommandError. ``here`` is the place of the command."""
-    pattern = scope = EVERYWHERE
-    text = f" {text.strip()}"
-    while found := _ENDING.search(text):
-        if found[1] == "for":
-            pattern = unquoted(found[2])
-        else:
-            scope = _place(unquoted(found[2]), command)
-        text = text[: found.start()]
-    words = text.split()
+    The rule has no number yet. ``here`` is the place of the command. ``now`` is in the team's time zone.
+    """
+    text, *conditions = _WHERE.split(f" {text.strip()}", maxsplit=1)
+    said, given = f" {' '.join(text.split())}", dict[str, tuple[str, ...]]()
+    while found := next(((n, m) for n, part in _PARTS.items() if (m := part.search(said))), None):
+        name, match = found
+        if name in given or (name in _ENDS and given.keys() & _ENDS):
+            raise CommandError(f"`{match[0].strip()}` is one too many. Write each part once.")
+        given[name], said = match.groups(), said[: match.start()]
+    words = said.split()
     if not words:
         raise CommandError("Something is missing.")
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
-    return Setting(subject, _VALUES[subject](words), pattern, scope)
+    limits = Limits(
+        _condition(conditions[0]) if conditions else None,
+        str(account(unquoted(given["account"][0]))) if "account" in given else "",
+        _hours(*given["hours"]) if "hours" in given else None,
+        now + _length(given["length"][0]) if "length" in given else _until(given.get("until"), now),
+    )
+    if limits != Limits() and subject in _UNLIMITED:
+        raise CommandError(f"A rule about {subject.typed} has no by, until, between or where.")
+    return Rule(
+        0,
+        subject,
+        _place(unquoted(given["place"][0]), command) if "place" in given else EVERYWHERE,
+        unquoted(given["tools"][0]) if "tools" in given else EVERYWHERE,
+        _VALUES[subject](words),
+        None if limits == Limits() else limits,
+    )
+
+
+def _condition(text: str) -> Condition:
+    try:
+        return Condition.parse(text)
+    except ConditionError as error:
+        raise CommandError(str(error)) from None
+
+
+def _hours(begin: str, end: str) -> Hours:
+    hours = Hours(_clock(begin, "the team's time zone"), _clock(end, "the team's time zone"))
+    if hours.begin == hours.end:
+        raise CommandError("These hours begin when they end. Write two different times.")
+    return hours
+
+
+def _until(said: Sequence[str] | None, now: datetime) -> datetime | None:
+    if said is None:
+        return None
+    try:
+        until = moment(said[0], now)
+    except ValueError as error:
+        raise CommandError(f"{said[0]!r}: {error}.") from None
+    if until > now + _FURTHEST:
+        raise CommandError("That is too far away. A rule ends within a year, or stays until it is dropped.")
+    return until
 
 
 _TRIED = {
@@ -79,15 +122,15 @@ _LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones 
 class RuleToTry(NamedTuple):
     """A rule to try on the past: how far back, and below which place in it."""
 
-    rule: Setting
+    rule: Rule
     last: timedelta
     before: Mark | None
 
 
-def rule_to_try(text: str, command: Command) -> RuleToTry:
+def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     """Read ``RULE [last 30d] [before MARK]``, the rule as after ``/approvals`` or after ``policy``.
 
-    Raises CommandError.
+    ``now`` is in the team's time zone. Raises CommandError.
     """
     text, options = f" {text.strip()}", dict[str, str]()
     while found := _LOOK.search(text):
@@ -97,9 +140,8 @@ def rule_to_try(text: str, command: Command) -> RuleToTry:
     subject = _TRIED.get(word)
     if subject is None and word in {each.typed for each in Subject}:
         raise CommandError(f"Only {', '.join(_TRIED)} can be tried on the past.")
-    given = (
-        parse(Subject.POLICY, f"{word} {rest}", command) if subject is None else parse(subject, rest, command)
-    )
+    said = f"{word} {rest}" if subject is None else rest
+    given = parse(subject or Subject.POLICY, said, command, now)
     try:
         last = duration(options.get("last", "30d"))
         before = Mark.parse(options["before"]) if "before" in options else None
@@ -209,11 +251,11 @@ def _deciders(words: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _clock(text: str) -> time:
+def _clock(text: str, zone: str = "UTC") -> time:
     try:
-        return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
+        return time.fromisoformat(text.zfill(len("08:00"))).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
-        raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in UTC.") from None
+        raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in {zone}.") from None
 
 
 def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:
@@ -261,7 +303,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.ROUTE: _each(str, _address_text),
     Subject.ESCALATE: _each(Escalation, _length, _address_text),
     Subject.REMIND: _each(lambda length: length, _length),
-    Subject.QUIET: _each(QuietHours, _clock, _clock),
+    Subject.QUIET: _each(Hours, _clock, _clock),
     Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _only("destructive"),
@@ -271,3 +313,5 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""
+_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS})
+"""Subjects that are not about a call."""

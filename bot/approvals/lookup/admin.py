@@ -101,12 +101,13 @@ class AdminLookup:
 
         def read(session: Session) -> Current:
             whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
+            policy = self._policies.load(session)
             found = [
                 (each, people.named(session, each.rule.said))
-                for each in rules.in_force(session)
+                for each in rules.in_force(session, policy.book.zone)
                 if whose is None or _concerns(session, each.rule, whose)
             ]
-            return Current(whose, self._policies.load(session), found, self._grants(session, whose))
+            return Current(whose, policy, found, self._grants(session, whose))
 
         return await self._database.read(read)
 
@@ -144,9 +145,10 @@ class AdminLookup:
 
     async def tried(self, command: Command) -> Tried:
         """What the rule in a command's text would have changed. Raises CommandError."""
-        given = rule_to_try(command.text, command)
-        since = self._clock() - given.last
-        return await self._database.read(past.tried, self._policies, given.rule.rule, since, given.before)
+        now = self._clock()
+        given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
+        since = now - given.last
+        return await self._database.read(past.tried, self._policies, given.rule, since, given.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bot.domain.people import Actor
-from bot.domain.policy import Judgement, Place, Policy, Verdict
+from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Kind, Level, Mark, Risk, State
 from bot.domain.redaction import redact_text
-from bot.domain.rules import Rule, Rulebook, covers
+from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
 from bot.store import insights, people, proposals
 from bot.store.rules import Policies
@@ -105,7 +105,8 @@ def tried(
     looked = judged = seen = 0
     last: Mark | None = None
     price: dict[str, str] = {}
-    for row in insights.newest(session, since, before):
+    conditional = any(each.limits and each.limits.condition for each in changed.book.rules)
+    for row in insights.newest(session, since, before, arguments=conditional):
         seen, last = seen + 1, Mark(row.created_at, row.id)
         if not is_change(row):
             continue
@@ -155,13 +156,16 @@ def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Eff
 def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
     risk = Risk(Level(row.level), "", vouched=row.vouched is not False)
     person = people.person_of(session, Actor.parse(row.requester))
-    return policy.judge(row.tool_name, risk, Place(row.place, row.private), person)
+    call = CallFacts(row.tool_name, risk, Place(row.place, row.private), person, row.created_at)
+    if hasattr(row, "arguments"):
+        schema = proposals.schema(session, row.tool_name, row.tool_version) or {}
+        call = replace(call, arguments=row.arguments, schema=schema)
+    return policy.judge(call)
 
 
 def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
     """The book with one more rule, in place of the one that it replaces."""
-    same = (rule.subject, rule.scope, rule.pattern)
-    kept = (each for each in book.rules if (each.subject, each.scope, each.pattern) != same)
+    kept = (each for each in book.rules if each.slot != rule.slot)
     return replace(book, rules=(*kept, rule))
 
 

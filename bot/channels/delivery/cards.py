@@ -22,6 +22,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Names, Role, called, channel_called, is_group
 from bot.domain.policy import Policy, same_chat
 from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.rules import Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, rules
 from bot.store.change_notifier import ChangeNotifier
@@ -238,7 +239,8 @@ class Cards:
         if proposal.kind is Kind.QUESTION:
             return [conversation.origin]
         policy = self.policies.load(session)
-        routes = policy.book.routes(str(conversation.origin), proposal.tool_name)
+        ruled = bool(policy.book.about(Subject.ROUTE))
+        routes = policy.book.routes(rights.call_of(session, proposal)) if ruled else ()
         further = (*self.routes, *map(Address.parse, routes))
         # deciders first: the requester's card says that they have it
         others = () if further or not conversation.private else self._others(session, policy, proposal)

@@ -112,14 +112,18 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 def rule_key(row: RuleRow) -> str:
     """What one rule replaces another by: for roles and routes there can be several values side by side."""
     many = f" {canonical(row.value)}" if row.subject in (Subject.ROLE, Subject.ROUTE) else ""
-    return f"{row.subject} for {row.pattern} in {row.scope}{many}"
+    parts = [f"{row.subject} for {row.pattern} in {row.scope}{many}"]
+    parts += [f"by {row.who}"] if row.who else []
+    parts += [f"between {' and '.join(row.hours)}"] if row.hours else []
+    parts += [f"where {row.condition}"] if row.condition else []
+    return " ".join(parts)
 
 
 def rule_state(row: RuleRow) -> State:
     value = row.value
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # as SQLite gives a bare number back
-    return {"rule": row.id, "value": value}
+    return {"rule": row.id, "value": value, **({"until": row.until.isoformat()} if row.until else {})}
 
 
 def grant_state(row: GrantRow) -> State:

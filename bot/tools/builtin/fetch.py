@@ -18,7 +18,7 @@ from urllib.parse import urldefrag, urljoin
 import httpcore2
 from pydantic import Field
 
-from bot.domain.outward import host_of
+from bot.domain.text import host_of
 from bot.errors import ToolError
 from bot.tools.builtin.fetch_text import readable
 from bot.tools.signature import Storable

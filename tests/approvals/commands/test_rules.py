@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlmodel import Session
@@ -10,10 +10,21 @@ from sqlmodel import Session
 from bot.approvals.team.plans import LEAD
 from bot.channels.base import Overview
 from bot.domain.chat import Address, Answer
-from bot.domain.people import LOCAL, Actor, with_names
+from bot.domain.people import LOCAL, Actor, Person, with_names
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State
-from bot.domain.rules import EVERYWHERE, Escalation, Quorum, Rule, Rulebook, RuleValue, Subject, covers
+from bot.domain.proposals import Level, Proposal, Risk, State
+from bot.domain.rules import (
+    EVERYWHERE,
+    CallFacts,
+    Escalation,
+    Place,
+    Quorum,
+    Rule,
+    Rulebook,
+    RuleValue,
+    Subject,
+    covers,
+)
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.times import written
 from bot.domain.verbs import Verb
@@ -23,6 +34,11 @@ from bot.store.slack import WorkspaceRow
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call
 
 HALL = Address("chat", "T1/hall")
+NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+def asked(tool: str) -> CallFacts:
+    return CallFacts(tool, Risk(Level.WRITE, ""), Place("chat:room", private=False), Person(""), NOW)
 
 
 @pytest.fixture
@@ -293,8 +309,8 @@ def test_of_two_times_to_live_the_shorter_counts() -> None:
             Rule(2, Subject.TTL, EVERYWHERE, "paint", timedelta(hours=1)),
         ),
     )
-    assert book.ttl("chat:room", "paint", timedelta(seconds=5)) == (timedelta(minutes=1), book.rules[0])
-    assert book.ttl("chat:room", "look", timedelta(days=1)).value == timedelta(minutes=1)
+    assert book.ttl(asked("paint"), timedelta(seconds=5)) == (timedelta(minutes=1), book.rules[0])
+    assert book.ttl(asked("look"), timedelta(days=1)).value == timedelta(minutes=1)
 
 
 async def test_accounts_linked_after_they_voted_are_one_vote(ruled: Nod) -> None:
@@ -384,7 +400,8 @@ def test_of_two_circles_the_narrower_one_decides(wide: str, narrow: str) -> None
         for n, words in enumerate((wide, narrow))
     ]
     for each in (circles, circles[::-1]):
-        assert Rulebook(1, tuple(each)).deciders("chat:room", "paint").value == tuple(narrow.split())
+        found = Rulebook(1, tuple(each)).deciders(asked("paint"), ("member",))
+        assert found.value == tuple(narrow.split())
 
 
 @pytest.mark.parametrize(
@@ -435,7 +452,8 @@ async def test_a_rule_cannot_call_reading_what_cannot_be_undone(ruled: Nod) -> N
     reply = await ruled.command("/approvals risk read for smash", by=ADA)
     assert "smash" in reply.text
     assert "can't be undone" in reply.text
-    await ruled.database.write(rules.add, Subject.RISK, EVERYWHERE, "s*", "read", ADA, ruled.clock())
+    rule = Rule(0, Subject.RISK, EVERYWHERE, "s*", Level.READ)
+    await ruled.database.write(rules.add, rule, ADA, ruled.clock())
     (smashed,) = await ruled.asked(call("smash", lamp="desk"))
     assert smashed.state is State.PROPOSED
 

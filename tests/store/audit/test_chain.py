@@ -27,7 +27,7 @@ from bot.approvals.accounts import linking
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.domain.rules import EVERYWHERE, Subject
+from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
@@ -100,7 +100,8 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
         )
     database.write_now(grants.revoke, 1, ADA, clock())
     for value in ("always", "never"):
-        database.write_now(rules.add, Subject.POLICY, EVERYWHERE, "pay", value, ADA, clock())
+        rule = Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode(value))
+        database.write_now(rules.add, rule, ADA, clock())
     database.write_now(linking.join, POLICIES, ANA, Actor("phone", "9", "Ana K"), ANA, clock())
     for _ in range(2):
         until = clock() + timedelta(days=3)

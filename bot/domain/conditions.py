@@ -1,0 +1,398 @@
+"""Conditions of rules on the arguments of a call: a small typed language, read with a bound.
+
+    amount > 100 and currency in (EUR, USD)
+    path matches "infra/**" or not (options.force = true)
+    host(url) not in (docs.python.org, pypi.org)
+
+The grammar, with words in any case::
+
+    any    = all ("or" all)*
+    all    = one ("and" one)*
+    one    = "not" one | "(" any ")" | field compared
+    compared = ("=" | "!=") value | ("<" | "<=" | ">" | ">=") NUMBER
+             | ["not"] "in" "(" value ("," value)* ")" | ["not"] "matches" TEXT
+    field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
+    value  = NUMBER | "true" | "false" | WORD | "quoted text"
+
+A condition answers True or False, or None where that can't be told: a field is missing or of another kind, or
+the condition does not fit the tool. What a rule makes of None is told in ``bot/domain/rules.py``.
+"""
+
+import fnmatch
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from bot.domain.text import host_of
+
+Value = str | int | float | bool
+Answer = bool | None
+
+LONGEST = 500  # characters of a condition
+_DEEPEST = 8  # nested brackets and nots; names in a path; references in a schema
+_EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
+_TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
+_QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # as phones write them
+_PATH = re.compile(r"[^\W\d][\w-]*(\.[\w-]+)*")
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
+_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_MISSING = object()
+
+
+class ConditionError(ValueError):
+    """A condition that does not parse; the message names the word that is wrong and gives an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentPath:
+    """A place in the arguments, or the host of the address that stands there."""
+
+    path: tuple[str, ...]
+    host: bool = False
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    def read(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+        """What stands there, or runs where nothing is given; `_MISSING` where nothing does, or no host."""
+        found: Any = arguments
+        for step in self.path:
+            if isinstance(found, Mapping) and found.get(step) is not None:
+                found = found[step]
+            elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+                found = found[int(step)]
+            elif found is arguments:
+                found = _named(schema, step).get("default")
+            else:
+                return _MISSING
+        if found is None or not self.host:
+            return _MISSING if found is None else found
+        plain = isinstance(found, str) and not re.search(r"[\s\\\x00-\x1f]", found)
+        return (plain and host_of(found).removesuffix(".")) or _MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A field against values: one of them (``in``), a number by order, or a pattern (``matches``)."""
+
+    field: ArgumentPath
+    verb: Literal["in", "matches", "<", "<=", ">", ">="]
+    values: tuple[Value, ...]
+
+    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
+        found = self.field.read(arguments, schema)
+        if self.verb == "in":
+            if any(_kind(found) == _kind(each) and found == each for each in self.values):
+                return True
+            return False if all(_kind(found) == _kind(each) for each in self.values) else None
+        if _kind(found) != _kind(self.values[0]):
+            return None
+        if self.verb == "matches":
+            path = _plain_path(found)
+            return None if path is None else fnmatch.fnmatchcase(path, str(self.values[0]))
+        return _ORDER[self.verb](found, self.values[0])
+
+    def misfit(self, schema: Mapping[str, Any]) -> str | None:
+        """Why no call of a tool with this schema can have such a value, in words; None where one can."""
+        parts: list[Mapping[str, Any]] = [schema]
+        for step in self.field.path:
+            parts = [each for part in parts for each in _plain(part, schema)]
+            if parts and all(_closed(part, step) for part in parts):
+                known = {name for part in parts for name in part["properties"]}
+                near = get_close_matches(step, known, 1)
+                return f"it has no {self.field.name}" + (f". Did you mean {near[0]}?" if near else "")
+            parts = [_named(part, step) for part in parts]
+        parts = [each for part in parts for each in _plain(part, schema)]
+        kinds = {kind for part in parts for kind in _kinds(part)}
+        wanted = "text" if self.field.host else _kind(self.values[0])
+        if kinds and wanted not in kinds:
+            return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {wanted}"
+        if self.verb == "in" and not self.field.host and all("enum" in part for part in parts) and parts:
+            known = {str(each) for part in parts for each in part["enum"]}
+            if never := [str(each) for each in self.values if str(each) not in known]:
+                return f"{self.field.name} is never {never[0]}. It is one of {', '.join(sorted(known))}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    part: "Expression"
+
+    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
+        answer = self.part.holds(arguments, schema)
+        return None if answer is None else not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """All of these (``and``), or any of these (``or``)."""
+
+    parts: tuple["Expression", ...]
+    decisive: bool  # the answer of one part that settles it: False for all, True for any
+
+    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
+        answers = [part.holds(arguments, schema) for part in self.parts]
+        if self.decisive in answers:
+            return self.decisive
+        return None if None in answers else not self.decisive
+
+
+Expression = Comparison | Not | Several
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What an admin wrote after ``where``. ``root`` None: another release wrote it; it can't be read."""
+
+    text: str
+    root: Expression | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Condition":
+        """Raises ConditionError."""
+        plain = " ".join(text.translate(_QUOTES).split())
+        if len(plain) > LONGEST:
+            raise ConditionError(f"A condition has at most {LONGEST} characters. This has {len(plain)}.")
+        return cls(plain, _Reader(plain).condition())
+
+    @classmethod
+    def kept(cls, text: str) -> "Condition":
+        """One from a row. It never raises: what can't be read can't be told of any call."""
+        try:
+            return cls.parse(text)
+        except ConditionError:
+            return cls(text, None)
+
+    @property
+    def fields(self) -> list[ArgumentPath]:
+        return [each.field for each in _comparisons(self.root)]
+
+    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
+        """Whether a call with these arguments, of a tool with this JSON schema, is meant."""
+        if self.root is None or self.misfit(schema):
+            return None
+        return self.root.holds(arguments, schema)
+
+    def misfit(self, schema: Mapping[str, Any]) -> str | None:
+        """Why it does not fit a tool's JSON schema, in words; None where it does."""
+        if self.root is None:
+            return "this release can't read it"
+        return next(filter(None, (each.misfit(schema) for each in _comparisons(self.root))), None)
+
+
+def _comparisons(part: Expression | None) -> Iterator[Comparison]:
+    match part:
+        case Comparison():
+            yield part
+        case Not(inner):
+            yield from _comparisons(inner)
+        case Several(parts):
+            for each in parts:
+                yield from _comparisons(each)
+
+
+class _Reader:
+    """Reads a condition by recursive descent, one method for each line of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self._words: list[tuple[str, bool]] = []  # each with whether it was quoted
+        self._at = self._depth = end = 0
+        while end < len(text):
+            found = _TOKEN.match(text, end)
+            if found is None:
+                raise ConditionError(f"`{text[end:].strip()[:40]}` can't be read here. {_EXAMPLE}.")
+            end = found.end()
+            quoted = found[1] if found[1] is not None else found[2]
+            self._words.append((found[3] or found[4], False) if quoted is None else (quoted, True))
+
+    def condition(self) -> Expression:
+        read = self._any()
+        if self._at < len(self._words):
+            raise self._wrong(" Write `where` and its condition last.")
+        return read
+
+    def _any(self) -> Expression:
+        parts = [self._all()]
+        while self._takes("or"):
+            parts.append(self._all())
+        return parts[0] if len(parts) == 1 else Several(tuple(parts), decisive=True)
+
+    def _all(self) -> Expression:
+        parts = [self._one()]
+        while self._takes("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else Several(tuple(parts), decisive=False)
+
+    def _one(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise ConditionError(f"This is nested too deeply: at most {_DEEPEST} brackets and nots.")
+        if self._takes("not"):
+            read: Expression = Not(self._one())
+        elif self._takes("("):
+            read = self._any()
+            self._needs(")")
+        else:
+            read = self._compared(self._field())
+        self._depth -= 1
+        return read
+
+    def _field(self) -> ArgumentPath:
+        word, quoted = self._peek()
+        host = word.lower() == "host" and self._words[self._at + 1 : self._at + 2] == [("(", False)]
+        if host:
+            self._at += 2
+            word, quoted = self._peek()
+        path = tuple(word.split("."))
+        if quoted or not _PATH.fullmatch(word) or len(path) > _DEEPEST:
+            raise self._wrong(" Name a field of the tool.")
+        self._at += 1
+        if host:
+            self._needs(")")
+        return ArgumentPath(path, host)
+
+    def _compared(self, field: ArgumentPath) -> Expression:
+        negated = self._takes("not")
+        read: Expression
+        if self._takes("in"):
+            self._needs("(")
+            values = [self._value()]
+            while self._takes(","):
+                values.append(self._value())
+            self._needs(")")
+            read = _among(field, *values)
+        elif self._takes("matches"):
+            read = Comparison(field, "matches", (str(self._value(text=True)),))
+        elif not negated and (self._takes("=") or self._takes("==")):
+            read = _among(field, self._value())
+        elif not negated and self._takes("!="):
+            read = Not(_among(field, self._value()))
+        elif not negated and self._peek()[0] in _ORDER:
+            verb, _ = self._words[self._at]
+            self._at += 1
+            value = self._value()
+            if _kind(value) != "a number":
+                self._at -= 1
+                raise self._wrong(f" After {verb} comes a number.")
+            read = Comparison(field, verb, (value,))  # type: ignore[arg-type]
+        else:
+            raise self._wrong(" After a field comes =, !=, <, <=, >, >=, in or matches.")
+        return Not(read) if negated else read
+
+    def _value(self, *, text: bool = False) -> Value:
+        word, quoted = self._peek()
+        if not quoted and word in ("(", ")", ",", *_ORDER):
+            raise self._wrong(" A value belongs here.")
+        self._at += 1
+        if quoted or text:
+            return word
+        if _NUMBER.fullmatch(word):
+            return float(word) if "." in word else int(word)
+        return {"true": True, "false": False}.get(word.lower(), word)
+
+    def _peek(self) -> tuple[str, bool]:
+        if self._at == len(self._words):
+            raise ConditionError(f"The condition stops too early. {_EXAMPLE}.")
+        return self._words[self._at]
+
+    def _takes(self, word: str) -> bool:
+        """Whether the next word is this one, which is then read."""
+        taken = [(found.lower(), quoted) for found, quoted in self._words[self._at : self._at + 1]]
+        self._at += (word, False) in taken
+        return (word, False) in taken
+
+    def _needs(self, word: str) -> None:
+        self._peek()
+        if not self._takes(word):
+            raise self._wrong(f" `{word}` belongs here.")
+
+    def _wrong(self, hint: str = "") -> ConditionError:
+        word, _ = self._peek()
+        return ConditionError(f"`{word[:40]}` does not fit here.{hint} {_EXAMPLE}.")
+
+
+def _among(field: ArgumentPath, *values: Value) -> Comparison:
+    return Comparison(field, "in", tuple(str(each).lower() if field.host else each for each in values))
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes or no"
+    if isinstance(value, int | float):
+        return "a number"
+    return "text" if isinstance(value, str) else "something else"
+
+
+_JSON_KINDS = {
+    "boolean": "yes or no",
+    "integer": "a number",
+    "number": "a number",
+    "string": "text",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def _kinds(part: Mapping[str, Any]) -> list[str]:
+    """The kinds that a schema names; of one that names none, those of its enum's values."""
+    named = part.get("type")
+    listed = named if isinstance(named, list) else [named] if named else []
+    found = [_JSON_KINDS[each] for each in listed if each in _JSON_KINDS]
+    return found if named else [_kind(each) for each in part.get("enum", ())]
+
+
+def _plain_path(text: str) -> str | None:
+    """A path without what changes nothing in it, ``.`` and doubled slashes; an address as it is.
+
+    None where ``..`` leads to who knows where.
+    """
+    if "://" in text or "/" not in text:
+        return text
+    names = [name for name in text.split("/") if name not in ("", ".")]
+    return None if ".." in names else ("/" if text.startswith("/") else "") + "/".join(names)
+
+
+def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
+    """A schema's alternatives, references followed; those that say nothing are left out."""
+    reference = part.get("$ref")
+    if isinstance(reference, str) and depth < _DEEPEST:
+        found: Any = root
+        for step in reference.removeprefix("#/").split("/"):
+            found = found.get(step, {}) if isinstance(found, Mapping) else {}
+        return _plain(found, root, depth + 1) if isinstance(found, Mapping) else []
+    either = part.get("anyOf") or part.get("oneOf")
+    if isinstance(either, list) and depth < _DEEPEST:
+        return [
+            each
+            for one in either
+            if isinstance(one, Mapping) and one.get("type") != "null"
+            for each in _plain(one, root, depth + 1)
+        ]
+    return [part] if {"type", "enum", "properties"} & part.keys() else []
+
+
+def _closed(part: Mapping[str, Any], step: str) -> bool:
+    """Whether a schema lists its fields, and this one is not among them."""
+    listed = part.get("properties")
+    return isinstance(listed, Mapping) and step not in listed and not part.get("additionalProperties")
+
+
+def _named(part: Mapping[str, Any], step: str) -> Mapping[str, Any]:
+    """The schema of a field, or of an item of a list; empty where it is not told."""
+    if step.isdecimal() and "items" in part:
+        found = part["items"]
+    else:
+        listed = part.get("properties")
+        found = listed.get(step) if isinstance(listed, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

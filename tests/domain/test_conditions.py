@@ -1,0 +1,201 @@
+"""Conditions on the arguments of a call: what they mean, what is wrong with them, what can't be told."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.conditions import LONGEST, Condition, ConditionError
+
+TRANSFER = {
+    "properties": {
+        "amount": {"type": "number"},
+        "currency": {"enum": ["EUR", "USD"], "type": "string"},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": "none"},
+        "to": {"$ref": "#/$defs/Account"},
+        "argv": {"type": "array", "items": {"type": "string"}},
+        "fast": {"type": "boolean"},
+        "anything": {},
+    },
+    "$defs": {"Account": {"type": "object", "properties": {"bank": {"type": "string"}}}},
+}
+CALL: dict[str, Any] = {
+    "amount": 150,
+    "currency": "EUR",
+    "to": {"bank": "north"},
+    "argv": ["git", "push"],
+    "fast": False,
+    "url": "https://Docs.Python.org:443/3/",
+}
+
+
+def holds(text: str, **changes: Any) -> bool | None:
+    return Condition.parse(text).holds(CALL | changes, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("amount > 100", True),
+        ("amount > 150", False),
+        ("amount >= 150 and amount <= 150.0", True),
+        ("amount < -1", False),
+        ("currency in (EUR, USD)", True),
+        ("currency not in (EUR, USD)", False),
+        ("currency = EUR", True),
+        ("currency == 'EUR'", True),
+        ("currency != EUR", False),
+        ("to.bank = north", True),
+        ("argv.0 = git and argv.1 = push", True),
+        ("fast = false", True),
+        ("fast = true or amount > 100", True),
+        ("not (fast = true or amount > 100)", False),
+        ("NOT currency = USD AND amount > 1", True),
+        ("currency = USD or currency = EUR and amount > 1000", False),
+        ("host(url) in (docs.python.org)", True),
+        ("host(url) in (DOCS.python.org)", True),
+        ("host(url) matches \u201c*.python.org\u201d", True),
+        ("to.bank matches n?rth", True),
+    ],
+)
+def test_a_condition_answers_for_a_call(text: str, answer: bool) -> None:
+    assert holds(text) is answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "missing > 1",
+        "not (missing > 1)",
+        "currency > 1",
+        "amount = low",
+        "amount matches 1*",
+        "to = north",
+        "to.missing = north",
+        "argv.7 = git",
+        "fast = 0",
+        "missing > 1 and amount > 100",
+        "host(currency.x) = a.example",
+        "host(amount) = a.example",
+    ],
+)
+def test_what_is_missing_or_of_another_kind_can_not_be_told(text: str) -> None:
+    assert holds(text) is None
+
+
+def test_a_part_that_settles_it_is_enough() -> None:
+    assert holds("missing > 1 or amount > 100") is True
+    assert holds("missing > 1 and amount > 1000") is False
+
+
+@pytest.mark.parametrize(
+    ("url", "answer"),
+    [
+        ("https://docs.python.org/", True),
+        ("https://docs.python.org./", True),
+        ("https://docs.python.org@evil.example/", False),
+        ("https://evil.example/docs.python.org", False),
+        ("https://evil.example\\@docs.python.org/", None),
+        ("https://docs.python.org\n.evil.example/", None),
+        ("https://[docs.python.org/", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_host_is_that_of_the_server_or_can_not_be_told(url: str | None, answer: bool | None) -> None:
+    assert holds("host(url) in (docs.python.org)", url=url) is answer
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("infra/main.tf", True),
+        ("./infra//a/./b.tf", True),
+        ("infra", False),
+        ("docs/infra/x", False),
+        ("docs/../infra/x", None),
+        ("/infra/x", False),
+    ],
+)
+def test_a_path_is_compared_without_what_changes_nothing_in_it(path: str, answer: bool | None) -> None:
+    assert holds('path matches "infra/**"', path=path) is answer
+
+
+def test_what_runs_by_default_counts_as_given() -> None:
+    assert Condition.parse("note = none").holds({"amount": 1, "note": None}, TRANSFER) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "too early"),
+        ("amount", "too early"),
+        ("amount >", "too early"),
+        ("amount > lots", "`lots`"),
+        ("amount 100", "`100`"),
+        ("100 < amount", "`100`"),
+        ('"amount" > 1', "Name a field"),
+        ("amount > 1 for 2h", "`for`"),
+        ("amount > 1 xor fast = true", "`xor`"),
+        ("currency in EUR", "`EUR`"),
+        ("currency in ()", "`)`"),
+        ("currency in (EUR", "too early"),
+        ("currency not = EUR", "`=`"),
+        ("(amount > 1", "too early"),
+        ('currency = "EUR', "can't be read"),
+        ("currency matches", "too early"),
+        ("host(url = x", "`=`"),
+        ("not " * 9 + "fast = true", "too deeply"),
+        ("(" * 9 + "fast = true" + ")" * 9, "too deeply"),
+        (".".join("abcdefghi") + " = 1", "Name a field"),
+        ("currency = " + "x" * LONGEST, "at most 500"),
+    ],
+)
+def test_what_does_not_parse_names_the_word_that_is_wrong(text: str, why: str) -> None:
+    with pytest.raises(ConditionError) as raised:
+        Condition.parse(text)
+    assert why in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("amount > 1 and to.bank = north and note = x and argv.0 = git and anything = 1", None),
+        ("amonut > 1", "it has no amonut. Did you mean amount?"),
+        ("to.bnak = x", "it has no to.bnak. Did you mean bank?"),
+        ("amount = low", "amount is a number, not text"),
+        ("currency > 1", "currency is text, not a number"),
+        ("currency in (EUR, SEK)", "currency is never SEK. It is one of EUR, USD"),
+        ("note > 1", "note is text, not a number"),
+        ("fast = yes", "fast is yes or no, not text"),
+        ("host(amount) = a.example", "amount is a number, not text"),
+        ("argv = git", "argv is a list, not text"),
+    ],
+)
+def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> None:
+    condition = Condition.parse(text)
+    assert condition.misfit(TRANSFER) == why
+    if why:
+        assert condition.holds(CALL, TRANSFER) is None
+
+
+def test_what_another_release_wrote_can_not_be_told_of_any_call() -> None:
+    kept = Condition.kept("amount between 1 and 2")
+    assert kept.holds(CALL, TRANSFER) is None
+    assert kept.misfit(TRANSFER) == "this release can't read it"
+
+
+_WORDS = """amount currency to.bank 100 EUR and or not in ( ) , < = matches host "x" true " ' argv.0 ! é"""
+words = st.sampled_from(_WORDS.split())
+
+
+@given(st.lists(words, max_size=30).map(" ".join) | st.text(max_size=60))
+def test_anything_at_all_is_read_or_refused_in_words(text: str) -> None:
+    try:
+        condition = Condition.parse(text)
+    except ConditionError:
+        return
+    assert Condition.parse(condition.text) == condition
+    assert condition.holds(CALL, TRANSFER) in (True, False, None)
+    assert condition.holds({}, {}) is None
