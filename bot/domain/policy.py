@@ -118,8 +118,8 @@ class Policy:
         """Whether a call runs immediately, needs approval, or can't be proposed at all.
 
         A plan always needs approval. So does a script's request, which that script can never decide, and a
-        server's question, which only the person whose call it is about can answer. For what puts back what was
-        approved, one approval is enough.
+        server's question, which only the person whose call it is about can answer. For what puts back
+        what was approved, one approval is enough.
         """
         kind, requester = call.kind, call.requester
         risk, spared = self._overridden(call)

@@ -35,8 +35,8 @@ def newest(
 ) -> Iterator[Any]:
     """What was proposed since then, newest first: by these accounts, or by anyone.
 
-    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``: with
-    those of each call, and the version of its tool.
+    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
+    with those of each call, and the version of its tool.
     """
     also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
