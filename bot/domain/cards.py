@@ -237,6 +237,11 @@ class BatchRow:
         return self.card.state in (State.APPROVED, State.EXECUTING)
 
     @property
+    def offers(self) -> bool:
+        """Whether there is something to press on its own card, such as Retry or Undo."""
+        return bool(self.card.verbs)
+
+    @property
     def fault(self) -> str:
         """How it ended where that is not what was approved, in one line."""
         if self.card.pending or self.runs or self.card.tone is Tone.GOOD:
@@ -257,6 +262,11 @@ class Batch:
     @property
     def runs(self) -> bool:
         return any(row.runs for row in self.rows)
+
+    @property
+    def offers(self) -> bool:
+        """Whether there is something to press on any row by itself."""
+        return any(row.offers for row in self.rows)
 
     @property
     def stage(self) -> tuple[Any, ...]:

@@ -188,6 +188,9 @@ VIEW_ALL = "View all"
 CHOOSE = "Choose"
 """The button of a batch that lets people pick rows."""
 
+EACH_ROW = "Rows"
+"""The same where none waits: it leads to each row by itself, as to retry or undo it."""
+
 DETAILS = "Details"
 """The same on a card that has ended and is folded."""
 

@@ -21,7 +21,7 @@ from bot.web import api
 from bot.web.ag_ui import routes
 from bot.web.mcp import logins
 from bot.web.sign_in import sessions
-from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve
+from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say
 
 
@@ -105,7 +105,9 @@ LISTS = (
 
 
 async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Serve):
-    model = ScriptedModel(ask(("keep", {"text": "milk"})), say("Kept."), ask(("read", {})), say("Read."))
+    model = ScriptedModel(
+        _keep("milk"), say("Kept."), _keep("a", "b", "c"), say("No."), ask(("read", {})), say("Read.")
+    )
     settings = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",)}
     async with serve(model=model, tools=(keep, read), token=ANA, patience=240, **settings) as nod:
         document = (await nod.client.get("/openapi.json")).json()
@@ -137,6 +139,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             "/readyz",
         ):
             assert (await get(path)).status_code == 200, path
+        await _batch(nod)
         await nod.client.post("/api/chat", json={"message": "read", "conversation_id": conversation})
         (listed,) = [f for f in (await get(f"{mine}/files")).json()["files"] if f["name"] == "list.txt"]
         await get(f"{mine}/files/{listed['id']}")
@@ -183,6 +186,22 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         named = {o["operationId"] for operations in document["paths"].values() for o in operations.values()}
         # streams that never end are read in test_events.py
         assert named - checked.called == {"proposals_changes", "conversations_conversation_events"}
+
+
+def _keep(*texts: str) -> Any:
+    """An answer that keeps each of these."""
+    return ask(*(("keep", {"text": text}) for text in texts))
+
+
+async def _batch(nod: Served) -> None:
+    """Ask for three notes, look at them as a batch and decline them."""
+    await nod.client.post("/api/chat", json={"message": "keep three"})
+    rows = (await nod.client.get("/api/proposals", params={"state": "proposed"})).json()["proposals"]
+    batch, every = rows[0]["batch"]["id"], [{"id": p["id"], "seen": p["seen"]} for p in rows]
+    assert (await nod.client.get(f"/api/batches/{batch}")).status_code == 200
+    declined = await nod.client.post(f"/api/batches/{batch}/decide", json={"decline": every})
+    assert declined.status_code == 200
+    await nod.idle()
 
 
 async def test_the_document_names_every_operation_once_with_a_tag_and_the_packages_version(serve: Serve):

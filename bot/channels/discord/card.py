@@ -12,9 +12,20 @@ from typing import Any
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, page_of, said_of
-from bot.domain.cards import Card, Tone
+from bot.domain.cards import Batch, Card, Tone
 from bot.domain.chat import offered
-from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, ButtonMark, Look, Needs, Verb, Way, with_reason
+from bot.domain.verbs import (
+    CHOOSE,
+    DETAILS,
+    EACH_ROW,
+    VIEW_ALL,
+    ButtonMark,
+    Look,
+    Needs,
+    Verb,
+    Way,
+    with_reason,
+)
 
 _COLOURS = {Tone.WAITING: 0xF1C40F, Tone.GOOD: 0x2ECC71, Tone.BAD: 0xE74C3C, Tone.WARNED: 0xE67E22}
 _GREY = 0x95A5A6
@@ -45,7 +56,7 @@ def render(card: Card) -> DiscordCard:
 def rows(card: Card, *, whole: bool) -> list[Row]:
     """Give the buttons of a card; where it does not show everything, none that approves."""
     if card.batch:
-        return _for_rows(card, hidden=card.pending and not whole)
+        return _for_rows(card, card.batch, hidden=card.pending and not whole)
     hidden = card.pending and not whole
     offered = [verb for verb in card.verbs if verb not in GROUP and not (hidden and verb in APPROVING)]
     first = [labelled(card, verb) for verb in offered if not card.button(verb).rare]
@@ -59,11 +70,13 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
     return laid_out([*in_rows(first), *in_rows(rare), [labelled(card, v) for v in card.verbs if v in GROUP]])
 
 
-def _for_rows(card: Card, *, hidden: bool) -> list[Row]:
+def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
     """The buttons of a batch."""
     view = [labelled(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)] if hidden or not card.pending else []
     approve = [labelled(card, v) for v in (Verb.APPROVE_ALL,) if v in card.verbs and not hidden]
     choose = [labelled(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
+    if not card.pending and batch.offers:
+        choose = [labelled(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
     others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL) if v in card.verbs]
     return laid_out([[*view, *approve, *choose, *others]])
 
@@ -85,7 +98,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
         if looks or row.harms
         else button(Way.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
         for place, row in rows_
-        if row.card.pending
+        if row.card.pending or (looks and row.offers)
     ]
     shows = Way.LOOK if looks else Way.CHOOSE
     near = ((page - 1, "←"), (page + 1, "→"))
@@ -98,7 +111,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
         some = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(button(Way.DECIDE, some, 0, Verb.APPROVE))
     look = button(Way.CHOOSE, "Pick rows") if looks else button(Way.LOOK, "Look at one row")
-    return laid_out([*in_rows(numbers), [*turns, look], decide])
+    return laid_out([*in_rows(numbers), [*turns, look] if card.pending else turns, decide])
 
 
 def labelled(

@@ -27,7 +27,7 @@ _NOT_OPEN = "It is no longer open, or you may not decide it."
 _NO_LADDER = "Calls like this can't be allowed in advance, or not by you."
 _CHANGED = "One of these has changed. Choose again on the card."
 _OF_ROWS = frozenset({Way.CHOOSE, Way.TOGGLE, Way.LOOK, Way.DECIDE})
-_OF_A_ROW = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR})
+_OF_A_ROW = frozenset({Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.SIMILAR, Verb.RETRY, Verb.UNDO})
 _FEW = 1500  # units of a text that is shown in place; a longer one is a file
 
 
@@ -132,7 +132,7 @@ class DiscordPresses:
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
         """Show rows of a batch to pick from, or decide those that are picked."""
-        if card.batch is None or not card.pending:
+        if card.batch is None or not (card.pending or data.way is Way.LOOK):
             return Display(_NOT_OPEN)
         if data.round != card.round:
             return Display(_CHANGED, replaces=data.way is not Way.CHOOSE)

@@ -23,7 +23,7 @@ from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
-from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, Look, Needs, Verb, button, with_reason
+from bot.domain.verbs import CHOOSE, DETAILS, EACH_ROW, VIEW_ALL, Look, Needs, Verb, button, with_reason
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -377,8 +377,11 @@ def _resolved(card: Card) -> list[Block]:
     ended = "; ".join(filter(None, (outcome, *card.tally)))
     runs = card.running_since is not None
     shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
-    if card.batch and Verb.STOP_ALL in card.verbs:
-        return [*shown, b.actions(_button(card, Verb.STOP_ALL, value, "danger", _ROWS_SURE[Verb.STOP_ALL]))]
+    if card.batch:
+        sure = _ROWS_SURE[Verb.STOP_ALL]
+        rows = [b.button(EACH_ROW, action_id(CHOOSING), value)] if card.batch.offers else []
+        stop = [_button(card, v, value, "danger", sure) for v in card.verbs if v is Verb.STOP_ALL]
+        return [*shown, b.actions(*rows, *stop)] if rows or stop else shown
     offered = [
         b.button(card.button(verb).label, action_id(verb), value, style, sure, card.button(verb).sure)
         for verb, (style, sure) in _SURE.items()

@@ -160,7 +160,7 @@ def choose(card: Card, subject: ModalSubject) -> Review:
     if all_:
         others = [_option("Leave them open", "open"), _option("Decline them", DECLINE_OTHERS)]
         shown.append(_choice("The others", OTHERS, others))
-    open_ = [(n, row) for n, row in enumerate(rows, 1) if row.card.pending]
+    open_ = [(n, row) for n, row in enumerate(rows, 1) if row.offers]
     named = [
         _option(
             f"{n}. {row_sign(row)}{text.link_text(row.about)}", f"{row.card.proposal_id}:{row.card.round}"
@@ -199,9 +199,9 @@ def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     shown = review(card, subject, may_approve=may_approve)
     value = f"{card.proposal_id}:{card.round}"
     offered = [
-        b.button(card.button(verb).label, f"nod:{verb}", value)
-        for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR)
-        if verb in card.verbs and card.pending
+        b.button(pressed.label, f"nod:{verb}", value, confirm=pressed.sure.more if pressed.sure else "")
+        for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR, Verb.RETRY, Verb.STOP, Verb.UNDO)
+        if verb in card.verbs and (pressed := card.button(verb))
     ]
     if offered:
         shown.view["blocks"].insert(0, b.actions(*offered))

@@ -15,8 +15,8 @@ from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.batches import Picked, page_of, said_of
-from bot.domain.cards import Card, everything
-from bot.domain.verbs import CHOOSE, DETAILS, VIEW_ALL, Look, Verb, with_reason
+from bot.domain.cards import Batch, Card, everything
+from bot.domain.verbs import CHOOSE, DETAILS, EACH_ROW, VIEW_ALL, Look, Verb, with_reason
 
 _STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
@@ -71,7 +71,7 @@ def keyboard(
     What asks for something that Telegram has no screen for is not offered.
     """
     if card.batch:
-        return _for_rows(card, hidden=cut and not viewed, left_out=left_out, viewed=viewed)
+        return _for_rows(card, card.batch, hidden=cut and not viewed, left_out=left_out, viewed=viewed)
     hidden = cut and card.pending and not viewed
     offered = [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
     rows: list[list[InlineKeyboardButton]] = []
@@ -101,13 +101,16 @@ def keyboard(
     return InlineKeyboardMarkup(rows) if rows else None
 
 
-def _for_rows(card: Card, *, hidden: bool, left_out: bool, viewed: bool) -> InlineKeyboardMarkup | None:
+def _for_rows(
+    card: Card, batch: Batch, *, hidden: bool, left_out: bool, viewed: bool
+) -> InlineKeyboardMarkup | None:
     """The buttons of a batch."""
     approves = Verb.APPROVE_ALL in card.verbs
     rows = [
         [_viewing(card, Does.VIEW, VIEW_ALL)] if hidden or (left_out and not viewed) else [],
         [_button(card, Verb.APPROVE_ALL)] if approves and not hidden else [],
         [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
+        [_viewing(card, Does.LOOK, EACH_ROW, None)] if not card.pending and batch.offers else [],
         [_button(card, verb) for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL) if verb in card.verbs],
     ]
     found = [row for row in rows if row]
@@ -137,7 +140,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
         if looks or row.harms
         else button(Does.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
         for place, row in rows
-        if row.card.pending
+        if row.card.pending or (looks and row.offers)
     ]
     laid = [numbers[at : at + _IN_ROW] for at in range(0, len(numbers), _IN_ROW)]
     turns = [(page - 1, "←"), (page + 1, "→")]
@@ -149,12 +152,8 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
     if approve and others:
         some = f"Approve {len(approve)}, leave {len(others)} open"
         laid.append([button(Does.DECIDE_SOME, some, style=_STYLES[Look.PLAIN])])
-    laid.append(
-        [
-            button(Does.PICK, "Pick rows") if looks else button(Does.LOOK, "Look at one row"),
-            button(Does.FOLD, "Back"),
-        ]
-    )
+    other = button(Does.PICK, "Pick rows") if looks else button(Does.LOOK, "Look at one row")
+    laid.append([*([other] if card.pending else []), button(Does.FOLD, "Back")])
     shown = OUTLINER.card(part)
     return TelegramCard(trimmed(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
 

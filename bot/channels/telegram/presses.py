@@ -195,7 +195,8 @@ class TelegramPresses:
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
     ) -> tuple[str, bool]:
         """Pick rows of a batch, or decide those that are picked."""
-        if card.batch is None or not card.pending:
+        looks = callback.does in (Does.LOOK, Does.FOLD)
+        if card.batch is None or not (card.pending or looks):
             return _UNREADABLE, True
         if callback.does is Does.FOLD:
             await who.answered()

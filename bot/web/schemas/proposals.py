@@ -367,6 +367,7 @@ class BatchView(View):
     outcome: str
     deciders: str
     warning: str
+    undo: str
     notes: list[str]
     expires_at: Time
     same: list[ChangeBody]
@@ -388,6 +389,7 @@ class BatchView(View):
             outcome=card.outcome,
             deciders=card.deciders,
             warning=card.warning,
+            undo=card.undo,
             notes=list(card.notes),
             expires_at=card.expires_at,
             same=[ChangeBody.on(card, each) for each in card.shown_fields],

@@ -2,6 +2,7 @@
 // What is decided stays in its place until the next look, so that nothing moves under a finger.
 
 import { Newest } from "./api.js";
+import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import * as channels from "./channels.js";
 import { announce, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
@@ -212,8 +213,15 @@ export class Inbox {
     return p.state === "proposed" && !this.sifted() && ((this.tab === "decide" && p.may_decide) || this.tab === "waiting");
   }
 
+  /** The row that stands for a batch: the first of it that came. */
+  standsFor(p) {
+    return p.batch ? [...this.rows.keys()].find((id) => find(id)?.batch?.id === p.batch.id) : undefined;
+  }
+
   heard(p) {
-    if (this.rows.has(p.id)) this.draw(p);
+    const first = this.standsFor(p);
+    if (first && first !== p.id) this.draw(find(first));
+    else if (this.rows.has(p.id)) this.draw(p);
     else if (this.wants(p)) this.add([p]);
     this.arrange();
     if (!this.current && !this.asked) this.pickFirst();
@@ -222,6 +230,13 @@ export class Inbox {
 
   /** Rows for these, where they belong by their last change; what changes later stays in its place. */
   add(proposals) {
+    const batches = new Map();
+    proposals = proposals.filter((p) => {
+      if (!p.batch) return true;
+      const first = this.standsFor(p) ?? batches.get(p.batch.id) ?? p.id;
+      batches.set(p.batch.id, first);
+      return first === p.id;
+    });
     for (const p of proposals) {
       const element = this.rows.get(p.id)?.element ?? h("li", { class: "row" });
       this.rows.set(p.id, { id: p.id, at: p.updated_at, due: p.expires_at, element });
@@ -239,14 +254,14 @@ export class Inbox {
     const open = p.state === "proposed";
     const box = h("input", { type: "checkbox", data: { part: "select" }, "aria-label": `Select: ${p.description}` });
     box.checked = this.chosen.has(p.id);
-    box.disabled = !open || !p.may_decide;
+    box.disabled = !open || !p.may_decide || Boolean(p.batch);
     box.addEventListener("change", () => this.choose(p.id, box.checked));
     const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
     const when = open ? ["expires ", expiry(p.expires_at)] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
     const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
     const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
       h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
-      h("span", { class: "row-small" }, open ? [shown(p.requester), place, ", "] : null, when));
+      h("span", { class: "row-small" }, p.batch ? `One of ${p.batch.size} changes, ` : null, open ? [shown(p.requester), place, ", "] : null, when));
     row.className = `row ${tone} ${p.risk}`;
     redraw(row, box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
     this.mark(p.id);
@@ -279,7 +294,7 @@ export class Inbox {
 
   /** Those of the list that may be decided. */
   selectable() {
-    return [...this.rows.keys()].filter((id) => find(id)?.state === "proposed" && find(id).may_decide);
+    return [...this.rows.keys()].filter((id) => find(id)?.state === "proposed" && find(id).may_decide && !find(id).batch);
   }
 
   chooseAll(on) {
@@ -305,7 +320,12 @@ export class Inbox {
       card.stop();
       this.cards.delete(id);
     }
-    for (const id of ids) if (!this.cards.has(id)) this.cards.set(id, new Card(id, { origin: true, further: () => this.further(id) }));
+    for (const id of ids) {
+      if (this.cards.has(id)) continue;
+      const batch = find(id)?.batch?.id;
+      const told = { origin: true, further: () => this.further(id) };
+      this.cards.set(id, batch ? new Batch(batch, told) : new Card(id, told));
+    }
     settle(this.detail, ids.map((id) => this.cards.get(id).element));
     this.copy.hidden = ids.length !== 1;
     for (const id of this.rows.keys()) this.mark(id);

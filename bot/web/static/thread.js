@@ -2,11 +2,12 @@
 // Rows are the truth: whatever was streamed is replaced by them when a turn ends or a connection comes back.
 
 import { get, Newest, open, post } from "./api.js";
+import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import { announce, h, keeping } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, toldOnly, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
-import { list, put } from "./proposals.js";
+import { find, list, put } from "./proposals.js";
 import { events, Subscription } from "./stream.js";
 import { Team } from "./team.js";
 
@@ -138,16 +139,18 @@ export class Thread {
       if (row.element !== place) this.element.insertBefore(row.element, place);
       else place = place.nextElementSibling;
       const cards = row.element.querySelector(".cards");
-      message.proposals.forEach((id, at) => {
-        const card = this.card(id);
+      [...new Set(message.proposals.map((id) => this.card(id)))].forEach((card, at) => {
         if (cards.children[at] !== card.element) cards.insertBefore(card.element, cards.children[at] ?? null);
         card.crown(row.element.querySelector(".crown"));
       });
     }
   }
 
-  card(id) {
-    if (!this.cards.has(id)) this.cards.set(id, new Card(id, { own: true }));
+  /** The card of a proposal, or the table of its batch. */
+  card(proposal) {
+    const batch = find(proposal)?.batch?.id;
+    const id = batch ?? proposal;
+    if (!this.cards.has(id)) this.cards.set(id, batch ? new Batch(id, { own: true }) : new Card(id, { own: true }));
     return this.cards.get(id);
   }
 
