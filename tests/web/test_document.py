@@ -126,7 +126,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
         assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409
         assert (await nod.client.post(f"{at}/approve", params={"wait": 20})).status_code == 200
-        await nod.idle()
+        await _batch(nod)
         file = f"{at}/files/{(await get(f'{at}/files')).json()['files'][0]['id']}"
         for path in (
             at,
@@ -139,7 +139,6 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             "/readyz",
         ):
             assert (await get(path)).status_code == 200, path
-        await _batch(nod)
         await nod.client.post("/api/chat", json={"message": "read", "conversation_id": conversation})
         (listed,) = [f for f in (await get(f"{mine}/files")).json()["files"] if f["name"] == "list.txt"]
         await get(f"{mine}/files/{listed['id']}")
@@ -194,7 +193,8 @@ def _keep(*texts: str) -> Any:
 
 
 async def _batch(nod: Served) -> None:
-    """Ask for three notes, look at them as a batch and decline them."""
+    """Ask for three notes, look at them as a batch and decline them, once nothing else is under way."""
+    await nod.idle()
     await nod.client.post("/api/chat", json={"message": "keep three"})
     rows = (await nod.client.get("/api/proposals", params={"state": "proposed"})).json()["proposals"]
     batch, every = rows[0]["batch"]["id"], [{"id": p["id"], "seen": p["seen"]} for p in rows]
