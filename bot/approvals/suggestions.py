@@ -110,7 +110,7 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
     bound = policies.bound_to(session, by)
     if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
-    set_now = rules.add(session, rule.subject, rule.scope, rule.pattern, rule.value, by, now)
+    set_now = rules.add(session, rule, by, now)
     return people.named(session, f"Set: {set_now.words}. {_SAYS}")
 
 
@@ -118,7 +118,8 @@ def found(session: Session, policies: Policies, available: AvailableTools, now: 
     """What could be suggested now, what is asked most first."""
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
-    for row in insights.newest(session, now - MONTH, most=_LOOKED_AT, ended=True):
+    month, conditional = now - MONTH, today.book.conditional
+    for row in insights.newest(session, month, most=_LOOKED_AT, ended=True, arguments=conditional):
         if not is_change(row) or row.state in _UNDER_WAY or not was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _place(row)), _Group())

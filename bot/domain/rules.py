@@ -373,6 +373,11 @@ class Rulebook:
             and any(rule.concerns(name) and other.concerns(name) for name in (*tool_names, rule.pattern))
         ]
 
+    @property
+    def conditional(self) -> bool:
+        """Whether any rule looks at arguments."""
+        return any(rule.limits and rule.limits.condition for rule in self.rules)
+
     def ended(self, now: datetime) -> list[Rule]:
         """Rules whose time is over; they match nothing."""
         return [r for r in self.rules if r.limits and r.limits.until and r.limits.until <= now]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from bot.domain.proposals import Kind, Level
 from bot.domain.times import span
@@ -196,6 +196,14 @@ DETAILS = "Details"
 
 _TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
 _DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
+_SAYS: Mapping[tuple[Verb, Kind], Mapping[str, Any]] = {
+    (Verb.APPROVE, Kind.PLAN): {"label": "Approve plan"},
+    (Verb.DECLINE, Kind.PLAN): {"label": "Reject", "doing": "Rejecting…"},
+    (Verb.APPROVE, Kind.SUGGESTION): {"label": "Set this rule", "doing": "Setting…"},
+    (Verb.DECLINE, Kind.SUGGESTION): {"label": "Not now", "doing": "Saving…"},
+    (Verb.EDIT, Kind.QUESTION): {"label": "Fill in"},
+}
+"""What a button says on a card of another kind than a call."""
 
 
 def button(
@@ -217,20 +225,10 @@ def button(
     are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
     ``undoable``: that it can be undone although it is destructive, in words.
     """
-    found = _BUTTONS[verb]
+    found = replace(_BUTTONS[verb], **_SAYS.get((verb, kind), {}))
     match verb, kind:
-        case Verb.APPROVE, Kind.PLAN:
-            return replace(found, label="Approve plan")
-        case Verb.DECLINE, Kind.PLAN:
-            return replace(found, label="Reject", doing="Rejecting…")
-        case Verb.APPROVE, Kind.SUGGESTION:
-            return replace(found, label="Set this rule", doing="Setting…")
-        case Verb.DECLINE, Kind.SUGGESTION:
-            return replace(found, label="Not now", doing="Saving…")
         case Verb.APPROVE, Kind.QUESTION:
             return replace(found, label="Send answer" if fillable else "Done, continue", doing="Sending…")
-        case Verb.EDIT, Kind.QUESTION:
-            return replace(found, label="Fill in")
         case Verb.APPROVE, _ if level is Level.DESTRUCTIVE:
             sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
             sure = replace(sure, more=undoable or sure.more)

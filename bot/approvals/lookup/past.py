@@ -105,8 +105,7 @@ def tried(
     looked = judged = seen = 0
     last: Mark | None = None
     price: dict[str, str] = {}
-    conditional = any(each.limits and each.limits.condition for each in changed.book.rules)
-    for row in insights.newest(session, since, before, arguments=conditional):
+    for row in insights.newest(session, since, before, arguments=changed.book.conditional):
         seen, last = seen + 1, Mark(row.created_at, row.id)
         if not is_change(row):
             continue
