@@ -210,6 +210,7 @@ def build(
     policies = policies_of(settings, clock)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
     model = model or _model(settings)
+    prices = settings.prices(model.name)
     if settings.otlp_endpoint is not None:
         server = urlsplit(settings.openai_base_url or "https://api.openai.com").hostname or ""
         model = Traced(model, "nod") if settings.scripted else Traced(model, "openai", server)
@@ -219,7 +220,7 @@ def build(
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
-        metrics = Metrics(database, channels, clock, settings.model_price)
+        metrics = Metrics(database, channels, clock, prices)
         model, count = metrics.timed(model), metrics.begin
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:
@@ -240,6 +241,7 @@ def build(
             settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates)
         ),
         briefing=Briefing(settings.timezone, settings.instructions),
+        prices=prices,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
@@ -250,7 +252,13 @@ def build(
     seen = ProposalLookup(made.gate.groups, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
     http = HttpChannel(
-        registry, seen, said, AdminLookup(database, policies, clock), notifier, clock, others=cluster.others
+        registry,
+        seen,
+        said,
+        AdminLookup(database, policies, clock, prices.currency),
+        notifier,
+        clock,
+        others=cluster.others,
     )
     ports.channels[http.name] = http
     secret = settings.webhook_secret

@@ -21,6 +21,7 @@ from bot.domain.jobs import Dispatcher, OwnWork, Process
 from bot.domain.model import Model
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
+from bot.domain.prices import Prices
 from bot.domain.rules import Mode, Rulebook
 from bot.domain.times import now
 from bot.inbox import Assistant
@@ -74,6 +75,7 @@ def core(
     bounds: Bounds | None = None,
     limits: TurnLimits | None = None,
     briefing: Briefing | None = None,
+    prices: Prices | None = None,
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
@@ -95,7 +97,9 @@ def core(
     )
     execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
-    loop = Loop(ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing())
+    loop = Loop(
+        ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing(), prices or Prices()
+    )
     boards = TeamStatusDelivery(channels, database, clock, leases)
     assistant = Assistant(
         database,

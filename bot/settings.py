@@ -4,6 +4,7 @@ import base64
 import re
 from datetime import timedelta
 from hashlib import sha256
+from importlib.resources import files
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -26,6 +27,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from bot.domain.people import Actor
+from bot.domain.prices import Prices, read_prices
 from bot.domain.times import duration, written
 from bot.errors import SettingsError
 
@@ -108,6 +110,18 @@ def two_prices(text: object) -> object:
     return tuple(map(float, text.split(",")))
 
 
+def price_file(path: Path) -> Prices:
+    """What models cost; raises ValueError with the wrong line."""
+    try:
+        return read_prices(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text in UTF-8") from None
+    except ValueError as error:
+        raise ValueError(f"{path}, {error}") from None
+
+
 def zone(name: object) -> object:
     """A time zone by its IANA name; raises ValueError for anything else."""
     if not isinstance(name, str):
@@ -128,9 +142,9 @@ Networks = Annotated[
     tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(words)
 ]
 Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
-Prices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
+TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
-
+_PRICES = Path(str(files("bot.domain") / "prices.txt"))
 _OWN = (
     "NOD_DATABASE_URL",
     "NOD_HOST",
@@ -207,7 +221,8 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
-    model_price: Prices = Field((), validation_alias="NOD_MODEL_PRICE")
+    model_price: TwoPrices = Field((), validation_alias="NOD_MODEL_PRICE")
+    price_file: Path | None = Field(None, validation_alias="NOD_PRICES")
     model_timeout: Duration = Field(timedelta(seconds=60), validation_alias="NOD_MODEL_TIMEOUT")
     model_strict: bool = Field(default=True, validation_alias="NOD_MODEL_STRICT")
     model_stream_options: bool = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
@@ -364,6 +379,14 @@ class Settings(BaseSettings):
         own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
         if any(file.is_relative_to(workspace) for file in own):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
+
+    def prices(self, model: str) -> Prices:
+        """The price file, and over it NOD_MODEL_PRICE for the model in use; raises SettingsError."""
+        try:
+            found = price_file(self.price_file or _PRICES)
+        except ValueError as error:
+            raise SettingsError(f"NOD_PRICES: {error}") from None
+        return found.with_price(model, *self.model_price) if self.model_price else found
 
     @property
     def tokens(self) -> dict[str, str]:

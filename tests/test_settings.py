@@ -78,6 +78,26 @@ def test_a_wrong_value_is_one_line_with_the_variable_and_the_fix(monkeypatch, na
     assert "\n" not in raised.value.message
 
 
+def test_a_price_file_is_refused_with_its_wrong_line(monkeypatch, tmp_path):
+    path = tmp_path / "prices.txt"
+    monkeypatch.setenv("NOD_PRICES", str(path))
+    for content, fix in {
+        None: "can't be read: No such file",
+        b"currency EUR\ngpt-5 cheap 2": "line 2: 'cheap' is not a price; write a number such as 0.25",
+        b"\xff\xfe": "is no text in UTF-8",
+    }.items():
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(SettingsError) as raised:
+            Settings.load().prices("gpt-5-mini")
+        assert raised.value.message.startswith("NOD_PRICES: ")
+        assert fix in raised.value.message
+    path.write_text("currency EUR\ngpt-5-mini 1 2\n")
+    monkeypatch.setenv("NOD_MODEL_PRICE", "3,4")
+    prices = Settings.load().prices("gpt-5-mini")
+    assert (prices.currency, prices.cost("gpt-5-mini", 1_000_000, 1_000_000)) == ("EUR", 7)
+
+
 def test_what_is_wrong_hides_nothing_that_is_right(monkeypatch):
     monkeypatch.setenv("NOD_PORT", "x")
     monkeypatch.setenv("NOD_MODEL", "mine")

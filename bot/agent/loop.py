@@ -46,6 +46,7 @@ from bot.domain.events import (
 from bot.domain.jobs import Job
 from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
+from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
@@ -130,6 +131,7 @@ class Loop:
     clock: Clock
     limits: TurnLimits
     briefing: Briefing
+    prices: Prices = field(default_factory=Prices)
     fault: str = ""  # why the model gave no answer last, in words
 
     def __post_init__(self) -> None:
@@ -205,7 +207,7 @@ class Loop:
         for call, tool, arguments in reads:
             text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
-        run.turn = turn = replace(turn, usage=_spent(turn.usage, finished))
+        run.turn = turn = replace(turn, usage=self._spent(turn.usage, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
@@ -346,6 +348,18 @@ class Loop:
         async for told in _while(all_):
             yield told
 
+    def _spent(self, usage: Usage, finished: Finished) -> Usage:
+        """What a turn has used with one more answer."""
+        prompt, completion = finished.prompt_tokens, finished.completion_tokens
+        cost = self.prices.cost(self.model.name, prompt, completion, finished.cached_tokens)
+        return Usage(
+            usage.model_calls + 1,
+            usage.prompt_tokens + prompt,
+            usage.completion_tokens + completion,
+            usage.cost if cost is None else (usage.cost or 0.0) + cost,
+            self.model.name,
+        )
+
     def _spent_up(self, teammate: Teammate) -> str | None:
         """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
         most = self.limits.team
@@ -443,14 +457,6 @@ def _steps(turn: Turn) -> int:
         line.role is LineRole.ASSISTANT and line.after == transcript.seen for line in transcript.lines
     )
     return min(turn.usage.model_calls, since)
-
-
-def _spent(usage: Usage, finished: Finished) -> Usage:
-    return Usage(
-        usage.model_calls + 1,
-        usage.prompt_tokens + finished.prompt_tokens,
-        usage.completion_tokens + finished.completion_tokens,
-    )
 
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:

@@ -83,6 +83,7 @@ async def check(settings: Settings) -> list[Finding]:
         _tokens(settings),
         *_webhooks(settings),
         *await _tools(settings),
+        *_prices(settings),
         await look_at_model(settings),
         *await _channels(settings),
         *(await _running(settings) if running else []),
@@ -357,6 +358,13 @@ def _fix(server: ServerStatus, settings: Settings) -> str:
 
 def _offers(count: int) -> str:
     return f"offers {count} tools" if count else 'offers no tools; look at its "allow" and "deny"'
+
+
+def _prices(settings: Settings) -> Iterator[Finding]:
+    try:
+        settings.prices(settings.model)
+    except SettingsError as error:
+        yield fault(error.message)
 
 
 async def look_at_model(settings: Settings) -> Finding:

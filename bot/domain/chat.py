@@ -226,10 +226,17 @@ class Parts(StrEnum):
     DAY = "day"  # in UTC
     CONVERSATION = "conversation"
     ACCOUNT = "account"  # of the person whose conversation it is
+    PERSON = "person"  # who asked
+    PLACE = "place"  # of private chats their channel
+    MODEL = "model"
+    ORDER = "order"  # one thing that a person asked for: its turns, and those of teammates
 
 
 class Used(NamedTuple):
-    """One part, or all of it. Tokens are as the model server told them; 0 where it did not."""
+    """One part, or all of it. Tokens are as the model server told them; 0 where it did not.
+
+    ``cost`` is None where no model of it has a price.
+    """
 
     key: str
     name: str
@@ -237,6 +244,22 @@ class Used(NamedTuple):
     model_calls: int
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, other: "Used") -> "Used":
+        """Both together, under this one's name."""
+        costs = [each.cost for each in (self, other) if each.cost is not None]
+        return self._replace(
+            turns=self.turns + other.turns,
+            model_calls=self.model_calls + other.model_calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=sum(costs) if costs else None,
+        )
 
 
 _MOST_CHOICES = 5

@@ -112,6 +112,13 @@ class Transcript:
         return next((line.actor for line in reversed(self.lines) if line.actor), self.conversation.requester)
 
     @property
+    def order(self) -> int:
+        """The id of the person's line that all of this answers, teammates' work included; 0 before any."""
+        if self.teammate is not None:
+            return self.teammate.asked
+        return max((line.id for line in self.lines if line.role is LineRole.USER), default=0)
+
+    @property
     def heard(self) -> str:
         """What a person said last."""
         return next((line.text for line in reversed(self.lines) if line.role is LineRole.USER), "")
@@ -131,11 +138,13 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a turn cost."""
+    """What a turn cost. ``cost`` is None where its model has no price; ``model`` is the one asked last."""
 
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cost: float | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

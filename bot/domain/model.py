@@ -116,6 +116,7 @@ class Finished:
     calls: tuple[ToolCall, ...] = ()
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0  # of the prompt: what the server had already
 
 
 Part = Text | Thought | Busy | Finished

@@ -55,6 +55,7 @@ class Teammate:
     doing: str = ""  # its last words or calls
     model_calls: int = 0
     tokens: int = 0
+    asked: int = 0  # the id of the person's line on which it was started
 
     @property
     def locked(self) -> bool:

@@ -24,13 +24,13 @@ from bot import __version__
 from bot.channels.base import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
+from bot.domain.prices import Prices
 from bot.domain.proposals import State
 from bot.store import counts
 from bot.store.audit import log
 from bot.store.database import Database
 from bot.telemetry.logs import problems
 
-_MILLION = 1_000_000
 _TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 _MODEL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120)
 _DECISION_SECONDS = (10, 60, 300, 900, 3600, 14400, 43200, 86400, 259200, 604800)
@@ -44,10 +44,9 @@ class Metrics:
         database: Database,
         channels: Mapping[str, Channel],
         clock: Clock,
-        prices: tuple[float, ...] = (),
+        prices: Prices,
     ) -> None:
-        """``prices``: of a million tokens of the prompt and of the answer, if they are known."""
-        self._prices = prices or (0.0, 0.0)
+        self._prices = prices
         self._database = database
         self._channels = channels
         self._clock = clock
@@ -96,7 +95,7 @@ class Metrics:
             buckets=_MODEL_SECONDS,
         )
         self._tokens = counter("nod_model_tokens", "Tokens, as the model server told.", ["kind"])
-        self._cost = counter("nod_model_cost", "What they cost, by NOD_MODEL_PRICE.")
+        self._cost = counter("nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.")
         self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
         self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")
 
@@ -148,13 +147,13 @@ class Metrics:
 
     def timed(self, model: Model) -> Model:
         """The same model, its calls timed."""
-        return _Timed(model, self._model, self._first, self._note_tokens)
+        return _Timed(model, self._model, self._first, partial(self._note_tokens, model.name))
 
-    def _note_tokens(self, end: Finished) -> None:
-        used = {"prompt": end.prompt_tokens, "completion": end.completion_tokens}
-        for (kind, tokens), price in zip(used.items(), self._prices, strict=True):
-            self._tokens.labels(kind).inc(tokens)
-            self._cost.inc(tokens * price / _MILLION)
+    def _note_tokens(self, model: str, end: Finished) -> None:
+        prompt, completion = end.prompt_tokens, end.completion_tokens
+        self._tokens.labels("prompt").inc(prompt)
+        self._tokens.labels("completion").inc(completion)
+        self._cost.inc(self._prices.cost(model, prompt, completion, end.cached_tokens) or 0)
 
 
 class _Timed:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, literal_column, select
+from sqlalchemy import bindparam, case, func, literal_column, select
 from sqlmodel import Session
 
 from bot.domain.chat import Parts, Used
@@ -20,8 +20,12 @@ from bot.store.turns import WANTED
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
+_ADDRESS = func.coalesce(_PLACE.c.shown_at, _PLACE.c.channel + ":" + _PLACE.c.key)
+_WHERE = case((_PLACE.c.private, _PLACE.c.channel), else_=_ADDRESS)
 _PART = 5000  # rows of one read
-_MOST_PARTS = 1000  # of one answer
+MOST_PARTS = 1000  # of one answer
+_MOST_FOLDED = 100_000  # accounts or threads, before those of one person or chat are added up
+_FOLDED = (Parts.PERSON, Parts.PLACE)
 LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
 WEBHOOK = "webhook"
 
@@ -136,20 +140,28 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
 
     The newest day comes first; of other parts the one with the most tokens.
     """
-    sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens")]
+    sums = [func.sum(_TURN.c[name]) for name in ("model_calls", "prompt_tokens", "completion_tokens", "cost")]
     at = _TURN.c.created_at
     if session.connection().dialect.name == "postgresql":
         at = func.timezone(literal_column("'UTC'"), at)  # a value would be another one each time it is given
-    day = func.date(at)
+    most = func.sum(_TURN.c.prompt_tokens).desc()
+    titled = func.max(_PLACE.c.title)
     key, name, first = {
-        Parts.DAY: (day, None, day.desc()),
-        Parts.CONVERSATION: (_PLACE.c.id, func.max(_PLACE.c.title), func.sum(_TURN.c.prompt_tokens).desc()),
-        Parts.ACCOUNT: (_PLACE.c.owner, None, func.sum(_TURN.c.prompt_tokens).desc()),
+        Parts.DAY: (func.date(at), None, func.date(at).desc()),
+        Parts.CONVERSATION: (_PLACE.c.id, titled, most),
+        Parts.ACCOUNT: (_PLACE.c.owner, None, most),
+        Parts.PERSON: (func.coalesce(_TURN.c.asker, _PLACE.c.owner), None, most),
+        Parts.PLACE: (_WHERE, None, most),
+        Parts.MODEL: (func.coalesce(_TURN.c.model, literal_column("''")), None, most),
+        Parts.ORDER: (_TURN.c.asked, titled, most),
     }[by]
     columns = [key, *([name] if name is not None else []), func.count(), *sums]
     found = select(*columns).join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(first, key).limit(_MOST_PARTS)
+    found = found.where(_TURN.c.created_at >= since).group_by(key).order_by(first, key)
+    found = found.limit(_MOST_FOLDED if by in _FOLDED else MOST_PARTS)
+    if by is Parts.ORDER:
+        found = found.where(_TURN.c.asked > 0)
     if accounts is not None:
         found = found.where(_PLACE.c.owner.in_(accounts))
     rows = session.connection().execute(found).all()
-    return [Used(str(row[0]), row[1] if name is not None else "", *row[-4:]) for row in rows]
+    return [Used(str(row[0]), row[1] if name is not None else "", *row[-5:]) for row in rows]

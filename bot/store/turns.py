@@ -30,7 +30,7 @@ _PLACE = table_of(ConversationRow)
 _WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & _IS_WANTED
 _WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
-_USAGE = ("model_calls", "prompt_tokens", "completion_tokens")
+_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")
 _WITH_PLACE = (
     select(_TURN.c.id.label("turn_id"), _TURN.c.owner.label("runs_it"), *(_TURN.c[name] for name in _USAGE))
     .add_columns(*rules.VERSION, *_PLACE.c)
@@ -40,7 +40,7 @@ _WITH_PLACE = (
 _ANSWERED = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
-    .values({name: bindparam(name) for name in (*_USAGE, "state", "ended_at")})
+    .values({name: bindparam(name) for name in (*_USAGE, "asker", "asked", "state", "ended_at")})
     .values(attempts=0)  # it got somewhere: what kills a process after this is counted from here
 )
 _CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
@@ -143,7 +143,7 @@ def take_up(session: Session, conversation_id: str) -> Turn | None:
     row = session.connection().execute(_WITH_PLACE, {"conversation_id": conversation_id}).first()
     if row is None:
         return None
-    turn_id, owner, *used, version, paused_at = row[:7]
+    turn_id, owner, *used, version, paused_at = row[: 4 + len(_USAGE)]
     rules.know_version(session, version, paused_at)
     transcript = conversations.transcript_of(session, conversations.from_row(row))
     return Turn(turn_id, transcript, Usage(*used), owner)
@@ -172,7 +172,8 @@ def answer(
     None when the turn is no longer wanted (stopped). Raises TakenOver where another process runs it by now.
     """
     ends = {"state": ending or WANTED, "ended_at": now if ending else None}
-    values = {"turn_id": turn.id, "runs_it": turn.owner, **asdict(turn.usage), **ends}
+    whose = {"asker": str(turn.transcript.asker), "asked": turn.transcript.order}
+    values = {"turn_id": turn.id, "runs_it": turn.owner, **asdict(turn.usage), **whose, **ends}
     # the row is held from here: who speaks after the look below waits for it, and wants another turn
     if not changed(session.connection().execute(_ANSWERED, values)):
         check_owned(session, turn)

@@ -1,4 +1,4 @@
-"""Plots of insights as SVG: light and dark in one picture, no script, with words for who can't see them.
+"""Plots of insights and of usage as SVG: light and dark in one picture, no script, and the same in words.
 
 Each is a text of its own with nothing from outside in it but escaped words. What it shows stands in the
 answer as numbers, too.
@@ -7,10 +7,14 @@ answer as numbers, too.
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import log
+from typing import TypeVar
 
+from bot.domain.chat import Used
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
+from bot.domain.prices import money
 from bot.domain.text import made_visible, one_line, shortened, storable
 
+T = TypeVar("T")
 _TOLD = 12  # rows of a plot; the table has all
 _WIDTH, _NAMES, _ROW = 560, 140, 30  # pixels
 _FIELD = _WIDTH - _NAMES - 60  # what bars may fill, before the number behind them
@@ -40,6 +44,28 @@ def plots(found: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
     return {"asked": _asked(shown), "time": _time(timed), "week": _week(found.week)}
 
 
+def usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
+    """``cost`` and ``tokens`` of the first parts."""
+    shown = parts[:_TOLD]
+    costs = [
+        (part, part.cost or 0.0, "" if part.cost is None else money(part.cost, currency)) for part in shown
+    ]
+    tokens = [(part, float(part.tokens), f"{part.tokens:,}") for part in shown]
+    return {"cost": _bars(f"Cost in {currency}", costs), "tokens": _bars("Tokens", tokens)}
+
+
+def _bars(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
+    """A bar for each part, with its amount in words behind it."""
+    most = max((amount for _, amount, _ in amounts), default=0) or 1
+    drawn = []
+    for at, (part, amount, words) in _rows(amounts):
+        width = (_FIELD - 40) * amount / most
+        drawn += [_bar("edited", _NAMES, at, width)] if amount else []
+        drawn += [_name(part.name or part.key, at), _text(_NAMES + width + 8, at + 16, words)]
+    said = "; ".join(f"{part.name or part.key}: {words or 'no price'}" for part, _, words in amounts)
+    return _svg(title, said, 26 + len(amounts) * _ROW + 6, drawn)
+
+
 def _asked(parts: Sequence[InsightPart]) -> str:
     most = max((part.tally.asked for part in parts), default=1)
     drawn = []
@@ -49,7 +75,7 @@ def _asked(parts: Sequence[InsightPart]) -> str:
             width = _FIELD * many / most
             drawn += [_bar(name, left, at, width)] if many else []
             left += width
-        drawn += [_name(part, at), _text(left + 8, at + 18, str(part.tally.asked))]
+        drawn += [_name(part.name, at), _text(left + 8, at + 18, str(part.tally.asked))]
     top = 26 + len(parts) * _ROW + 12
     for number, (name, (words, _, _)) in enumerate(_ENDS.items()):
         left = 8 + number * 110
@@ -86,7 +112,7 @@ def _time(parts: Sequence[InsightPart]) -> str:
     for at, part in _rows(parts):
         half, tenth = part.tally.median_seconds or 0, part.tally.slowest_seconds or 0
         begin, end = _along(half), _along(tenth)
-        drawn += [_name(part, at), _bar("edited", begin, at + 8, max(end - begin, 2), 6)]
+        drawn += [_name(part.name, at), _bar("edited", begin, at + 8, max(end - begin, 2), 6)]
         drawn += [f'<circle class="mark" fill="#245c4b" cx="{begin:.0f}" cy="{at + 11}" r="6"/>']
     said = "; ".join(f"{part.name}: {part.tally.words.partition('; ')[2]}" for part in parts)
     return _svg(
@@ -133,7 +159,7 @@ def _week(week: Sequence[Sequence[int]]) -> str:
     )
 
 
-def _rows(parts: Sequence[InsightPart]) -> Iterator[tuple[int, InsightPart]]:
+def _rows(parts: Sequence[T]) -> Iterator[tuple[int, T]]:
     return ((26 + number * _ROW, part) for number, part in enumerate(parts))
 
 
@@ -142,8 +168,8 @@ def _bar(name: str, x: float, y: float, width: float, height: int = 22) -> str:
     return f'<rect class="{name}" fill="{light}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}"/>'
 
 
-def _name(part: InsightPart, at: int) -> str:
-    return _text(8, at + 16, shortened(part.name, 18))
+def _name(name: str, at: int) -> str:
+    return _text(8, at + 16, shortened(name, 18))
 
 
 def _text(x: float, y: float, words: str, look: str = "ink", *, middle: bool = False) -> str:

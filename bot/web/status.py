@@ -1,14 +1,16 @@
 """Routes that say how Nod is set up and what it costs: settings, doctor, tools, usage."""
 
 from datetime import timedelta
+from functools import reduce
 from typing import Annotated
 
 from fastapi import Query
 
 from bot.approvals.lookup.settings import listed as settings_listed
-from bot.domain.chat import Parts
+from bot.domain.chat import Parts, Used
 from bot.web.body import Since
-from bot.web.schemas.status import Findings, SettingList, Spent, Tools, Usages
+from bot.web.plots import usage_plots
+from bot.web.schemas.status import Findings, SettingList, Tools, Usages
 from bot.web.site import Admin, Caller, Here, api_routes
 
 router = api_routes("status", prefix="/api")
@@ -36,7 +38,7 @@ async def listed(_: Caller, site: Here) -> Tools:
 _MONTH = timedelta(days=30)
 
 
-@router.get("/usage", summary="Turns, model calls and tokens, by day or otherwise")
+@router.get("/usage", summary="Turns, model calls, tokens and cost, by day or otherwise")
 async def used(
     actor: Caller,
     site: Here,
@@ -45,6 +47,13 @@ async def used(
 ) -> Usages:
     """Of your own conversations; for admins of everyone's (``everyone``). At most 1,000 ``parts``."""
     begin = since or site.channel.clock() - _MONTH
-    everyone, parts = await site.channel.admin.usage(actor, by, begin)
-    total = {name: sum(getattr(part, name) for part in parts) for name in Spent.model_fields}
-    return Usages.of(since=begin, everyone=everyone, total=total, parts=parts)
+    admin = site.channel.admin
+    everyone, parts = await admin.usage(actor, by, begin)
+    return Usages.of(
+        since=begin,
+        everyone=everyone,
+        currency=admin.currency,
+        total=reduce(Used.plus, parts, Used("", "", 0, 0, 0, 0)),
+        parts=parts,
+        plots=usage_plots(parts, admin.currency),
+    )

@@ -6,10 +6,13 @@ import io
 import json
 import re
 from datetime import timedelta
+from pathlib import Path
+from unittest.mock import ANY
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from bot.domain.model import Finished, Stop, Text
 from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Serve
 from tests.web.scripted import ScriptedModel, ask, say
 
@@ -143,6 +146,35 @@ async def test_usage_is_ones_own_and_for_admins_everyones(serve: Serve):
         assert sorted(part["key"] for part in by) == ["http:ana", "http:ben"]
         later = (nod.clock() + timedelta(days=1)).isoformat()
         assert (await chief.get("/api/usage", params={"since": later})).json()["parts"] == []
+
+
+async def test_cost_is_told_by_person_place_model_and_request(serve: Serve, tmp_path: Path):
+    (tmp_path / "prices.txt").write_text("currency EUR\n")
+    used = Finished(Stop.FINISHED, prompt_tokens=40, completion_tokens=2)
+    model = ScriptedModel([Text("Hello."), used], [Text("And again."), used], [Text("Hello, Ben."), used])
+    cost = (40 * 5 + 2 * 100) / 1_000_000
+    prices = {"NOD_PRICES": tmp_path / "prices.txt", "NOD_MODEL_PRICE": (5, 100)}
+    async with (
+        serve(token=ANA, model=model, **prices, **ADMIN) as nod,
+        nod.caller(CHIEF) as chief,
+        nod.caller(BEN) as ben,
+    ):
+        await nod.chat("hello")
+        await nod.chat("hello again")
+        await nod.chat("hello", ben)
+
+        async def told(by: str) -> dict[str, tuple[str, int, float]]:
+            found = (await chief.get("/api/usage", params={"by": by})).json()
+            assert (found["currency"], found["total"]["cost"]) == ("EUR", pytest.approx(3 * cost))
+            assert found["plots"]["cost"].startswith("<svg")
+            return {each["key"]: (each["name"], each["turns"], each["cost"]) for each in found["parts"]}
+
+        assert await told("model") == {"scripted model": ("", 3, pytest.approx(3 * cost))}
+        assert await told("place") == {"http": (ANY, 3, pytest.approx(3 * cost))}
+        by_person = await told("person")
+        assert by_person["http:ana"][1:] == (2, pytest.approx(2 * cost))
+        assert by_person["http:ben"][1:] == (1, pytest.approx(cost))
+        assert [each[1] for each in (await told("order")).values()] == [1, 1, 1]
 
 
 async def test_insights_are_ones_own_and_for_admins_everyones_with_plots_and_as_csv(serve: Serve):

@@ -399,6 +399,7 @@ class _Answer:
             calls=self._done() if stop is Stop.FINISHED else (),
             prompt_tokens=self._usage.get("prompt_tokens") or 0,
             completion_tokens=self._usage.get("completion_tokens") or 0,
+            cached_tokens=_cached(self._usage),
         )
 
     def _done(self) -> tuple[ToolCall, ...]:
@@ -411,6 +412,13 @@ class _Answer:
             else call
             for at, call in enumerate(calls)
         )
+
+
+def _cached(usage: _Json) -> int:
+    """How many tokens of the prompt the server had already, as far as it says."""
+    details = usage.get("prompt_tokens_details")
+    found = details.get("cached_tokens") if isinstance(details, dict) else 0
+    return found if isinstance(found, int) and found > 0 else 0
 
 
 def _text(content: Any) -> str:

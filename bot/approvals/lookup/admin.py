@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.commands.values import rule_to_try
-from bot.approvals.lookup import insights, past
+from bot.approvals.lookup import insights, past, usage
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
 from bot.domain.chat import Clock, Command, Parts, Used
@@ -21,7 +21,7 @@ from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
 from bot.domain.similarity import Grant
-from bot.store import conversations, counts, people, rules
+from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification
 from bot.store.database import Database
 from bot.store.rules import InForce, Policies
@@ -64,7 +64,9 @@ class Current:
 class AdminLookup:
     """Who someone is, and what admins may see of everyone."""
 
-    def __init__(self, database: Database, policies: Policies, clock: Clock) -> None:
+    def __init__(self, database: Database, policies: Policies, clock: Clock, currency: str = "USD") -> None:
+        """``currency``: of what models cost."""
+        self.currency = currency
         self._database = database
         self._policies = policies
         self._clock = clock
@@ -135,7 +137,7 @@ class AdminLookup:
         def read(session: Session) -> tuple[bool, list[Used]]:
             everyone = self._rules_all(session, actor)
             accounts = None if everyone else people.person_of(session, actor).accounts
-            return everyone, counts.usage(session, by, since, accounts)
+            return everyone, usage.parts(session, by, since, accounts)
 
         return await self._database.read(read)
 

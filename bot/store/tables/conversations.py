@@ -80,7 +80,10 @@ class MessageRow(Row, table=True):
 
 
 class TurnRow(Row, table=True):
-    """One piece of agent work; at most one per conversation is ``wanted`` at a time."""
+    """One piece of agent work; at most one per conversation is ``wanted`` at a time.
+
+    ``asked`` is the id of the person's line that all of it answers.
+    """
 
     __tablename__ = "turn"
     __table_args__ = (
@@ -91,6 +94,8 @@ class TurnRow(Row, table=True):
             where="state = 'wanted'",
         ),
         partial("turn_to_retry", "retry_at", where="retry_at IS NOT NULL"),
+        partial("turn_priced", "created_at", where="cost IS NOT NULL"),
+        partial("turn_of_order", "asked", where="cost IS NOT NULL"),
     )
 
     id: int | None = serial()
@@ -101,6 +106,10 @@ class TurnRow(Row, table=True):
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cost: float | None = None  # in the currency of the prices then; None where the model has none
+    model: str | None = None  # the one asked last
+    asker: str | None = None
+    asked: int | None = Field(default=None, sa_column=Column(Id, nullable=True))
     error: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)

@@ -98,26 +98,31 @@ class Findings(DoneBody):
 
 
 class Spent(View):
-    """What turns cost; tokens as the model server told them."""
+    """What turns cost; tokens as the model server told them. ``cost``: null where no model has a price."""
 
     turns: int
     model_calls: int
     prompt_tokens: int
     completion_tokens: int
+    cost: float | None
 
 
 class UsageView(Spent):
-    """``key``: a day, a conversation's id or an account; ``name`` its title where it has one."""
+    """``key``: a day, an id, an account, a place or a model; ``name`` what people call it, if they do."""
 
     key: str
     name: str
 
 
 class Usages(DoneBody):
+    """``plots``: ``cost`` and ``tokens`` by part as SVG, of the largest parts or the newest days."""
+
     since: Time
     everyone: bool
+    currency: str
     total: Spent
     parts: list[UsageView]
+    plots: dict[str, str]
 
 
 class McpSignInView(View):

@@ -2,7 +2,7 @@
 
 import { download, get } from "./api.js";
 import { h, shown } from "./dom.js";
-import { nothing, Page, table } from "./pages.js";
+import { nothing, Page, plot, table } from "./pages.js";
 
 const BY = { tool: "Tool", place: "Place", person: "Person" };
 const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
@@ -51,19 +51,11 @@ export class Insights extends Page {
         `${number.format(total.declined)} declined, ${number.format(total.expired)} expired. `,
         total.median_seconds === null ? "" : `Half of the decisions took up to ${took(total.median_seconds)}, the slowest tenth ${took(total.slowest_seconds)} or more.`,
         back_to ? ` There is too much to count all of it: this goes back to ${new Date(back_to).toLocaleDateString("en")}.` : ""),
-      this.plot("How it ended", plots.asked, table("How it ended", heads, parts.map((each) => [name(each), ...ends.map((end) => each.tally[end])]))),
-      this.plot("Time to decide", plots.time, table("Time to decide", [BY[this.by], "Median", "Slowest tenth from"], parts.map((each) => [name(each), took(each.tally.median_seconds), took(each.tally.slowest_seconds)]))),
-      this.plot("When people are asked", plots.week, table("When people are asked", ["Hour", ...DAYS], week[0].map((_, hour) => [`${String(hour).padStart(2, "0")}:00`, ...week.map((day) => day[hour])]))),
+      plot("How it ended", plots.asked, table("How it ended", heads, parts.map((each) => [name(each), ...ends.map((end) => each.tally[end])]))),
+      plot("Time to decide", plots.time, table("Time to decide", [BY[this.by], "Median", "Slowest tenth from"], parts.map((each) => [name(each), took(each.tally.median_seconds), took(each.tally.slowest_seconds)]))),
+      plot("When people are asked", plots.week, table("When people are asked", ["Hour", ...DAYS], week[0].map((_, hour) => [`${String(hour).padStart(2, "0")}:00`, ...week.map((day) => day[hour])]))),
       h("h2", { class: "section" }, "Who decides"),
       deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one decided yet."));
-  }
-
-  /** A picture of the server, and below it what it shows. */
-  plot(title, svg, numbers) {
-    return h("div", { class: "plot" }, h("h2", { class: "section" }, title),
-      h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": `${title}, drawn` },
-        h("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: `${title}: the table below has the numbers.` })),
-      h("details", {}, h("summary", { "aria-label": `As a table: ${title}` }, "As a table"), numbers));
   }
 
   save() {

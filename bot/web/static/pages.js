@@ -67,6 +67,14 @@ export function table(label, heads, rows) {
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number.format(cell) : cell)))))));
 }
 
+/** A picture of the server, with its numbers as a table below it. */
+export function plot(title, svg, ...numbers) {
+  return h("div", { class: "plot" }, h("h2", { class: "section" }, title),
+    h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": `${title}, drawn` },
+      h("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: `${title}: the table below has the numbers.` })),
+    numbers.length ? h("details", {}, h("summary", { "aria-label": `As a table: ${title}` }, "As a table"), numbers) : null);
+}
+
 export class Tools extends Page {
   async load() {
     const [{ tools }, { channels }] = await Promise.all([get("api/tools"), get("healthz").catch(() => ({ channels: [] }))]);
@@ -117,7 +125,7 @@ export class Files extends Page {
   }
 }
 
-const BY = { day: "Day", conversation: "Conversation", account: "Person" };
+const BY = { day: "Day", person: "Person", place: "Place", model: "Model", conversation: "Conversation", order: "Request" };
 
 export class Usage extends Page {
   head() {
@@ -137,17 +145,20 @@ export class Usage extends Page {
     return get(`api/usage?by=${this.by}`);
   }
 
-  draw({ everyone, total, parts }) {
+  draw({ everyone, currency, total, parts, plots, budgets }) {
     const all = Math.max(1, total.prompt_tokens + total.completion_tokens);
     const bar = (each) => {
       const part = Math.round((100 * (each.prompt_tokens + each.completion_tokens)) / all);
       return h("span", { class: "nowrap" }, h("meter", { min: 0, max: 100, value: part, "aria-label": "Share of all tokens" }), ` ${part} %`);
     };
-    const rows = parts.map((each) => [shown(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, bar(each)]);
+    const money = (cost) => (cost === null ? "no price" : cost.toLocaleString("en", { maximumFractionDigits: cost < 1 ? 4 : 2 }));
+    const rows = parts.map((each) => [shown(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, money(each.cost), bar(each)]);
     this.body.replaceChildren(
       h("p", { class: "muted" }, `The last 30 days of ${everyone ? "everyone's" : "your"} conversations: `,
-        `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out.`),
-      rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", "Share"], rows) : nothing("Nothing was used yet", "Each turn of a conversation is counted here."));
+        `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out`,
+        total.cost === null ? ". The model has no price." : `, ${money(total.cost)} ${currency}.`),
+      ...(rows.length ? [total.cost === null ? plot("Tokens", plots.tokens) : plot("Cost", plots.cost)] : []),
+      rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", `Cost in ${currency}`, "Share"], rows) : nothing("Nothing was used yet", "Each turn of a conversation is counted here."));
   }
 }
 

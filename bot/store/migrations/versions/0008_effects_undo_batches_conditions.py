@@ -99,3 +99,19 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("who", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
         batch_op.add_column(sa.Column("hours", sa.JSON(none_as_null=True), nullable=True))
         batch_op.add_column(sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True))
+
+    with op.batch_alter_table("turn", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("cost", sa.Float(), nullable=True))
+        batch_op.add_column(sa.Column("model", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(sa.Column("asker", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+        batch_op.add_column(
+            sa.Column("asked", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True)
+        )
+        for name, column in (("turn_priced", "created_at"), ("turn_of_order", "asked")):
+            batch_op.create_index(
+                name,
+                [column],
+                unique=False,
+                sqlite_where=sa.text("cost IS NOT NULL"),
+                postgresql_where=sa.text("cost IS NOT NULL"),
+            )

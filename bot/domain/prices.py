@@ -1,0 +1,100 @@
+"""What models cost: a file that people can edit, one line for each model.
+
+``gpt-5-mini 0.25 2 0.025`` says what a million tokens cost: of prompts, of answers and, if that is another
+price, of what the server had of a prompt already. ``currency EUR`` says in which currency all lines are.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_MILLION = 1_000_000
+_MOST_BYTES, _MOST_LINES = 1_000_000, 10_000
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # a version of a model, as its maker names it
+
+
+class Price(NamedTuple):
+    """Of a million tokens: of prompts, of answers, and of what the server had of a prompt already."""
+
+    prompt: float
+    answer: float
+    cached: float
+
+    def of(self, prompt: int, answer: int, cached: int) -> float:
+        had = min(cached, prompt)
+        return ((prompt - had) * self.prompt + had * self.cached + answer * self.answer) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of models by name, in one currency."""
+
+    currency: str = "USD"
+    models: Mapping[str, Price] = field(default_factory=dict)
+
+    def of(self, model: str) -> Price | None:
+        """A version without a line of its own costs what the model does, and so it does at a reseller."""
+        bare = model.rpartition("/")[2]
+        names = (model, _DATED.sub("", model), bare, _DATED.sub("", bare))
+        return next((self.models[name] for name in names if name in self.models), None)
+
+    def cost(self, model: str, prompt: int, answer: int, cached: int = 0) -> float | None:
+        """What a call cost; None where the model has no price."""
+        price = self.of(model)
+        return price.of(prompt, answer, cached) if price else None
+
+    def with_price(self, model: str, prompt: float, answer: float) -> "Prices":
+        return Prices(self.currency, {**self.models, model: Price(prompt, answer, prompt)})
+
+
+def read_prices(text: str) -> Prices:
+    """Read a price file; raises ValueError with the number of the first wrong line and what is wrong."""
+    if len(text) > _MOST_BYTES or text.count("\n") > _MOST_LINES:
+        raise ValueError(f"the file is too long; use at most {_MOST_LINES:,} lines")
+    currency, models = "", dict[str, Price]()
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            if words[0] == "currency":
+                currency = _currency(words[1:], currency)
+            elif words[0] in models:
+                raise ValueError(f"{words[0]} has a price already")
+            else:
+                models[words[0]] = _price(words[1:])
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+    if models and not currency:
+        raise ValueError("no line says the currency, such as: currency USD")
+    return Prices(currency or "USD", models)
+
+
+def _currency(words: list[str], before: str) -> str:
+    if before:
+        raise ValueError(f"the currency is {before} already")
+    if len(words) != 1 or not _CURRENCY.fullmatch(words[0]):
+        raise ValueError("write the currency with three capital letters, such as: currency EUR")
+    return words[0]
+
+
+def _price(words: list[str]) -> Price:
+    wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong[:50]!r} is not a price; write a number such as 0.25")
+    match [float(word) for word in words]:
+        case [prompt, answer]:
+            return Price(prompt, answer, prompt)
+        case [prompt, answer, cached]:
+            return Price(prompt, answer, cached)
+    raise ValueError("write the model's name and two or three prices, such as: gpt-5-mini 0.25 2 0.025")
+
+
+def money(amount: float, currency: str) -> str:
+    """As people read it: ``20 EUR``, ``0.0312 EUR``."""
+    digits = 2 if amount >= 1 or not amount else 4
+    said = f"{amount:,.{digits}f}"
+    return f"{said.removesuffix('.00')} {currency}"
