@@ -22,7 +22,7 @@ from bot.domain.redaction import HIDDEN, secrets_in
 from bot.domain.text import one_line, shortened, storable
 from bot.telemetry.logs import logger
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Ran, Tool, ToolOutput
+from bot.tools.tool import Ran, Tool, ToolOutput, Undo
 
 log = logger(__name__)
 
@@ -40,8 +40,9 @@ async def look_after(
     found: dict[str, Any] = {}
     if again := await _read_again(tool, p, seconds):
         found["read_again"] = again
-    if tool.undo is not None and p.undo_seconds:
-        found["inverse"], found["kept"] = await _inverse(available, tool, p, output, seconds)
+    undo = tool.trying.undo if p.applies and tool.trying else tool.undo
+    if undo is not None and p.undo_seconds:
+        found["inverse"], found["kept"] = await _inverse(available, tool, undo, p, output, seconds)
     return found
 
 
@@ -85,11 +86,11 @@ def _cut(text: str | None) -> str | None:
 
 
 async def _inverse(
-    available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float
+    available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
     """What undoes it and the arguments of that call; without them, why nothing does."""
     try:
-        asked = watched(tool.undo(Ran(p.arguments, p.preview, output)), tool.name)  # type: ignore[misc]
+        asked = watched(undo(Ran(p.arguments, p.preview, output)), tool.name)
         call = await in_time(asked, seconds)
         if isinstance(call, str):
             return Inverse(one_line(call)), None

@@ -75,6 +75,7 @@ class JudgedCall:
     batch: str = ""  # what it is shown together with in one table
     result: CallResult | None = None
     tries: Tool | None = None  # the tool of a proposal that is tried before people see it
+    undo: float = 0.0  # seconds for which the rules let what was tried be undone
 
 
 @dataclass(eq=False)
@@ -154,7 +155,10 @@ class Gate:
         preview, trial = await self.trials.attempt(
             tool, proposal.arguments, proposal.preview, proposal.requester, show
         )
-        return replace(judged, proposal=replace(proposal, preview=preview, trial=trial))
+        proposal = replace(proposal, preview=preview, trial=trial)
+        if proposal.applies and tool.trying and tool.trying.undo and judged.undo:
+            proposal = replace(proposal, undo_seconds=judged.undo, inverse=None)
+        return replace(judged, proposal=proposal)
 
     async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
         """The tools that the caller may be told of: its share, without what a rule forbids there.
@@ -178,7 +182,7 @@ class Gate:
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
     ) -> JudgedCall:
         """``full``: there is room for no further proposal."""
-        summary = call.name
+        summary, undo = call.name, 0.0
         try:
             tool = case.available.get(call.name)
             raw = decoded(call.arguments)
@@ -207,6 +211,7 @@ class Gate:
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
+                undo = verdict.undo.total_seconds() if verdict.undo else 0.0
                 verdict = await undoable(tool, arguments, preview, verdict)
             key = await tool.key(arguments) if tool.key else None
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
@@ -228,6 +233,7 @@ class Gate:
             kept,
             key=key,
             tries=tool if tool.trying and asks else None,
+            undo=undo,
             batch="" if plans else tool.batch or tool.name,
             proposal=replace(
                 drafted,
@@ -260,6 +266,7 @@ class Gate:
                 "Try again once some are decided."
             )
         verdict = await self._judge(tool, arguments, request)
+        undo = verdict.undo.total_seconds() if verdict.undo else 0.0
         with as_error(tool.name):
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
@@ -272,7 +279,9 @@ class Gate:
             tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
         if tool.trying and drafted.state is State.PROPOSED and not await self.paused():
-            judged = JudgedCall(Call("", tool.name, "{}", title), key=key, tries=tool, proposal=drafted)
+            judged = JudgedCall(
+                Call("", tool.name, "{}", title), key=key, tries=tool, undo=undo, proposal=drafted
+            )
             drafted = (await self._tried(judged)).proposal or drafted
         opened = await self.database.write(
             arrive.open_request,

@@ -181,5 +181,7 @@ def _ended(trial: Trial) -> str:
     if not trial.tried:
         return f"not tried: {one_line(trial.why)}"
     code = "done" if trial.exit is None else f"ended with code {trial.exit}"
-    files = f", {len(trial.files)} {'file' if len(trial.files) == 1 else 'files'} would change"
-    return code + (files if trial.files else "" if trial.exit is None else ", no file would change")
+    if not trial.applies or trial.exit is None:
+        return code
+    files = f"{len(trial.files) or 'no'} {'file' if len(trial.files) < 2 else 'files'}"  # noqa: PLR2004
+    return f"{code}, {files} would change"

@@ -225,7 +225,7 @@ def button(
     are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
     ``undoable``: that it can be undone although it is destructive, in words.
     """
-    found = replace(_BUTTONS[verb], **_SAYS.get((verb, kind), {}))
+    found = replace(_with_harm(_BUTTONS[verb], level), **_SAYS.get((verb, kind), {}))
     match verb, kind:
         case Verb.APPROVE, Kind.QUESTION:
             return replace(found, label="Send answer" if fillable else "Done, continue", doing="Sending…")
@@ -238,9 +238,6 @@ def button(
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO, _ if undoing:
             return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"This puts back: {undoing}."))
-        case Verb.FOR_REAL, _ if level is Level.DESTRUCTIVE and found.sure:
-            more = f"This can't be undone. {found.sure.more}"
-            return replace(found, look=Look.DANGER, sure=replace(found.sure, more=more))
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
             return replace(found, label=f"Extend {span(wait)}")
         case Verb.APPROVE_ALL, _ if count is not None and left_out:
@@ -248,6 +245,14 @@ def button(
         case ((Verb.APPROVE_ALL | Verb.DECLINE_ALL), _) if count is not None:
             return replace(found, label=f"{found.label} {count}")
     return found
+
+
+def _with_harm(found: Button, level: Level) -> Button:
+    """The button of running something for real, where that can't be undone; any other as it is."""
+    if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
+        return found
+    sure = replace(found.sure, more=f"This can't be undone. {found.sure.more}")
+    return replace(found, look=Look.DANGER, sure=sure)
 
 
 def with_reason(declining: Button) -> str:

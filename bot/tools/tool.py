@@ -110,8 +110,8 @@ class Trying:
     says whether what a token was made from is still so; without it, the call is tried again and compared.
     ``settle`` says how an `apply` ended that was cut off, by its context's idempotency key: it returns what
     `apply` would have, raises ToolError where nothing was changed, and returns None where it can't say.
-    ``current`` tells what the fields of these files are now. While it is applied, nothing else of the name
-    ``touches`` is changed.
+    ``current`` tells what the fields of these files are now, ``undo`` what undoes what was applied. While it
+    is applied, nothing else of the name ``touches`` is changed.
     """
 
     trial: Callable[[Arguments], Awaitable[TrialOutput]]
@@ -119,6 +119,7 @@ class Trying:
     unchanged: Callable[[Arguments, Any], Awaitable[bool]] | None = None
     settle: Callable[[Arguments, Any, str], Awaitable[ToolOutput | None]] | None = None
     current: Callable[[Sequence[TriedFile]], Awaitable[Mapping[str, str | None]]] | None = None
+    undo: "Undo | None" = None
     touches: str = ""
 
 

@@ -338,3 +338,38 @@ async def test_a_death_at_any_write_leaves_a_true_end(shell):
         if fuse > 12 and now.state is State.SUCCEEDED:
             break
     assert not list(shell.around.workspace.glob(".nod-*"))
+
+
+async def test_what_was_applied_is_undone_by_the_reverse_diff(shell):
+    before = {path: found for path, found in shell.around.seen().items() if "/ws/" in path}
+    p = await shell.tried("echo three >> a.txt; rm -r b; echo file > b; mkdir d; echo x > d/n; ln -s a.txt l")
+    assert shell.chat.card_of(p).undo == "Can be undone for 30 min."
+    done = await shell.approve(p)
+    assert (shell.around.workspace / "d" / "n").exists()
+    reply = await shell.press(Verb.UNDO, done)
+    await shell.idle()
+    assert reply.answer is Answer.ACCEPTED, reply.text
+    assert {path: found for path, found in shell.around.seen().items() if "/ws/" in path} == before
+
+
+async def test_an_undo_after_another_change_is_a_card_and_no_loss(shell):
+    done = await shell.approve(await shell.tried("echo three >> a.txt"))
+    (shell.around.workspace / "a.txt").write_text("mine")
+    reply = await shell.press(Verb.UNDO, done)
+    await shell.idle()
+    assert "Something changed since" in reply.text
+    assert (shell.around.workspace / "a.txt").read_text() == "mine"
+    newest = (await shell.proposals())[-1]
+    assert newest.preview[0].old_value == "mine"
+    await shell.approve(newest)
+    assert (shell.around.workspace / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_what_ran_for_real_cannot_be_undone_and_says_so(shell):
+    p = await shell.tried("echo three >> a.txt")
+    await shell.press(Verb.FOR_REAL, p)
+    await shell.idle()
+    done = await shell.now(p)
+    assert done.state is State.SUCCEEDED
+    assert (shell.around.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
+    assert (await shell.press(Verb.UNDO, done)).answer is Answer.INVALID

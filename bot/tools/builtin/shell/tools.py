@@ -127,7 +127,7 @@ def shell_tools(
         from bot.tools.builtin.trials.command import CommandTrials
 
         tries = CommandTrials(folder, Cage(folder, max_output), seconds)
-        return FixedToolset("runtime", (replace(shell_run, trying=tries.trying),))
+        return FixedToolset("runtime", (replace(shell_run, trying=tries.trying), tries.undoing()))
     return FixedToolset("runtime", (shell_run,))
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ, as_text
-from bot.tools.builtin.trials.changes import FileChange, FileState, check, mark_of, unpacked
+from bot.tools.builtin.files.workspace import FOLDER, READ
+from bot.tools.builtin.trials.changes import FileChange, FileState, check, mark_of, packed, unpacked
 from bot.tools.builtin.trials.copies import STAGE, Stamp, kind_of, opened, remove
 
 _READY = "ready"
@@ -26,6 +26,7 @@ _DONE, _UNDONE = ".done", ".undone"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOREPLACE, _EXCHANGE = 1, 2  # renameat2(2)
 _ALTERED = "it is not what was tried"
+_KEPT = 1_000_000  # bytes and characters of what undoes a change
 _LARGEST = 16 << 20  # bytes of a file whose content is compared
 
 
@@ -36,10 +37,10 @@ def unchanged(workspace: Path, changes: Sequence[FileChange]) -> str:
         return _changed(root, changes)
 
 
-def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
+def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> list[FileChange] | None:
     """Make the changes. Raises ToolError where it made none, and OSError where it can't say.
 
-    ``key`` names it, for `settled`.
+    ``key`` names it, for `settled`. Returns what undoes them; None where that is too much to keep.
     """
     check(changes)
     with _locked(workspace) as root:
@@ -57,7 +58,9 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
         if why := _carry_out(root, changes, key):
             _clear(workspace, root, key, _UNDONE)
             raise ToolError(f"{why} It was undone: nothing is changed.")
+        back = _reverse(root, changes, _stage(key))
         _clear(workspace, root, key, _DONE)
+    return back
 
 
 def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
@@ -94,19 +97,45 @@ def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | 
         raise ToolError(why)
 
 
-def texts(workspace: Path, paths: Mapping[str, str]) -> dict[str, str | None]:
-    """What stands under each path, as a card shows it; None for nothing. By the same names as ``paths``."""
-    found: dict[str, str | None] = {}
+def _reverse(root: int, changes: Sequence[FileChange], stage: str) -> list[FileChange] | None:
+    """What undoes these changes, with the contents that are staged now; None for more than 1 MB."""
+    back: list[FileChange] = []
+    with opened(stage, FOLDER, root) as staged:
+        for number, each in reversed([*enumerate(changes)]):
+            content = ""
+            if each.old is not None and each.old.kind == "file":
+                with opened(str(number), READ, staged) as fd:
+                    content = "" if each.old.size > _KEPT else packed(_content(fd))
+                if each.old.size > _KEPT or sum(len(done.content) for done in back) + len(content) > _KEPT:
+                    return None
+            back.append(FileChange(each.path, each.new, each.old, content))
+    return back
+
+
+def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
+    """What stands under each path now."""
+    check(changes)
+    root = os.open(workspace, FOLDER)
+    try:
+        return [_at(root, each.path) for each in changes]
+    finally:
+        os.close(root)
+
+
+def contents(workspace: Path, paths: Mapping[str, str]) -> dict[str, bytes | None]:
+    """What the files hold, by the names of ``paths``; None for no file, and for one that is too large."""
+    found: dict[str, bytes | None] = {}
     root = os.open(workspace, FOLDER)
     try:
         for name, path in paths.items():
             found[name] = None
             with (
-                contextlib.suppress(FileNotFoundError),
+                contextlib.suppress(OSError),
                 _above(root, path) as (folder, last),
                 opened(last, READ, folder) as fd,
             ):
-                found[name] = as_text(_content(fd)).text
+                if os.fstat(fd).st_size <= _LARGEST:
+                    found[name] = _content(fd)
     finally:
         os.close(root)
     return found

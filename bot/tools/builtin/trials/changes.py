@@ -124,7 +124,7 @@ def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> FoundChan
     before = _Reader()
     for path in [*gone, *new]:
         if not all(map(plain, path.split("/"))):
-            raise Inapplicable(f"{path!a} is a name that can't be shown.")
+            raise Inapplicable(f"{path!a} has a name that can't be shown.")
         node = nodes.get(path)
         old, was = (None, None) if node is None else _old(workspace, path, node, before)
         there = new.get(path)
@@ -156,7 +156,7 @@ def _walked(
         elif kind == "link":
             target = os.readlink(name, dir_fd=folder)
             if leads_out(path, target):
-                raise Inapplicable(f"{path} would be a link that leads out of the workspace.")
+                raise Inapplicable(f"It makes a link that leads out of the workspace: {path}.")
             yield path, FileState("link", 0, 0, target), None
         else:
             os.chmod(name, mode | 0o400, dir_fd=folder)
@@ -169,11 +169,11 @@ def _walked(
 
 def _check(path: str, kind: str, seen: os.stat_result, owner: int) -> None:
     if kind == "other":
-        raise Inapplicable(f"{path} is a device, a pipe or a socket.")
+        raise Inapplicable(f"It makes a device, a pipe or a socket: {path}.")
     if seen.st_uid != owner:
-        raise Inapplicable(f"{path} belongs to another user.")
+        raise Inapplicable(f"It gives a file to another user: {path}.")
     if kind == "file" and seen.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        raise Inapplicable(f"{path} would run as another user.")
+        raise Inapplicable(f"It makes a file that runs as another user: {path}.")
 
 
 def leads_out(path: str, target: str) -> bool:
@@ -206,10 +206,10 @@ def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> tuple[FileS
     try:
         fd = os.open(workspace / path, READ)
     except OSError:
-        raise Inapplicable(f"{path} changed while it was tried.") from None
+        raise Inapplicable(f"Someone else changed a file while it was tried: {path}.") from None
     try:
         if Stamp.of(os.fstat(fd)) != node.source:
-            raise Inapplicable(f"{path} changed while it was tried.")
+            raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
         content = reader.read(fd, node.size)
     finally:
         os.close(fd)
@@ -316,6 +316,14 @@ def _in_words(thing: FileState) -> str:
     if thing.kind == "link":
         return f"link to {thing.mark}"
     return f"{thing.size:,} bytes, mode {_mode(thing)}, {thing.mark.replace(':', ' ')}"
+
+
+def as_words(thing: FileState | None, content: bytes | None) -> str | None:
+    """What stands or will stand somewhere: its text, or words for what has none; None for nothing."""
+    if thing is None:
+        return None
+    text = as_text(content) if content is not None and thing.kind == "file" else None
+    return text.text if text is not None and text.whole else _in_words(thing)
 
 
 def kept(changes: Sequence[FileChange]) -> list[dict[str, Any]]:

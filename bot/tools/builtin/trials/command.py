@@ -4,18 +4,39 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
+from bot.tools.builtin.files.workspace import as_text
 from bot.tools.builtin.shell.process import Ended
 from bot.tools.builtin.trials import applying
 from bot.tools.builtin.trials.cage import Cage, account
-from bot.tools.builtin.trials.changes import FileChange, FoundChanges, Inapplicable, compared, described, kept
+from bot.tools.builtin.trials.changes import (
+    FileChange,
+    FoundChanges,
+    Inapplicable,
+    as_words,
+    compared,
+    described,
+    kept,
+    unpacked,
+)
 from bot.tools.builtin.trials.copies import CopyLimits, Nodes, copied, folder_for, remove, sweep
-from bot.tools.tool import Arguments, CallContext, ToolOutput, TrialOutput, Trying
+from bot.tools.tool import (
+    Arguments,
+    CallContext,
+    InverseCall,
+    Ran,
+    Tool,
+    ToolOutput,
+    TrialOutput,
+    Trying,
+    tool,
+)
 
 _END = 2000  # characters of what it printed, for people
 
@@ -37,7 +58,9 @@ class CommandTrials:
 
     @property
     def trying(self) -> Trying:
-        return Trying(self.trial, self.apply, self.unchanged, self.settle, self.current, touches="workspace")
+        return Trying(
+            self.trial, self.apply, self.unchanged, self.settle, self.current, self.undo, touches="workspace"
+        )
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
         """Run the command over a copy. Raises ToolError where it is not tried."""
@@ -94,13 +117,74 @@ class CommandTrials:
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make the changes of a trial. Raises ToolError where none were made."""
         changes = _changes(token)
-        await _whole(applying.apply, self.workspace, changes, context.idempotency_key)
-        return _applied(token, changes, "Applied")
+        back = await _whole(applying.apply, self.workspace, changes, context.idempotency_key)
+        undoing = "What was there before is more than 1 MB." if back is None else {"changes": kept(back)}
+        return replace(_applied(token, changes, "Applied"), kept=undoing)
+
+    async def undo(self, ran: Ran) -> InverseCall | str:
+        """What puts back what was there before it was applied."""
+        back = ran.kept or "What it changed is not known."
+        return back if isinstance(back, str) else InverseCall("shell_undo", back)
+
+    def undoing(self) -> Tool:
+        """The tool that puts back what a command changed when it was applied."""
+
+        @tool(
+            group="runtime",
+            summary=lambda arguments: f"Undo a command: {_files(len(_paths(arguments)))}",
+            preview=self._now_and_then,
+            touches="workspace",
+            timeout=60.0,
+        )
+        async def shell_undo(changes: list[dict[str, Any]], context: CallContext) -> ToolOutput:
+            """Put files back as they were before a command.
+
+            Args:
+                changes: each file, and what it becomes
+
+            """
+            shown = {each.field: each.old_value for each in context.preview}
+            back = _changes({"changes": changes})
+            for each in await self._now_and_then({"changes": changes}):
+                if shown.get(each.field, "") != each.old_value:
+                    raise ToolError("It changed after it was shown. Nothing was changed.")
+            there = await asyncio.to_thread(applying.now, self.workspace, back)
+            gone = {each.path for each in back if each.new is None}
+            back = [
+                each if each.old is None and each.path in gone else replace(each, old=old)
+                for each, old in zip(back, there, strict=True)
+                if old != each.new
+            ]
+            await _whole(applying.apply, self.workspace, back, context.idempotency_key)
+            return ToolOutput({"restored": _paths({"changes": changes})}, told="What it changed is as it was")
+
+        return replace(shell_undo, offered=False, undoes=True)
+
+    async def _now_and_then(self, arguments: Arguments) -> Sequence[PreviewField]:
+        return await asyncio.to_thread(self._read_now_and_then, _changes(arguments))
+
+    def _read_now_and_then(self, changes: Sequence[FileChange]) -> list[PreviewField]:
+        paths = {each.path: each.path for each in changes}
+        contents = applying.contents(self.workspace, paths)
+        there = applying.now(self.workspace, changes)
+        fields = [
+            PreviewField(
+                f"content of {each.path}",
+                as_words(old, contents[each.path]),
+                as_words(each.new, unpacked(each.content) if each.content else b""),
+            )
+            for each, old in zip(changes, there, strict=True)
+        ]
+        fields = list({each.field: each for each in fields}.values())
+        if all(each.old_value == each.new_value for each in fields):
+            raise ToolError("This would change nothing: all of it is as it was.")
+        return fields
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
         """What the files that a card showed are now."""
         paths = {each.field: each.path for each in files if each.field}
-        return await asyncio.to_thread(applying.texts, self.workspace, paths)
+        found = await asyncio.to_thread(applying.contents, self.workspace, paths)
+        return {name: None if each is None else as_text(each).text for name, each in found.items()}
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
         """As `Trying` says."""
@@ -128,10 +212,18 @@ def _changes(token: Mapping[str, Any]) -> list[FileChange]:
     return [FileChange.read(each) for each in token["changes"]]
 
 
+def _paths(arguments: Arguments) -> list[str]:
+    return list(dict.fromkeys(each["path"] for each in arguments["changes"]))
+
+
+def _files(count: int) -> str:
+    return f"{count} {'file' if count == 1 else 'files'}"
+
+
 def _applied(token: Mapping[str, Any], changes: Sequence[FileChange], done: str) -> ToolOutput:
     """What the command gave when it was tried, and what of it was applied."""
     paths = list(dict.fromkeys(each.path for each in changes))
-    count = f"{len(paths)} {'file' if len(paths) == 1 else 'files'}" if paths else "no file"
+    count = _files(len(paths)) if paths else "no file"
     data = {
         "exit_code": token["exit"],
         "stdout": token["stdout"],
