@@ -228,11 +228,12 @@ class Execution:
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store how it ended. Only this process knows, so it is tried until it is written."""
         pause = _FIRST_PAUSE
+        policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:
             owner = self.own.owner(proposal.requester)
             try:
                 done = await self.database.write(
-                    partial(lifecycle.finish, owner=owner, **changes),
+                    partial(lifecycle.finish, owner=owner, policies=policies, **changes),
                     proposal,
                     state,
                     self.clock(),

@@ -178,12 +178,13 @@ def finish(
     files: Sequence[File] = (),
     owner: str = "",
     kept: Mapping[str, Any] | None = None,
+    policies: Policies | None = None,
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
     """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
 
     ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``kept``: the arguments
-    of the call that undoes it.
+    of the call that undoes it. ``policies`` say whether its end stops the rest of its batch; None: it can't.
     """
     changes = {"cause": None, "error": None, **changes}
     if kept is not None and claimed.undo_seconds:
@@ -197,7 +198,20 @@ def finish(
         inverses.keep(session, p, kept, now)
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
     undid = _undone(session, p, now) if p.undoes and state is State.SUCCEEDED else ()
-    return p, (redraw(session, p), *undid, *settle(session, p, now, owner), *posts)
+    rest = _stop_rest(session, policies, p, now) if policies else ()
+    return p, (redraw(session, p), *undid, *rest, *settle(session, p, now, owner), *posts)
+
+
+def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
+    """Withdraw what has not begun of a batch of which a row failed, where a rule says so."""
+    book = policies.load(session).book
+    if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
+        return ()
+    why = "a row of its batch failed"
+    rest = [p for p in proposals.of_batch(session, failed.batch) if p.state is State.APPROVED]
+    changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
+    each = (end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes) for p in rest)
+    return tuple(job for _, jobs in each for job in jobs)
 
 
 _UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."

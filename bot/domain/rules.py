@@ -48,6 +48,7 @@ class Subject(StrEnum):
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
     OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
+    BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
     @property
     def typed(self) -> str:
@@ -356,6 +357,10 @@ class Rulebook:
         found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
         return UNDO_FOR if found.rule is None else found.value
 
+    def stops_batch(self, call: CallFacts) -> bool:
+        """Whether a row that fails stops those of its batch that have not begun."""
+        return bool(self.matching(Subject.BATCH, call))
+
     def hears_outsiders(self, place: str) -> bool:
         return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
 
@@ -507,5 +512,5 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return DailyDigest(time.fromisoformat(kept[0]), kept[1])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
-        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS:
+        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS | Subject.BATCH:
             return str(kept)

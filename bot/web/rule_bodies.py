@@ -137,6 +137,13 @@ class UndoRule(_Rule):
     seconds: Seconds | Literal["off"]
 
 
+class BatchRule(_Rule):
+    """When a row of a batch fails, those that have not begun are withdrawn."""
+
+    subject: Literal["batch"]
+    failed: Literal["stop"]
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -153,7 +160,8 @@ AnyRule = Annotated[
     | GrantsRule
     | FetchRule
     | OutsidersRule
-    | UndoRule,
+    | UndoRule
+    | BatchRule,
     Field(discriminator="subject"),
 ]
 

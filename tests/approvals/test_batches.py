@@ -197,6 +197,21 @@ async def test_a_row_that_fails_does_not_stop_the_others(make_nod: MakeNod) -> N
     assert "🔴 2 red: There is no lamp lamp 2." in card_text(card)
 
 
+async def test_where_a_rule_says_so_a_row_that_fails_stops_what_has_not_begun(make_nod: MakeNod) -> None:
+    nod = make_nod(policy=TEAM)
+    assert "Set" in (await nod.command("/approvals batch stop for paint", by=ADA)).text
+    found = await asked(nod, 20)
+    del nod.world.lamps["lamp 1"]
+    await nod.press(Verb.APPROVE_ALL, found[0])
+    await nod.idle()
+    ended = await states(nod, found)
+    assert ended[0] is State.FAILED
+    assert ended.count(State.CANCELLED) >= 10
+    last = await nod.now(found[-1])
+    assert (last.decided_by, last.decline_reason) == ("Nod", "a row of its batch failed")
+    assert len(nod.world.runs) == ended.count(State.SUCCEEDED)
+
+
 async def test_one_line_reminds_of_all_rows(make_nod: MakeNod) -> None:
     nod = make_nod(policy=TEAM)
     await nod.command("/approvals remind 4h", by=ADA)

@@ -116,6 +116,11 @@ class RuleCommands:
                 "put back what it did; or for how long that can be done",
                 self._undo,
             ),
+            Subcommand(
+                f"batch stop {rest}",
+                "when a row of a batch fails, withdraw those that have not begun",
+                self._set(Subject.BATCH),
+            ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
             Subcommand(

@@ -310,6 +310,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.FETCH: _each(str, _host),
     Subject.OUTSIDERS: _only("talk"),
     Subject.UNDO: _each(lambda length: length, _undo_for),
+    Subject.BATCH: _only("stop"),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""
