@@ -226,7 +226,7 @@ export class Card {
     if (!this.unfolded(p)) return [];
     const open = p.state === "proposed";
     const asked = !this.own || p.teammate || p.kind === "question" ? this.asked(p) : null;
-    return [asked, open && p.undo && p.risk !== "destructive" ? h("span", {}, shown(p.undo.replace(/\.$/, ""))) : null,
+    return [asked, open && p.undo && p.risk !== "destructive" ? h("span", {}, shown(p.undo.replace(/\.$/, "").replace(/^Can be undone/, "Can undo"))) : null,
       open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
       this.fold("all", "Details", () => [
         this.own ? h("p", {}, this.asked(p)) : null,

@@ -17,7 +17,7 @@ def test_a_change_is_undone_where_it_was_approved(nod: Served, new_page: NewPage
     page = new_page(nod.url, color_scheme=scheme, **NARROW)
     ask(page, "set #3 to urgent")
     shown = card(page, "issue #3").first
-    expect(shown).to_contain_text("Can be undone for 30 min")
+    expect(shown).to_contain_text("Can undo for 30 min")
     button(shown, "Approve").click()
     expect(shown).to_contain_text("Read again: priority is urgent.")
     button(shown, "Undo").click()
