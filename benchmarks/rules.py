@@ -17,7 +17,7 @@ from bot.domain.policy import Policy, terms
 from bot.domain.proposals import Kind, Level, Proposal, Risk, State, canonical, digest
 from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
-from bot.domain.similarity import GrantScope
+from bot.domain.similarity import GrantScope, Likeness
 from bot.domain.times import now
 from bot.store import migrations, transitions
 from bot.store.audit import verification
@@ -133,7 +133,7 @@ def _matches(database: Database, seconds: float) -> float:
         calls = [proposal(number, at) for number in range(_COUNT - _TOOLS, _COUNT)]
 
         def use(turn: int) -> None:
-            assert grants.use(session, policies, calls[turn % _TOOLS], None, at).grant_id
+            assert grants.use(session, policies, calls[turn % _TOOLS], Likeness(), at).grant_id
 
         return _rate(use, seconds)
 

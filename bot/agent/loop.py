@@ -406,7 +406,7 @@ def _commit(
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
         teammates.lock_lead(session, turn.transcript.teammate)
-    proposed = [(c.proposal, c.key) for c in judged if c.proposal]
+    proposed = [(c.proposal, c.like) for c in judged if c.proposal]
     batch_of = batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
     ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
@@ -419,8 +419,8 @@ def _commit(
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
         jobs += plans.open_plan(session, policies, plan, now)
     opened = tuple(
-        grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), key, now)
-        for p, key in proposed
+        grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), like, now)
+        for p, like in proposed
     )
     transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
     if again:

@@ -3,10 +3,8 @@
 A request opens a proposal that no model call led to, together with the notice above it, in one transaction.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlmodel import Session
 
@@ -17,6 +15,7 @@ from bot.domain.conversations import Call, LineRole
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.record import Act
+from bot.domain.similarity import Likeness
 from bot.domain.text import storable
 from bot.errors import LostRace, TooMuch
 from bot.store import conversations, messages, proposals, transitions, turns, webhooks
@@ -135,7 +134,7 @@ def open_request(
     policies: Policies,
     request: Request,
     draft: Proposal,
-    key: Mapping[str, Any] | None,
+    like: Likeness,
     process: str,
     now: datetime,
 ) -> Opened:
@@ -150,7 +149,7 @@ def open_request(
     if line is None:
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
-    proposal = grants.use(session, policies, placed, key, now)
+    proposal = grants.use(session, policies, placed, like, now)
     transitions.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
     if proposal.kind is Kind.QUESTION:
         transitions.own(session, proposal.id, process)

@@ -46,14 +46,17 @@ from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Kind, Level, Proposal, Risk, State, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
+from bot.domain.similarity import Likeness
 from bot.errors import BadArguments, KeyTaken, Refused, ToolError, TooMuch, UnknownTool
 from bot.store import conversations, messages, people, proposals
 from bot.store import outputs as outputs_store
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.telemetry.logs import hiding
+from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import AvailableTools, Registry
 from bot.tools.tool import CallContext, Moment, Tool
+
+log = logger(__name__)
 
 _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
@@ -71,7 +74,7 @@ class JudgedCall:
     read: tuple[Tool, Mapping[str, Any]] | None = None
     effect: tuple[Tool, Mapping[str, Any]] | None = None
     proposal: Proposal | None = None
-    key: Mapping[str, Any] | None = None  # the tool's own key of the call, for grants
+    like: Likeness = field(default_factory=Likeness)  # by what the call is like others, for grants
     batch: str = ""  # what it is shown together with in one table
     result: CallResult | None = None
     tries: Tool | None = None  # the tool of a proposal that is tried before people see it
@@ -93,6 +96,7 @@ class Gate:
     def __post_init__(self) -> None:
         self.groups = Groups(self.database, self.policies, self.clock, self.look_up)
         self._kept: set[tuple[str, str]] = set()  # tool versions whose schema is on disk
+        self._misfits: set[tuple[int, str]] = set()  # rules and tool versions that the log has
         # by conversation, so that one whose reads hang (or wait for a person) holds up no other
         self._reading: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.trials = Trials(self.database, self.clock, self.process)
@@ -149,7 +153,7 @@ class Gate:
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
-        covered = partial(grants.reach, key=judged.key, now=self.clock())
+        covered = partial(grants.reach, like=judged.like, now=self.clock())
         if await self.database.read(covered, self.policies, proposal):
             return judged
         preview, trial = await self.trials.attempt(
@@ -198,6 +202,8 @@ class Gate:
                 return JudgedCall(kept, effect=(tool, arguments))
             plans = tool.kind is Kind.PLAN
             verdict = case.policy.judge(addressed(facts, tool, case.policy, case.transcript))
+            if case.policy.book.conditional:
+                self._note_misfits(case.policy, tool)
             if verdict.judgement is Judgement.REFUSE:
                 return _answered(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
@@ -213,7 +219,7 @@ class Gate:
                 summary = await title_of(tool, arguments) if tool.title else summary
                 undo = verdict.undo.total_seconds() if verdict.undo else 0.0
                 verdict = await undoable(tool, arguments, preview, verdict)
-            key = await tool.key(arguments) if tool.key else None
+            like = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             own = isinstance(error, BadArguments | UnknownTool | Refused)
             return _answered(call, summary, f"ERROR: {words_of(error, call.name)}", outside=not own)
@@ -231,7 +237,7 @@ class Gate:
         asks = drafted.state is State.PROPOSED and not case.policy.book.paused
         return JudgedCall(
             kept,
-            key=key,
+            like=like,
             tries=tool if tool.trying and asks else None,
             undo=undo,
             batch="" if plans else tool.batch or tool.name,
@@ -271,7 +277,7 @@ class Gate:
             preview = await preview_of(tool, arguments)
             title = await title_of(tool, arguments)
             verdict = await undoable(tool, arguments, preview, verdict)
-            key = await tool.key(arguments) if tool.key else None
+            like = await tool.likeness(arguments)
         await self.keep_schema(tool)
         if request.ttl is not None:
             verdict = replace(verdict, ttl=min(request.ttl, verdict.ttl))
@@ -280,7 +286,7 @@ class Gate:
         )
         if tool.trying and drafted.state is State.PROPOSED and not await self.paused():
             judged = JudgedCall(
-                Call("", tool.name, "{}", title), key=key, tries=tool, undo=undo, proposal=drafted
+                Call("", tool.name, "{}", title), like=like, tries=tool, undo=undo, proposal=drafted
             )
             drafted = (await self._tried(judged)).proposal or drafted
         opened = await self.database.write(
@@ -288,7 +294,7 @@ class Gate:
             self.policies,
             request,
             drafted,
-            key,
+            like,
             self.process,
             drafted.created_at,
         )
@@ -302,6 +308,13 @@ class Gate:
         accounts = people.person_of(session, actor).accounts
         most = self.bounds.open_by_person
         return proposals.waiting_of(session, accounts, most) >= most
+
+    def _note_misfits(self, policy: Policy, tool: Tool) -> None:
+        """Log, once for each version of a tool, which rules fit it no longer."""
+        for number, why in policy.book.misfits({tool.name: tool.form}).items():
+            if (number, tool.version) not in self._misfits:
+                self._misfits.add((number, tool.version))
+                log.warning("a rule does not fit its tool", rule=number, why=why)
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
         policy, person = await self.groups.read(self.policies.load_for, request.actor)

@@ -1,6 +1,6 @@
 """Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Level, Proposal, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
-from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Scope
+from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Likeness, Scope
 from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -104,11 +104,9 @@ def reaches(
     return tuple(found)
 
 
-def use(
-    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
-) -> Proposal:
+def use(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> Proposal:
     """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is."""
-    for grant in _usable(session, policies, proposal, key, now):
+    for grant in _usable(session, policies, proposal, like, now):
         if not changed(session.connection().execute(_USE, {"grant_id": grant.id})):
             continue  # it was revoked a moment ago
         alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
@@ -118,15 +116,13 @@ def use(
     return proposal
 
 
-def reach(
-    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
-) -> bool:
+def reach(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> bool:
     """Whether `use` would approve it now."""
-    return next(_usable(session, policies, proposal, key, now), None) is not None
+    return next(_usable(session, policies, proposal, like, now), None) is not None
 
 
 def _usable(
-    session: Session, policies: Policies, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
+    session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Iterator[Grant]:
     """The live grants that let a call run, narrowest first.
 
@@ -134,7 +130,7 @@ def _usable(
     """
     if proposal.state is not State.PROPOSED:
         return
-    found = _covering(session, proposal, key, now)
+    found = _covering(session, proposal, like, now)
     if not found or hindrance(session, policies, proposal):
         return
     policy = policies.load(session)
@@ -184,6 +180,7 @@ _FOR_CALL = select(_GRANT).where(
         _GRANT.c.rung == literal_column(f"'{GrantScope.TOOL}'"),
         (_GRANT.c.rung == literal_column(f"'{GrantScope.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
         (_GRANT.c.rung == literal_column(f"'{GrantScope.KEY}'")) & (_GRANT.c.match == bindparam("key")),
+        _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # compared by `Scope.covers` alone
     ),
 )
 _USE = (
@@ -193,9 +190,7 @@ _USE = (
 )
 
 
-def _covering(
-    session: Session, proposal: Proposal, key: Mapping[str, Any] | None, now: datetime
-) -> list[Grant]:
+def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
     """Live grants that cover a call, narrowest first."""
     rows = (
         session.connection()
@@ -207,14 +202,15 @@ def _covering(
                 "tool_version": proposal.tool_version,
                 "conversation_id": proposal.conversation_id,
                 "exact": canonical(proposal.arguments),
-                "key": None if key is None else canonical(key),
+                "key": None if like.key is None else canonical(like.key),
             },
         )
         .all()
     )
-    each = (_grant(row) for row in rows)
+    lost = proposal.risk.level is Level.DESTRUCTIVE  # which no grant reaches by how it begins
+    each = (_grant(row) for row in rows if not (lost and row.rung == GrantScope.PREFIX))
     covering = [
-        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, key)
+        g for g in each if g.scope.covers(proposal.tool_name, proposal.tool_version, proposal.arguments, like)
     ]
     return sorted(covering, key=lambda g: (list(GrantScope).index(g.scope.rung), g.id))
 

@@ -4,8 +4,10 @@ An edit is validated and previewed, the scope of a grant is computed, a press th
 with what is there now. Channels come here through the inbox, the command line directly.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from sqlmodel import Session
@@ -21,7 +23,7 @@ from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Inverse, Kind, Level, Proposal, State, digest, left_values
 from bot.domain.redaction import redact, shown
-from bot.domain.similarity import GrantAudience, GrantScope, Scope, ladder
+from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
 from bot.store import conversations, inverses, people, proposals, teams
@@ -30,6 +32,7 @@ from bot.telemetry import tracing
 from bot.tools.tool import Tool
 
 _AT_A_TIME = 10  # rows in one transaction
+_LOOKED_BACK, _LOOKED_AT = timedelta(days=30), 50  # calls, to say how far a grant would have reached
 _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 
@@ -108,7 +111,8 @@ class Presses:
         if proposal is None:
             return []
         try:
-            return [(scope.rung, words) for scope, words in await self._scopes(proposal)]
+            scopes = await self._scopes(proposal)
+            return [(scope.rung, await self._counted(proposal, scope, words)) for scope, words in scopes]
         except ToolError:
             return []
 
@@ -293,9 +297,25 @@ class Presses:
         """What a grant for calls like this one may cover; raises ToolError when the tool is not there."""
         tool = (await self.gate.registry.available()).get(proposal.tool_name)
         with as_error(proposal.tool_name):
-            key = await tool.key(proposal.arguments) if tool.key else None
-        shown = redact(key, tool.parameters) if key else None
-        return ladder(tool.name, tool.version, proposal.arguments, key, shown)
+            like = await tool.likeness(proposal.arguments)
+        if proposal.risk.level is Level.DESTRUCTIVE:
+            like = like._replace(begins=NO_BEGINNING)
+        shown = redact(like.key, tool.parameters) if like.key else None
+        return ladder(tool.name, tool.version, proposal.arguments, like, shown)
+
+    async def _counted(self, proposal: Proposal, scope: Scope, words: str) -> str:
+        """The words of a rung, with how many of the last calls it would have let run."""
+        if scope.rung is not GrantScope.PREFIX:
+            return words
+        tool = (await self.gate.registry.available()).get(proposal.tool_name)
+        since = self.clock() - _LOOKED_BACK
+        last = await self.database.read(proposals.last_of, tool.name, tool.version, since, _LOOKED_AT)
+        covered = 0
+        for arguments in last:
+            with contextlib.suppress(ToolError):
+                like = await tool.likeness(arguments)
+                covered += scope.covers(tool.name, tool.version, arguments, like)
+        return f"{words} ({covered} of the last {len(last)} in 30 days)"
 
     async def _steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """What approving a plan with its steps allows: each named tool that isn't read-only."""

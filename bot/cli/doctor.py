@@ -26,6 +26,7 @@ from bot.cli.shared import coloured, given, log_at, looking, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
+from bot.domain.rules import Rulebook
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
@@ -114,8 +115,7 @@ def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]
 def _places(settings: Settings) -> list[Address]:
     """Where the settings and the rules have Nod post; only the settings' where the rules can't be read."""
     named = list(settings.approver_chats)
-    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
-        named += [rule.posts_at for rule in database.read_now(policies_of(settings).load).book.rules]
+    named += [rule.posts_at for rule in _book(settings).rules]
     return [Address.parse(each) for each in dict.fromkeys(named) if each]
 
 
@@ -298,8 +298,9 @@ async def _tools(settings: Settings) -> list[Finding]:
     except ModuleNotFoundError:
         return found  # told with the database
     try:
-        _, own, mcp = registry_of(settings, database, policies_of(settings), now)
+        registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
         await own.start()
+        misfits = await registry.misfits(_book(settings))
         servers = await _servers(mcp, settings)
     except SettingsError as error:
         return [fail("tools", error.message), *found]
@@ -309,6 +310,7 @@ async def _tools(settings: Settings) -> list[Finding]:
     return [
         *([ok(f"tools of {', '.join(settings.tools)}", names)] if names else []),
         *servers,
+        *(warn(f"rule {number}", f"{why}; drop it, or set it again") for number, why in misfits.items()),
         *await _docker(settings.docker_url),
         *await _trials(settings),
         *found,
@@ -324,6 +326,13 @@ async def _trials(settings: Settings) -> list[Finding]:
     cage = Cage(settings.workspace.resolve())
     trouble = await cage.trouble()
     return [warn("trials", f"nothing is tried first: {trouble}") if trouble else ok("trials", cage.name)]
+
+
+def _book(settings: Settings) -> Rulebook:
+    """The rules; none where they can't be read."""
+    with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
+        return database.read_now(policies_of(settings).load).book
+    return Rulebook()
 
 
 async def _docker(url: str | None) -> list[Finding]:

@@ -109,7 +109,7 @@ class Comparison:
             if parts and all(_closed(part, step) for part in parts):
                 known = {name for part in parts for name in part["properties"]}
                 near = get_close_matches(step, known, 1)
-                return f"it has no {self.field.name}" + (f". Did you mean {near[0]}?" if near else "")
+                return f"it has no {self.field.name}" + (f" (did you mean {near[0]}?)" if near else "")
             parts = [_named(part, step) for part in parts]
         parts = [each for part in parts for each in _plain(part, schema)]
         kinds = {kind for part in parts for kind in _kinds(part)}

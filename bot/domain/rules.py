@@ -262,6 +262,7 @@ class Rulebook:
     )
     _limited: frozenset[Subject] = field(init=False, compare=False, repr=False)
     forbids: bool = field(init=False, compare=False, repr=False)  # whether any rule forbids anything
+    conditional: bool = field(init=False, compare=False, repr=False)  # whether any rule has a condition
 
     def __post_init__(self) -> None:
         grouped: dict[Subject, list[Rule]] = {}
@@ -271,6 +272,8 @@ class Rulebook:
         object.__setattr__(self, "_limited", frozenset(r.subject for r in self.rules if r.limits))
         forbids = any(rule.value is Mode.FORBID for rule in grouped.get(Subject.POLICY, ()))
         object.__setattr__(self, "forbids", forbids)
+        conditional = any(rule.limits and rule.limits.condition for rule in self.rules)
+        object.__setattr__(self, "conditional", conditional)
 
     def about(self, subject: Subject) -> Sequence[Rule]:
         return self._by_subject.get(subject, ())
@@ -377,11 +380,6 @@ class Rulebook:
             and (covers(other.scope, rule.scope) or covers(rule.scope, other.scope))
             and any(rule.concerns(name) and other.concerns(name) for name in (*tool_names, rule.pattern))
         ]
-
-    @property
-    def conditional(self) -> bool:
-        """Whether any rule looks at arguments."""
-        return any(rule.limits and rule.limits.condition for rule in self.rules)
 
     def ended(self, now: datetime) -> list[Rule]:
         """Rules whose time is over; they match nothing."""

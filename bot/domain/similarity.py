@@ -5,11 +5,12 @@ the tool's own key (for files the resolved folder), computed again for each call
 path in another way, ``..``, a symlink or a letter's case cannot widen it: equal means equal.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.proposals import canonical
 from bot.domain.rules import covers
@@ -20,6 +21,7 @@ class GrantScope(StrEnum):
 
     EXACT = "exact"  # exactly these arguments
     KEY = "key"  # the same tool with the same key arguments
+    PREFIX = "prefix"  # the same tool, where the call begins alike: a command's first words, a folder
     TOOL = "tool"  # the same tool
 
 
@@ -73,18 +75,38 @@ class GrantAudience(StrEnum):
         }[self]
 
 
+class Beginning(NamedTuple):
+    """The words a call begins with: those of a command, or the folders of a path, links looked through.
+
+    A grant may fix the first ``fixed`` of them; ``said`` is what it then allows, in words. A call with no
+    words is like no other by what it begins with.
+    """
+
+    words: tuple[str, ...] = ()
+    fixed: int = 0
+    said: str = ""
+
+
+NO_BEGINNING = Beginning()
+
+
+class Likeness(NamedTuple):
+    """By what a call is like others: its tool's own key, and how it begins."""
+
+    key: Mapping[str, Any] | None = None
+    begins: Beginning = NO_BEGINNING
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a grant covers. ``match`` is canonical JSON: of all arguments, of the key, or empty."""
+    """What a grant covers. ``match`` is canonical JSON: all arguments, the key, first words; or empty."""
 
     tool_name: str
     tool_version: str
     rung: GrantScope
     match: str
 
-    def covers(
-        self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], key: Mapping[str, Any] | None
-    ) -> bool:
+    def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
         """Whether a call is within it. A tool that changed since is another tool."""
         if (tool_name, tool_version) != (self.tool_name, self.tool_version):
             return False
@@ -92,7 +114,10 @@ class Scope:
             case GrantScope.EXACT:
                 return canonical(arguments) == self.match
             case GrantScope.KEY:
-                return key is not None and canonical(key) == self.match
+                return like.key is not None and canonical(like.key) == self.match
+            case GrantScope.PREFIX:
+                first = json.loads(self.match)
+                return bool(first) and list(like.begins.words[: len(first)]) == first
             case GrantScope.TOOL:
                 return True
 
@@ -129,7 +154,7 @@ def ladder(
     tool_name: str,
     tool_version: str,
     arguments: Mapping[str, Any],
-    key: Mapping[str, Any] | None,
+    like: Likeness,
     shown: Mapping[str, Any] | None = None,
 ) -> list[tuple[Scope, str]]:
     """The rungs there are for a call, narrowest first, each with what it allows in words.
@@ -142,13 +167,17 @@ def ladder(
             f"{tool_name} with exactly these arguments",
         )
     ]
-    if key:
-        same = ", ".join(f"{name} = {value}" for name, value in (shown or key).items())
+    if like.key:
+        same = ", ".join(f"{name} = {value}" for name, value in (shown or like.key).items())
         rungs.append(
             (
-                Scope(tool_name, tool_version, GrantScope.KEY, canonical(key)),
+                Scope(tool_name, tool_version, GrantScope.KEY, canonical(like.key)),
                 f"{tool_name} with {same}, whatever the rest",
             )
         )
+    if like.begins.fixed:
+        first = canonical(like.begins.words[: like.begins.fixed])
+        prefix = Scope(tool_name, tool_version, GrantScope.PREFIX, first)
+        rungs.append((prefix, f"{tool_name} {like.begins.said}"))
     rungs.append((Scope(tool_name, tool_version, GrantScope.TOOL, ""), f"{tool_name} with any arguments"))
     return rungs

@@ -255,6 +255,7 @@ def soonest(
     return [from_row(row) for row in rows], many
 
 
+_LAST = 2000  # proposals looked through
 SHORTEST = 4
 """Characters of an ID that people type at least: fewer name another proposal by a slip."""
 
@@ -263,6 +264,20 @@ def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
     rows = session.connection().execute(ALL.where(_TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))
     return [from_row(row) for row in rows]
+
+
+def last_of(
+    session: Session, tool_name: str, version: str, since: datetime, most: int
+) -> list[Mapping[str, Any]]:
+    """Arguments of the last calls of a tool since then, newest first, among the last of all tools."""
+    newest = select(_TABLE.c.id).where(_TABLE.c.created_at >= since)
+    newest = newest.order_by(_TABLE.c.created_at.desc(), _TABLE.c.id.desc()).limit(_LAST)
+    found = select(_TABLE.c.arguments).where(
+        _TABLE.c.id.in_(newest), _TABLE.c.tool_name == tool_name, _TABLE.c.tool_version == version
+    )
+    return list(
+        session.connection().execute(found.order_by(_TABLE.c.created_at.desc()).limit(most)).scalars()
+    )
 
 
 def open_in(session: Session, conversation_id: str) -> list[Proposal]:

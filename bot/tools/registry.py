@@ -81,6 +81,6 @@ class Registry:
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
         """Rules whose condition does not fit a tool that is there now, by number, each with why."""
-        if not any(rule.limits and rule.limits.condition for rule in book.rules):
+        if not book.conditional:
             return {}  # to ask for tools may start servers
         return book.misfits({tool.name: tool.form for tool in await self.available()})

@@ -27,6 +27,7 @@ from bot.domain.outcomes import REASON
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
 from bot.domain.rules import CallFacts, Place
+from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.text import shown, storable
 from bot.domain.trials import TriedFile
 from bot.tools.schema import fits_strict, offered
@@ -165,6 +166,9 @@ Undo = Callable[[Ran], Awaitable[InverseCall | str]]
 """The inverse of a call, or the reason why it has none, in words for people."""
 
 
+Begins = Callable[[Arguments], Awaitable[Beginning]]
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """What an effect may know: ``call`` names the call, the same however often its turn is run."""
@@ -213,6 +217,7 @@ class Tool:
     preview: Preview | None = None
     effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
     title: Title | None = None  # ``summary`` of what is proposed, where naming it takes a look
+    begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
     offered: bool = True  # False: it is never offered to a model; others may propose it
     defaults: Mapping[str, Any] = field(default_factory=dict)  # what runs where an argument is not given
@@ -242,6 +247,11 @@ class Tool:
     async def checked(self, raw: Any) -> dict[str, Any]:
         """`validate`, without holding the loop. Raises BadArguments."""
         return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
+
+    async def likeness(self, arguments: Arguments) -> Likeness:
+        """By what a call is like others, for grants. Raises what the tool's own code raises."""
+        key = await self.key(arguments) if self.key else None
+        return Likeness(key, await self.begins(arguments) if self.begins else NO_BEGINNING)
 
     async def touched(self, arguments: Arguments) -> str:
         """A name for what a call changes: calls of one name run one after the other; empty: side by side.
@@ -333,6 +343,7 @@ def tool(
     title: Title | None = None,
     preview: Preview | None = None,
     key: Sequence[str] | Key | None = None,
+    begins: Begins | None = None,
     touches: str | None = None,
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
@@ -358,6 +369,7 @@ def tool(
     title: Title | None = None,
     preview: Preview | None = None,
     key: Sequence[str] | Key | None = None,
+    begins: Begins | None = None,
     touches: str | None = None,
     classify: Callable[[Arguments], Risk] | None = None,
     timeout: float = 30.0,
@@ -425,6 +437,7 @@ def tool(
             preview=preview,
             title=title,
             key=_key(key),
+            begins=begins,
             touches=None if touches is None else _template(touches),
             defaults={name: value for name, value in signature.defaults.items() if value is not None},
             destructive=destructive,

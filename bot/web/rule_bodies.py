@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bot.domain.conditions import LONGEST
 from bot.domain.people import Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level
@@ -12,7 +13,8 @@ from bot.web.body import Body
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
 Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]
-Hour = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$", description="HH:MM, UTC")]
+ClockTime = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$")]
+Hour = Annotated[ClockTime, Field(description="HH:MM, UTC")]
 
 
 _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its own
@@ -33,33 +35,60 @@ class _Rule(Body):
     @property
     def words(self) -> str:
         """As an admin would say it: the subject, each value in its order, and what the rule is limited to."""
-        values = {name: value for name, value in self if name not in _Rule.model_fields and value is not None}
+        apart = (*_Rule.model_fields, *_CallRule.model_fields)
+        values = {name: value for name, value in self if name not in apart and value is not None}
         subject = str(values.pop("subject"))
         said = [Subject(_SUBJECTS.get(subject, subject)).typed]
         said += [_said(name, value) for name, value in values.items()]
         said += [f"for {self.tools}"] if self.tools != "*" else []
         said += [f"in {self.place}"] if self.place != "*" else []
-        return " ".join(said)
+        return " ".join(said + self.limits)
+
+    @property
+    def limits(self) -> list[str]:
+        """What narrows it further, in words."""
+        return []
 
 
-class PolicyRule(_Rule):
+class _CallRule(_Rule):
+    """A rule about calls, which may be narrowed further.
+
+    ``by``: only what the person with this account asks for. ``until``: when it ends by itself. ``between``:
+    in which hours it holds. Both are on the team's clock. ``where``: a condition on the arguments, such as
+    ``amount > 100 and currency in (EUR, USD)``.
+    """
+
+    by: Word | None = None
+    until: Annotated[str | None, Field(pattern=r"^\S{1,40}( [0-9]{1,2}:[0-9]{2})?$")] = None
+    between: tuple[ClockTime, ClockTime] | None = None
+    where: Annotated[str | None, Field(max_length=LONGEST)] = None
+
+    @property
+    def limits(self) -> list[str]:
+        said = [f"by {self.by}"] if self.by else []
+        said += [f"until {self.until}"] if self.until else []
+        said += [f"between {self.between[0]} and {self.between[1]}"] if self.between else []
+        return [*said, *([f"where {self.where}"] if self.where else [])]
+
+
+class PolicyRule(_CallRule):
     subject: Literal["policy"]
     mode: Mode
 
 
-class RiskRule(_Rule):
+class RiskRule(_CallRule):
     subject: Literal["risk"]
     level: Level
 
 
-class ApproversRule(_Rule):
+class ApproversRule(_CallRule):
     """``who``: requester, approver, admin, member, accounts (slack:T1/U7) or user groups (slack:T1/S2)."""
 
     subject: Literal["approvers"]
     who: Annotated[list[Word], Field(min_length=1, max_length=50)]
 
 
-class QuorumRule(_Rule):
+class QuorumRule(_CallRule):
     subject: Literal["quorum"]
     needed: Annotated[int, Field(ge=1, le=20)]
     of: Annotated[int | None, Field(ge=1, le=20)] = None
@@ -70,17 +99,17 @@ class PlansRule(_Rule):
     approver: Approver
 
 
-class TtlRule(_Rule):
+class TtlRule(_CallRule):
     subject: Literal["ttl"]
     seconds: Seconds
 
 
-class RemindRule(_Rule):
+class RemindRule(_CallRule):
     subject: Literal["remind"]
     seconds: Seconds
 
 
-class EscalateRule(_Rule):
+class EscalateRule(_CallRule):
     subject: Literal["escalate"]
     seconds: Seconds
     to: Word
@@ -92,7 +121,7 @@ class QuietRule(_Rule):
     end: Hour
 
 
-class RouteRule(_Rule):
+class RouteRule(_CallRule):
     subject: Literal["route"]
     to: Word
 
@@ -109,14 +138,14 @@ class RoleRule(_Rule):
     role: Role
 
 
-class GrantsRule(_Rule):
+class GrantsRule(_CallRule):
     """Grants may reach what cannot be undone."""
 
     subject: Literal["grants"]
     allow: Literal["destructive"]
 
 
-class FetchRule(_Rule):
+class FetchRule(_CallRule):
     """Every page of ``host`` (with ``*.`` also of those below it) is read without asking."""
 
     subject: Literal["fetch"]
@@ -130,7 +159,7 @@ class OutsidersRule(_Rule):
     allow: Literal["talk"]
 
 
-class UndoRule(_Rule):
+class UndoRule(_CallRule):
     """For how long what was done can be undone: seconds, or ``off``."""
 
     subject: Literal["undo"]

@@ -25,6 +25,7 @@ async def in_force(actor: Caller, site: Here) -> Rules:
     """For admins (``everything``) all; for others their roles and grants, and the rules of where they are."""
     found = await site.channel.admin.current(actor)
     policy = found.policy
+    misfits = await site.channel.registry.misfits(policy.book)
     mine = found.whose.accounts if found.whose else None
     return Rules(
         everything=found.whose is None,
@@ -33,7 +34,14 @@ async def in_force(actor: Caller, site: Here) -> Rules:
         paused=policy.book.paused,
         roles={role: sorted(policy.holders(role) & (mine or policy.holders(role))) for role in Role},
         rules=[
-            RuleView(id=each.rule.id, words=words, set_by=each.by, set_at=each.at)
+            RuleView(
+                id=each.rule.id,
+                words=words,
+                set_by=each.by,
+                set_at=each.at,
+                until=each.rule.limits.until if each.rule.limits else None,
+                trouble=misfits.get(each.rule.id),
+            )
             for each, words in found.rules
         ],
         grants=[GrantView.model_validate(each) for each in found.grants],

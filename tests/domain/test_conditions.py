@@ -162,8 +162,8 @@ def test_what_does_not_parse_names_the_word_that_is_wrong(text: str, why: str) -
     ("text", "why"),
     [
         ("amount > 1 and to.bank = north and note = x and argv.0 = git and anything = 1", None),
-        ("amonut > 1", "it has no amonut. Did you mean amount?"),
-        ("to.bnak = x", "it has no to.bnak. Did you mean bank?"),
+        ("amonut > 1", "it has no amonut (did you mean amount?)"),
+        ("to.bnak = x", "it has no to.bnak (did you mean bank?)"),
         ("amount = low", "amount is a number, not text"),
         ("currency > 1", "currency is text, not a number"),
         ("currency in (EUR, SEK)", "currency is never SEK. It is one of EUR, USD"),

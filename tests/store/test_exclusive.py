@@ -11,7 +11,7 @@ from bot.approvals import grants, lifecycle
 from bot.domain.chat import Address
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
-from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Likeness, Scope
 from bot.domain.verbs import Verb
 from bot.store import people, rules, transitions, turns
 from bot.store.audit import verification
@@ -100,7 +100,7 @@ def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
 
     def use() -> Proposal:
         used: list[Proposal] = []
-        apart.database.write_now(lambda s: used.append(grants.use(s, POLICIES, p, None, apart.clock())))
+        apart.database.write_now(lambda s: used.append(grants.use(s, POLICIES, p, Likeness(), apart.clock())))
         judged.extend(used)
         return used[0]
 

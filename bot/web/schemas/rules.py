@@ -10,10 +10,14 @@ from bot.web.schemas import DoneBody, Time, View
 
 
 class RuleView(View):
+    """``until``: when it ends by itself. ``trouble``: why its condition fits a tool no longer, in words."""
+
     id: int
     words: str
     set_by: str
     set_at: Time
+    until: Time | None
+    trouble: str | None
 
 
 class GrantView(View):

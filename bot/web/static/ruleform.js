@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const MODES = { always: "Every call asks", writes: "Every change asks", destructive: "Only what can't be undone asks", never: "Nothing asks" };
+const MODES = { always: "Every call asks", writes: "Every change asks", destructive: "Only what can't be undone asks", never: "Nothing asks", forbid: "It can't be asked for" };
 const LEVELS = { read: "It only reads", write: "It makes a change", destructive: "It can't be undone" };
 const ROLES = { approver: "Approver", admin: "Admin" };
 const PLANS = { human: "A person", lead: "The lead agent, or a person", both: "A person and the lead agent" };
@@ -23,7 +23,10 @@ const SUBJECTS = {
   plans: { label: "Who approves plans", parts: [["approver", "Who", PLANS, "human"]], say: ({ approver }) => `plans ${approver}` },
   role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
 };
+const OF_NO_CALL = ["quiet", "digest", "plans", "role"]; // these have no limits
 const RECIPES = [
+  ["Large amounts ask, every time", "policy", "*transfer*", { mode: "always" }, { where: "amount > 100" }],
+  ["No shell here", "policy", "shell_run", { mode: "forbid" }],
   ["Deletions only by admins", "approvers", "delete_*", { who: "admin" }],
   ["Deletions need two people", "quorum", "delete_*", { needed: "2" }],
   ["Deploys need two people", "quorum", "*deploy*", { needed: "2" }],
@@ -44,6 +47,8 @@ export function ruleForm(write) {
   const place = h("input", { type: "text", id: "rule-place", placeholder: "Anywhere", autocomplete: "off", spellcheck: "false" });
   const parts = h("div", { class: "rule-parts" });
   const help = h("p", { class: "help" });
+  const limit = (id, type, placeholder) => h("input", { type, id: `rule-${id}`, placeholder, autocomplete: "off", spellcheck: "false" });
+  const limits = [limit("by", "text", "Anyone"), limit("until", "text", "friday 18:00"), limit("begin", "time"), limit("end", "time"), limit("where", "text", "amount > 100")];
   let fields = {};
 
   const row = (id, label, field) => h("div", { class: "rule-part" }, h("label", { class: "label", for: id }, label), field);
@@ -68,18 +73,27 @@ export function ruleForm(write) {
     const said = SUBJECTS[subject.value].say(Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value.trim()])));
     const which = tools.value.trim() && tools.value.trim() !== "*" && subject.value !== "role" ? ` for ${tools.value.trim()}` : "";
     const where = place.value.trim() && place.value.trim() !== "*" ? ` in ${place.value.trim()}` : "";
-    write(`${said}${which}${where}`.replace(/\s+/g, " ").trim());
+    further.hidden = OF_NO_CALL.includes(subject.value);
+    const [by, until, begin, end, condition] = limits.map((field) => (further.hidden ? "" : field.value.trim()));
+    const narrowed = [by && `by ${by}`, until && `until ${until}`, begin && end && `between ${begin} and ${end}`, condition && `where ${condition}`];
+    write(`${said}${which}${where} ${narrowed.filter(Boolean).join(" ")}`.replace(/\s+/g, " ").trim());
   }
 
-  const recipes = h("details", { class: "recipes" }, h("summary", {}, "Begin with a recipe"), h("div", { class: "suggestions" }, RECIPES.map(([words, about, which, values]) =>
+  const recipes = h("details", { class: "recipes" }, h("summary", {}, "Begin with a recipe"), h("div", { class: "suggestions" }, RECIPES.map(([words, about, which, values, narrowed = {}]) =>
     h("button", { type: "button", class: "suggestion", onclick: () => {
       subject.value = about;
       tools.value = which;
+      limits.forEach((field) => (field.value = narrowed[field.id.replace("rule-", "")] ?? ""));
+      further.open ||= "where" in narrowed;
       turn(values);
     } }, words))));
+  const labels = ["For what this account asks", "Until", "Between", "and", "Where the arguments are"];
+  const further = h("details", { class: "recipes" }, h("summary", {}, "Narrow it further"),
+    h("div", { class: "rule-parts" }, limits.map((field, at) => row(field.id, labels[at], field))),
+    h("p", { class: "help" }, "Times are in the team's time zone. A condition compares arguments, such as priority in (low, normal) or path matches \"docs/**\"."));
   subject.addEventListener("change", () => turn());
   const element = h("div", { class: "rule-form" }, recipes,
-    h("div", { class: "rule-parts" }, row("rule-subject", "What the rule says", subject), row("rule-tools", "For which tools", tools), row("rule-place", "Where", place)), parts, help, names);
+    h("div", { class: "rule-parts" }, row("rule-subject", "What the rule says", subject), row("rule-tools", "For which tools", tools), row("rule-place", "Where", place)), parts, help, further, names);
   element.addEventListener("input", (event) => event.target !== subject && tell());
   turn();
   return { element, offer: (found) => names.replaceChildren(...found.map((each) => h("option", { value: each }))) };

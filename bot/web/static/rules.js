@@ -125,9 +125,11 @@ export class Rules {
     return h("p", { class: "muted" }, words);
   }
 
-  rule({ id, words, set_by, set_at }) {
+  rule({ id, words, set_by, set_at, until, trouble }) {
+    const end = until ? ["; ends ", expiry(until)] : "";
     return h("article", { class: "card ruling", "aria-label": `Rule ${id}` },
-      h("div", {}, h("p", { dir: "auto" }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, shown(set_by), " ", ago(set_at))),
+      h("div", {}, h("p", { dir: "auto" }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, shown(set_by), " ", ago(set_at), end),
+        trouble && h("p", { class: "fault" }, "It ", shown(trouble), ". Where it asks or forbids, it counts for every call.")),
       this.everything && this.button("Drop", `drop ${id}`, `Drop rule ${id}`, "small"));
   }
 

@@ -148,7 +148,7 @@ async def test_what_runs_by_default_is_what_a_condition_sees(ruled: Nod) -> None
 
 
 async def test_a_condition_is_checked_when_it_is_set(ruled: Nod) -> None:
-    assert "it has no colour. Did you mean color?" in await refused(
+    assert "it has no colour (did you mean color?)" in await refused(
         ruled, "policy never for paint where colour = red"
     )
     assert "coats is a number, not text" in await refused(ruled, "policy never for paint where coats = few")

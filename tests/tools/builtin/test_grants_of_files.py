@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.proposals import canonical
-from bot.domain.similarity import GrantScope, Scope
+from bot.domain.similarity import GrantScope, Scope, ladder
 from bot.errors import ToolError
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import Tool
@@ -47,13 +47,12 @@ def folder_behind(workspace: Path, path: str) -> Path:
 
 async def covered(scope: Scope, tool: Tool, path: str) -> bool:
     """As the gate asks: a call whose key cannot be told is not covered."""
-    assert tool.key is not None
     arguments = {"path": path, "content": "x"}
     try:
-        key = await tool.key(arguments)
+        like = await tool.likeness(arguments)
     except ToolError:
         return False
-    return scope.covers(tool.name, tool.version, arguments, key)
+    return scope.covers(tool.name, tool.version, arguments, like)
 
 
 async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
@@ -69,6 +68,24 @@ async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
     wrong = [path for path in matched if folder_behind(workspace, path) != workspace / "docs" or ".." in path]
     assert wrong == []
     assert {"docs/x.txt", "./docs/x.txt", "docs//x.txt", "docs/./x.txt"} <= set(matched)
+
+
+async def test_a_grant_by_folder_reaches_what_really_lies_below_it_and_nothing_else(
+    workspace: Path, write: Tool
+) -> None:
+    like = await write.likeness({"path": "docs/x.txt", "content": "x"})
+    rungs = dict(ladder(write.name, write.version, {}, like))
+    [scope] = (each for each in rungs if each.rung is GrantScope.PREFIX)
+    assert rungs[scope] == "file_write anywhere below the folder docs"
+    folders = ["/".join(p) for n in (1, 2, 3) for p in itertools.product(PARTS, repeat=n)]
+    paths = [f"{folder}/x.txt" for folder in folders][:3000]
+    for path in [path for path in paths if await covered(scope, write, path)]:
+        behind = folder_behind(workspace, path)
+        assert behind == workspace / "docs" or behind.is_relative_to(workspace / "docs"), path
+    assert await covered(scope, write, "./docs//a/b/x.txt")
+    assert not await covered(scope, write, "docsx/x.txt")
+    root = await write.likeness({"path": "x.txt", "content": "x"})
+    assert GrantScope.PREFIX not in {each.rung for each, _ in ladder(write.name, write.version, {}, root)}
 
 
 @pytest.mark.parametrize(

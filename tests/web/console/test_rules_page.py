@@ -152,7 +152,7 @@ def test_every_recipe_and_every_form_gives_words_that_are_taken(nod: Served, new
     page = rules_page(nod, new_page)
     page.get_by_text("Begin with a recipe").click()
     recipes = page.locator(".recipes button")
-    expect(recipes).to_have_count(10)
+    expect(recipes).to_have_count(12)
     for number, recipe in enumerate(recipes.all(), start=1):
         recipe.click()
         words = page.get_by_label("Set a rule", exact=True).last.input_value()
@@ -169,3 +169,28 @@ def test_every_recipe_and_every_form_gives_words_that_are_taken(nod: Served, new
         words = page.get_by_label("Set a rule", exact=True).last.input_value()
         answer = nod.client.post("api/commands", json={"name": "approvals", "text": words})
         assert answer.status_code == 200, (words, answer.text)
+
+
+def test_a_rule_is_narrowed_further_in_the_form_and_shows_when_it_ends(nod: Served, new_page: NewPage):
+    page = rules_page(nod, new_page)
+    page.get_by_label("For which tools").fill("update_issue")
+    page.get_by_text("Narrow it further").click()
+    page.get_by_label("For what this account asks").fill("slack:T1/U7")
+    page.get_by_label("Until").fill("tomorrow 18:00")
+    page.get_by_label("Between").fill("18:00")
+    page.get_by_label("and", exact=True).fill("08:00")
+    page.get_by_label("Where the arguments are").fill("priority in (low, normal)")
+    words = page.get_by_label("Set a rule", exact=True).last
+    expect(words).to_have_value(
+        "policy always for update_issue by slack:T1/U7 until tomorrow 18:00 between 18:00 and 08:00 "
+        "where priority in (low, normal)"
+    )
+    page.get_by_role("button", name="Set the rule").click()
+    rule = page.get_by_role("article", name="Rule 1", exact=True)
+    expect(rule).to_contain_text("between 18:00 and 08:00 where priority in (low, normal)")
+    expect(rule).to_contain_text("ends ")
+    page.get_by_label("Where the arguments are").fill("priorty = low")
+    page.get_by_role("button", name="Set the rule").click()
+    expect(page.locator(".card-word")).to_contain_text("it has no priorty (did you mean priority?)")
+    page.get_by_label("What the rule says").select_option("plans")
+    expect(page.get_by_text("Narrow it further")).to_be_hidden()

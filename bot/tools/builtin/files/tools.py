@@ -5,6 +5,7 @@ Where a path may lead is decided in ``workspace.py``.
 
 import asyncio
 import base64
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import Field
 
 from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
+from bot.domain.similarity import Beginning
 from bot.errors import ToolError
 from bot.tools.builtin.files.search import Search
 from bot.tools.builtin.files.workspace import (
@@ -31,6 +33,7 @@ from bot.tools.builtin.files.workspace import (
 from bot.tools.signature import Storable
 from bot.tools.tool import (
     Arguments,
+    Begins,
     CallContext,
     FixedToolset,
     InverseCall,
@@ -76,6 +79,19 @@ def folder_of(confined: ConfinedFolder) -> Key:
         return {name: await asyncio.to_thread(_folder, confined, path) for name, path in given.items()}
 
     return key
+
+
+def below_of(confined: ConfinedFolder) -> Begins:
+    """For “approve similar” by prefix: the folders above a file, of a move those that both ends share."""
+
+    async def begins(arguments: Arguments) -> Beginning:
+        paths = [arguments["path"], *([arguments["to"]] if "to" in arguments else [])]
+        folders = [await asyncio.to_thread(_folder, confined, path) for path in paths]
+        shared = os.path.commonpath(folders)
+        words = tuple(shared.split("/")) if shared else ()
+        return Beginning(words, len(words), f"anywhere below the folder {shared}")
+
+    return begins
 
 
 def _folder(confined: ConfinedFolder, path: str) -> str:
@@ -149,6 +165,7 @@ _WORKSPACE = "workspace"  # one change of files at a time: a path may lead to an
 
 
 def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
+    below = below_of(confined)
     folder, current, undo = folder_of(confined), _in_thread(confined, _there_now), _undo_of(confined)
 
     @tool(
@@ -158,6 +175,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         title=_in_thread(confined, _write_in_words),
         preview=_in_thread(confined, _written),
         key=folder,
+        begins=below,
         touches=_WORKSPACE,
         current=current,
         undo=undo,
@@ -188,6 +206,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         title=_in_thread(confined, _write_in_words),
         preview=_in_thread(confined, _written),
         key=folder,
+        begins=below,
         touches=_WORKSPACE,
         current=current,
         undo=undo,
@@ -210,6 +229,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         summary="Move {path} to {to}",
         preview=_in_thread(confined, _moved),
         key=folder,
+        begins=below,
         touches=_WORKSPACE,
         current=_in_thread(confined, _moved_to),
         undo=_moved_back,
@@ -254,6 +274,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         summary="Put {path} back as it was",
         preview=_in_thread(confined, _restored),
         key=folder,
+        begins=below,
         touches=_WORKSPACE,
         current=current,
         undo=undo,

@@ -4,6 +4,7 @@ How much a call can harm is judged by what it would run, in ``risk.py``; a readi
 immediately, everything else waits for a person. How it is bounded is in ``process.py``.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,9 @@ from pydantic import Field
 
 from bot.domain.proposals import Level, PreviewField
 from bot.domain.rules import Mode
+from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
+from bot.tools.builtin.shell.prefix import beginning
 from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.signature import Storable
@@ -81,11 +84,15 @@ def shell_tools(
             fields.append(PreviewField("time limit", None, f"{limit} s"))
         return fields
 
+    async def begins(arguments: Arguments) -> Beginning:
+        return await asyncio.to_thread(beginning, arguments["argv"], folder)
+
     @tool(
         group="runtime",
         summary=lambda arguments: f"Run “{_in_words(arguments['argv'])}”",
         classify=lambda arguments: judge(arguments["argv"]),
         preview=preview,
+        begins=begins,
         touches="",  # its preview shows nothing of the world that could change
         timeout=_LONGEST + _MARGIN,
     )
