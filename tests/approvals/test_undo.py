@@ -371,7 +371,7 @@ async def test_whom_four_eyes_excluded_from_the_approval_may_not_undo_it_either(
     assert (nod.folder / "a").read_text() == "a"
 
 
-async def test_undo_is_there_after_a_restart_and_its_time_goes_on(nod: Workshop) -> None:
+async def test_undo_is_there_after_a_restart_and_its_time_continues(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high")
     await nod.restart()
     assert nod.chat.card_of(done).verbs == (Verb.UNDO,)
