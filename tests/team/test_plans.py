@@ -1,5 +1,6 @@
 """A teammate that must plan first: what unlocks it, what does not, and what it is told."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from bot.domain.proposals import Cause, Kind, State
 from bot.domain.teams import Standing
 from bot.domain.verbs import Verb
 from bot.store.tables.proposals import ProposalRow
+from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 
@@ -587,3 +589,27 @@ async def test_a_plan_is_nothing_that_anybody_outside_a_team_can_submit(nod: Tea
         assert reply.answer is Answer.REFUSED
         assert "only for an agent at work in a conversation" in reply.text
     assert await nod.proposals() == []
+
+
+async def test_what_a_teammate_did_is_undone_after_it_has_ended_and_both_agents_are_told(
+    nod: TeamNod,
+) -> None:
+    async def back(ran: Ran) -> InverseCall:
+        return InverseCall("paint", {"lamp": ran.arguments["lamp"], "color": ran.old("desk") or ""})
+
+    tools = (replace(each, undo=back) if each.name == "paint" else each for each in nod.toolset.fixed)
+    nod.toolset = FixedToolset("lamps", tuple(tools))
+    nod.rebuild()
+    await nod.begin(says("I plan.", plan()), says("Now.", call("paint", RED)), says("It is red."), plans=True)
+    await nod.approve(await nod.open_plan())
+    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    done = await nod.approve(write)
+    assert (await nod.press(Verb.UNDO, done)).answer is Answer.ACCEPTED
+    await nod.idle()
+    assert nod.world.lamps["desk"] == "white"
+    assert (await nod.now(done)).undone == "Ana"
+    notes = [text for text in await nod.said() if text.startswith("[Nod] Undone by Ana")]
+    assert len(notes) == 1
+    assert (await nod.one()).standing is Standing.DONE
+    [inverse] = [p for p in await nod.proposals() if p.undoes]
+    assert nod.chat.card_of(inverse).outcome == "Done. Approved by Ana."
