@@ -475,6 +475,16 @@ async def test_who_may_not_decide_the_inverse_by_its_own_rules_asks_those_who_ma
     assert nod.database.read_now(issues.comments, 3) == []
 
 
+async def test_what_a_rule_forbids_is_not_undone_either(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.command("/approvals policy forbid for update_*", by=ADA)
+    answer, words = await nod.undo(done)
+    assert answer is Answer.INVALID
+    assert "rule 1: policy forbid for update_*" in words
+    assert priority(nod) == "high"
+    assert (await nod.now(done)).undone_by is None
+
+
 async def test_of_a_change_that_needs_two_people_one_is_enough_to_undo_it(nod: Workshop) -> None:
     await nod.command("/approvals quorum 2", by=ADA)
     [p] = await nod.asked(call("update_issue", number=3, priority="high"))
