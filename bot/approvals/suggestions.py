@@ -18,7 +18,7 @@ from bot.approvals.drafts import draft
 from bot.approvals.lookup.insights import MONTH, was_asked
 from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
 from bot.domain.chat import Address, Clock, Request, chat_of
-from bot.domain.people import NOD, Actor, Role
+from bot.domain.people import NOD, Actor, Names, Role, place_called
 from bot.domain.policy import Judgement, Verdict
 from bot.domain.proposals import Deciders, Kind, Level, PreviewField, Proposal, Risk, Sought, State, canonical
 from bot.domain.record import Act
@@ -44,7 +44,6 @@ _LOOKED_AT = 50_000  # proposals of a month
 _SAMPLE = 50  # of one kind of call
 _KEPT = 5_000  # earlier suggestions that are remembered
 _OPEN_FOR = timedelta(days=7)
-_SAYS = "What can't be undone still asks. Each run still has a card and a row in the audit log."
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -60,11 +59,10 @@ class Suggested(NamedTuple):
     def arguments(self) -> dict[str, str]:
         return {"tool_name": self.tool_name, "place": self.place}
 
-    @property
-    def words(self) -> str:
+    def words(self, names: Names) -> str:
         took = span(timedelta(seconds=self.waited))
         return (
-            f"{self.tool_name} in {self.place}: asked {self.times} times in 30 days, "
+            f"{self.tool_name} in {place_called(self.place, names)}: asked {self.times} times in 30 days, "
             f"always approved unchanged, median {took}. Stop asking there?"
         )
 
@@ -83,11 +81,16 @@ def _rule(arguments: Arguments) -> Rule:
     return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
 
 
+def _shown(arguments: Arguments) -> tuple[PreviewField, ...]:
+    still = PreviewField("still asks", None, "what can't be undone there")
+    return (PreviewField("rule", None, _rule(arguments).said), still)
+
+
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """What an approved suggestion runs; no model is offered it, and no script can ask for it."""
 
     async def shown(arguments: Arguments) -> Sequence[PreviewField]:
-        return [PreviewField("rule", None, _rule(arguments).said)]
+        return _shown(arguments)
 
     @tool(summary="Stop asking for {tool_name} in {place}", preview=shown, idempotent=True, group="rules")
     async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
@@ -111,7 +114,7 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
     if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
     set_now = rules.add(session, rule, by, now)
-    return people.named(session, f"Set: {set_now.words}. {_SAYS}")
+    return people.named(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
 
 
 def found(session: Session, policies: Policies, available: AvailableTools, now: datetime) -> list[Suggested]:
@@ -191,7 +194,7 @@ def suggest(
     for each in wanted:
         if _asked(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
             continue
-        title = people.named(session, each.words)
+        title = each.words(people.known(session, [each.place]))
         at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
         ident = conversations.open_at(session, at.address) or conversations.begin(
             session, at, "Suggestions", now
@@ -203,8 +206,7 @@ def suggest(
             Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
             ttl=_OPEN_FOR,
         )
-        shown = (PreviewField("rule", None, _rule(each.arguments).said),)
-        drafted = draft(made, each.arguments, shown, verdict, _NOD, _SAYS, now, title=title)
+        drafted = draft(made, each.arguments, _shown(each.arguments), verdict, _NOD, "", now, title=title)
         line = messages.add_notice(session, ident, title, 0, now, delivered=True)
         opened = replace(drafted, conversation_id=ident, message_id=line, warn_at=None)
         transitions.insert_all(session, [opened], By.nod(Act.PROPOSE))

@@ -208,6 +208,7 @@ export class Card {
   }
 
   asked(p) {
+    if (p.kind === "suggestion") return h("span", {}, "Suggested by Nod, ", ago(p.created_at));
     const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
     if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
