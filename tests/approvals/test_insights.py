@@ -154,6 +154,15 @@ async def test_what_it_would_ask_in_addition_or_refuse_is_counted(ruled: Nod) ->
     assert "- 0 would not have been" in await rule(ruled, "policy try never in chat:elsewhere last 1d")
 
 
+async def test_a_condition_is_tried_on_the_arguments_that_were_asked_for(ruled: Nod) -> None:
+    await story(ruled)
+    tried = 'policy try never for paint where color matches "bl*"'
+    for words in (tried, f"{tried} --last 7d", tried.replace("try ", 'try "') + '" —last 7d'):
+        said = await rule(ruled, words)
+        assert "- 1 would not have been asked for." in said
+        assert "Paint lamp door blue" in said
+
+
 @pytest.mark.parametrize(
     "words", ["", "nver for paint", "never last soon", "never last 400d", "never before yesterday", "ttl 4h"]
 )

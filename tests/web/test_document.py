@@ -156,11 +156,14 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         asked = (await nod.client.post("/api/approvals", json={"summary": "Ship it"})).json()["proposal"]
         await get(f"/api/approvals/{asked['id']}")
         await nod.client.post("/api/permissions", json={"tool_name": "rm", "input": {}})
-        for path, body in (("commands", {"name": "nod", "text": "status"}), ("rules/try", {"rule": "never"})):
-            await chief.post(f"/api/{path}", json=body)
+        for method, path, body in (
+            ("POST", "commands", {"name": "nod", "text": "status"}),
+            ("POST", "rules/try", {"rule": "never"}),
+            ("PUT", "rules/paused", {"paused": True}),
+        ):
+            await chief.request(method, f"/api/{path}", json=body)
         rule = await chief.post("/api/rules", json={"subject": "policy", "mode": "always"})
         await chief.delete(f"/api/rules/{rule.json()['id']}")
-        await chief.put("/api/rules/paused", json={"paused": True})
         assert (await chief.delete("/api/grants/G-1")).status_code == 404
         for path in LISTS:
             assert (await chief.get(f"/api/{path}", timeout=150)).status_code == 200, path

@@ -136,7 +136,10 @@ def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     while found := _LOOK.search(text):
         options.setdefault(found[1], unquoted(found[2]))
         text = text[: found.start()]
-    word, rest = first_word(text.strip(f" {QUOTES}"))
+    text = text.strip()
+    if text[:1] and text[0] in QUOTES:  # around all of it; others belong to a condition
+        text = text[1:-1] if text[-1] in QUOTES else text[1:]
+    word, rest = first_word(text)
     subject = _TRIED.get(word)
     if subject is None and word in {each.typed for each in Subject}:
         raise CommandError(f"Only {', '.join(_TRIED)} can be tried on the past.")

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from sqlmodel import Session
@@ -36,7 +36,7 @@ def seen_by(session: Session, policies: Policies, actor: Actor, since: datetime)
         return None
     everyone = rights.rules_all(session, policies, actor)
     accounts = None if everyone else people.person_of(session, actor).accounts
-    return counted(session, since, accounts, UTC)
+    return counted(session, since, accounts, policies.load(session).book.zone)
 
 
 def counted(session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo) -> Insights:
