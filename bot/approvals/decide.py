@@ -41,10 +41,13 @@ _ROW_BY_ROW = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
     Verb.STOP_ALL: (Verb.STOP_ALL, State.APPROVED),
+    Verb.UNDO_ALL: (Verb.UNDO, State.SUCCEEDED),
 }
 """What a verb for several does to each, and to those in which state."""
 TOGETHER = frozenset(_ROW_BY_ROW)
-_TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined"}
+_TOLD = {Verb.APPROVE: "approved", Verb.DECLINE: "declined", Verb.UNDO: "being undone"}
+_ASKS = {Verb.UNDO: "asked about on a card"}
+_LATE = {Verb.STOP_ALL: "None of these waits to run.", Verb.UNDO_ALL: "None of these can be undone now."}
 _REASONS = 5  # that an answer says; a batch has few
 APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _RUNNING = (*APPROVING, Verb.RETRY)
@@ -98,10 +101,9 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
 def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
     """A press on all of a group that it is for."""
     verb, state = _ROW_BY_ROW[press.verb]
-    meant = [p for p in group if p.state is state]
+    meant = [p for p in group if p.state is state and (verb is not Verb.UNDO or p.undo_until is not None)]
     if not meant:
-        waits = state is State.PROPOSED
-        late = "All of these are already decided." if waits else "None of these waits to run."
+        late = _LATE.get(press.verb, "All of these are already decided.")
         return Reply(Answer.ALREADY, late, tuple(group))
     alike = replace(press, verb=verb, digest=None, seen=None)
     return [
@@ -141,6 +143,11 @@ def decide_rows(
     return [decide(session, press, policies, now) for press in presses]
 
 
+def inverse_of(decided: Decided) -> Proposal | None:
+    """What a press on Undo opened."""
+    return next((p for p in decided.reply.proposals if p.undoes), None)
+
+
 def counted(rows: Rows, each: Sequence[Decided]) -> Decided:
     """What became of a press on several proposals, in words: how many, and why not the others."""
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
@@ -151,10 +158,9 @@ def counted(rows: Rows, each: Sequence[Decided]) -> Decided:
         if reply.answer is not Answer.ACCEPTED:
             why.setdefault(reply.text, []).append(reply.proposals)
         else:
-            state = reply.proposals[0].state
-            took[
-                _TOLD.get(press.verb, "stopped") if state is not State.PROPOSED else "counted as a vote"
-            ] += 1
+            asks = reply.proposals[-1].state is State.PROPOSED
+            told = _ASKS.get(press.verb, "counted as a vote") if asks else _TOLD.get(press.verb, "stopped")
+            took[told] += 1
     said = [f"{', '.join(f'{many} {done}' for done, many in took.items())}."] if took else []
     for words, left in list(why.items())[:_REASONS]:
         who = f"“{left[0][0].description}”" if len(left) == 1 and left[0] else str(len(left))

@@ -16,7 +16,7 @@ from bot.approvals import decide, grants, rights
 from bot.approvals.drafts import as_error, draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.gate import Gate
 from bot.approvals.trials import Shown
-from bot.approvals.votes import Contents, Decided, Prepared, Undoing
+from bot.approvals.votes import Contents, Decided, Prepared, Undoing, UndoneTogether
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
@@ -85,6 +85,8 @@ class Presses:
         rows = await self.database.read(decide.rows_of, pressed)
         if isinstance(rows, Reply):
             return Decided(rows)
+        if not isinstance(pressed, Choice) and pressed.verb is Verb.UNDO_ALL:
+            return await self._undo_rows(rows)
         each: list[Decided] = []
         for at in range(0, len(rows.presses), _AT_A_TIME):
             some = rows.presses[at : at + _AT_A_TIME]
@@ -96,6 +98,23 @@ class Presses:
                         each += await self._decide_rows([press])
                     except LostRace as error:
                         each.append(Decided(Reply(Answer.STALE, error.message)))
+        return decide.counted(rows, each)
+
+    async def _undo_rows(self, rows: decide.Rows) -> Decided:
+        """Undo one row after the other; what undoes them is a batch of its own."""
+        each: list[Decided] = []
+        first: Proposal | None = None
+        for position, press in enumerate(rows.presses):
+            try:
+                ready = replace(await self._prepare(press), together=UndoneTogether(first, position))
+                each.append(
+                    await self.database.write(
+                        decide.decide, press, self.gate.policies, self.clock(), ready, first=True
+                    )
+                )
+            except (ToolError, LostRace) as error:
+                each.append(Decided(Reply(Answer.INVALID, error.message)))
+            first = first or decide.inverse_of(each[-1])
         return decide.counted(rows, each)
 
     async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:

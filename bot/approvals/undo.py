@@ -49,7 +49,12 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
             decided_from=context.press.actor.channel,
             decided_at=context.now,
         )
-    inverse = replace(inverse, message_id=_add_notice(session, context, p, inverse))
+    together = context.prepared.together
+    first = together.first if together else None
+    message_id = first.message_id if first else _add_notice(session, context, p, inverse)
+    inverse = replace(inverse, message_id=message_id)
+    if together:
+        inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
     transitions.insert_all(session, [inverse], context.by)
     p = moved(transitions.move(session, p, context.by, context.now, undone_by=inverse.id, undo_until=None))
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
@@ -80,6 +85,8 @@ def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: P
     if found is None:
         raise LostRace
     actor, text = context.press.actor, f"Undo pressed by {context.who}: {p.description}"
+    if context.prepared.together:
+        text = f"Undo pressed by {context.who} for all of a batch."
     request = Request(actor, inverse.tool_name, {}, found.address, text, into=found.id)
     line = arrive.add_request(
         session, request, Call("", inverse.tool_name, "{}", inverse.description), context.now

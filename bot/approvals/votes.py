@@ -56,18 +56,27 @@ class Undoing:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoneTogether:
+    """Of several undone by one press: the first inverse, None for itself, and how many came before."""
+
+    first: Proposal | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """What a press needs that is worked out before its transaction, since that may need the network.
 
     ``contents``: those that an edit gives. ``current``: those of an expired proposal as they would be now,
     with which it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: what
-    Undo opens.
+    Undo opens, and with ``together`` it is a row of one batch with the others that are undone.
     """
 
     contents: Contents | None = None
     current: Contents | None = None
     scopes: Scopes | None = None
     undoing: Undoing | None = None
+    together: UndoneTogether | None = None
 
 
 @dataclass(frozen=True, slots=True)

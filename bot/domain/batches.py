@@ -84,6 +84,7 @@ def _verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:
         *((Verb.APPROVE_ALL,) if group.open > group.alone else ()),
         *((Verb.DECLINE_ALL,) if group.open else ()),
         *((Verb.STOP_ALL,) if running else ()),
+        *((Verb.UNDO_ALL,) if not group.open and sum(Verb.UNDO in card.verbs for card in cards) > 1 else ()),
     )
 
 
@@ -157,7 +158,7 @@ def _standing(cards: Sequence[Card]) -> tuple[Tone, State]:
     if states & {State.APPROVED, State.EXECUTING}:
         return Tone.WAITING, State.EXECUTING
     if not states & {State.SUCCEEDED, State.FAILED}:
-        return Tone.QUIET, State.DECLINED
+        return Tone.QUIET, states.pop() if len(states) == 1 else State.DECLINED
     if Tone.GOOD not in tones:
         return Tone.BAD, State.SUCCEEDED
     return (Tone.WARNED if tones & {Tone.BAD, Tone.WARNED} else Tone.GOOD), State.SUCCEEDED

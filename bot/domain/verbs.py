@@ -42,6 +42,7 @@ class Verb(StrEnum):
     FOR_REAL = "for_real"  # one vote for running what was tried, instead of applying what that did
     UNDO = "undo"  # put back what was done
     STOP_ALL = "stop_all"  # a batch: withdraw what has not begun to run
+    UNDO_ALL = "undo_all"  # a batch: put back what each row did
 
 
 class Needs(StrEnum):
@@ -176,6 +177,7 @@ _BUTTONS: Mapping[Verb, Button] = {
         Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
+        Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM),
     )
 }
 

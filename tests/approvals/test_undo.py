@@ -312,6 +312,27 @@ async def test_a_reason_that_shows_only_afterwards_is_told_on_the_card(nod: Work
     assert nod.chat.card_of(done).verbs == ()
 
 
+async def test_all_of_a_batch_is_undone_by_one_press_as_a_batch_of_its_own(nod: Workshop) -> None:
+    before = [priority(nod, n) for n in (1, 2, 3)]
+    wanted = ["low" if was != "low" else "high" for was in before]
+    calls = [call("update_issue", number=n, priority=to) for n, to in zip((1, 2, 3), wanted, strict=True)]
+    found = await nod.asked(*calls)
+    await nod.press(Verb.APPROVE_ALL, found[0])
+    await nod.idle()
+    assert [priority(nod, n) for n in (1, 2, 3)] == wanted
+    shown = [card for card in nod.chat.cards.values() if card.batch]
+    assert Verb.UNDO_ALL in shown[-1].verbs
+    reply = await nod.press(Verb.UNDO_ALL, found[0])
+    await nod.idle()
+    assert (reply.answer, reply.text) == (Answer.ACCEPTED, "3 being undone.")
+    assert [priority(nod, n) for n in (1, 2, 3)] == before
+    inverses = [p for p in await nod.proposals() if p.undoes]
+    assert {p.batch for p in inverses} == {inverses[0].id}
+    assert {p.undoes for p in inverses} == {p.id for p in found}
+    assert len([card for card in nod.chat.cards.values() if card.batch]) == 2
+    assert (await nod.press(Verb.UNDO_ALL, found[0])).answer is Answer.ALREADY
+
+
 async def test_two_who_press_undo_undo_it_once(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high")
     replies = await asyncio.gather(*(nod.press(Verb.UNDO, done, by=who) for who in (ANA, BEN, ADA) * 5))

@@ -153,5 +153,6 @@ class RecordingChannel(ShowingChannel, Poster):
         return "\n".join([*(s.text for s in self.streams), *(text for _, text in self.texts)])
 
     def card_of(self, proposal: Proposal) -> Card:
-        """What its newest copy shows; one posted right before a crash may be there twice."""
-        return [card for card in self.cards.values() if card.proposal_id == proposal.id][-1]
+        """What its newest copy shows, of a batch its row; one posted before a crash may be there twice."""
+        rows = ([row.card for row in c.batch.rows] if c.batch else [c] for c in self.cards.values())
+        return [card for each in rows for card in each if card.proposal_id == proposal.id][-1]

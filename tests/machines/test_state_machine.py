@@ -97,7 +97,7 @@ class CoreMachine(RuleBasedStateMachine):
         ordered = sorted(found, key=lambda p: p.state not in (State.PROPOSED, State.FAILED))
         return ordered[pick % len(ordered)]
 
-    @rule(calls=st.lists(CALLS, max_size=3), wait=st.booleans())
+    @rule(calls=st.lists(CALLS, max_size=6), wait=st.booleans())
     def a_person_writes(self, calls: list[tuple[str, dict[str, Any]]], *, wait: bool) -> None:
         self.run(self.say(calls))
         if wait:
@@ -132,8 +132,23 @@ class CoreMachine(RuleBasedStateMachine):
         if wait:
             self.run(self.nod.idle())
 
+    @rule(pick=st.integers(0, 9), who=PEOPLE, split=st.integers(0, 5), wait=st.booleans())
+    def someone_decides_rows_of_a_batch(self, pick: int, who: Any, split: int, *, wait: bool) -> None:
+        self.run(self._choose(self.proposal(pick), who, split))
+        if wait:
+            self.run(self.nod.idle())
+
+    async def _choose(self, p: Proposal, who: Any, split: int) -> None:
+        rows = [q for q in await self.nod.proposals() if p.batch and q.batch == p.batch]
+        if not rows:
+            return
+        reply = await self.nod.choose(p, approve=rows[:split], decline=rows[split:], by=who)
+        if reply.answer is Answer.ACCEPTED:
+            assert str(who) in ALLOWED
+            self.approvals.update(q.id for q in reply.proposals if q.state is State.APPROVED)
+
     async def _press(self, p: Proposal, presses: list[tuple[Verb, Any]], *, stale: bool) -> None:
-        group_verbs = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+        group_verbs = (Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
         arguments = {"lamp": "roof", "color": "black"} if p.tool_name == "paint" else dict(p.arguments)
         replies = await asyncio.gather(
             *(
@@ -154,7 +169,7 @@ class CoreMachine(RuleBasedStateMachine):
             assert verb in group_verbs or not stale
             if verb in (Verb.APPROVE, Verb.RETRY):
                 self.approvals[p.id] += 1
-            if verb is Verb.UNDO:
+            if verb in (Verb.UNDO, Verb.UNDO_ALL):
                 self.approvals.update(q.id for q in reply.proposals if q.undoes and q.state is State.APPROVED)
             if verb is Verb.APPROVE_ALL:
                 self.approvals.update(q.id for q in reply.proposals if q.state is State.APPROVED)

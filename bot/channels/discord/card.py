@@ -32,7 +32,7 @@ _GREY = 0x95A5A6
 _STYLES = {Look.PRIMARY: 3, Look.DANGER: 4, Look.PLAIN: 2}
 _LINK_STYLE = 5
 APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
-GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL})
+GROUP = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 
 Row = dict[str, Any]
 
@@ -77,7 +77,7 @@ def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
     choose = [labelled(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
     if not card.pending and batch.offers:
         choose = [labelled(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
-    others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL) if v in card.verbs]
+    others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if v in card.verbs]
     return laid_out([[*view, *approve, *choose, *others]])
 
 

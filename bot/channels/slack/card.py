@@ -310,6 +310,7 @@ def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
 _ROWS_SURE = {
     Verb.DECLINE_ALL: "None of these rows runs.",
     Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
+    Verb.UNDO_ALL: "Each row gets back what was there. What changed since asks on a card.",
 }
 """What is asked before it counts for all rows of a batch."""
 
@@ -378,10 +379,9 @@ def _resolved(card: Card) -> list[Block]:
     runs = card.running_since is not None
     shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
     if card.batch:
-        sure = _ROWS_SURE[Verb.STOP_ALL]
         rows = [b.button(EACH_ROW, action_id(CHOOSING), value)] if card.batch.offers else []
-        stop = [_button(card, v, value, "danger", sure) for v in card.verbs if v is Verb.STOP_ALL]
-        return [*shown, b.actions(*rows, *stop)] if rows or stop else shown
+        offered = [_button(card, v, value, "", _ROWS_SURE[v]) for v in card.verbs if v in _ROWS_SURE]
+        return [*shown, b.actions(*offered, *rows)] if rows or offered else shown
     offered = [
         b.button(card.button(verb).label, action_id(verb), value, style, sure, card.button(verb).sure)
         for verb, (style, sure) in _SURE.items()

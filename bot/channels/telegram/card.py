@@ -111,13 +111,14 @@ def _for_rows(
         [_button(card, Verb.APPROVE_ALL)] if approves and not hidden else [],
         [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
         [_viewing(card, Does.LOOK, EACH_ROW, None)] if not card.pending and batch.offers else [],
-        [_button(card, verb) for verb in (Verb.DECLINE_ALL, Verb.STOP_ALL) if verb in card.verbs],
+        [_button(card, verb) for verb in _OF_ALL if verb in card.verbs],
     ]
     found = [row for row in rows if row]
     return InlineKeyboardMarkup(found) if found else None
 
 
 _IN_ROW = 5
+_OF_ALL = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:

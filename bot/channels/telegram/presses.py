@@ -37,7 +37,7 @@ _AGAIN = "Telegram didn't take my answer. Press again."
 _MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
 _SOON = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
 _CHANGED = "One of these has changed. Press Back and look again."
-_TOGETHER = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL})
+_TOGETHER = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 _ON_CARDS = frozenset(
     {*VERBS, *CHOOSING, Does.ROW, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT}
 )

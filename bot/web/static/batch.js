@@ -173,8 +173,9 @@ export class Batch {
     if (!this.form && yes.length) found.push(act(`Approve ${yes.length}`, "approve", "primary", () => this.decide(yes, [])));
     if (!this.form && yes.length && no.length) found.push(act(`Approve ${yes.length}, decline ${no.length}`, "split", "", () => this.decide(yes, no)));
     if (!this.form && open.length) found.push(act(`Decline all ${open.length}`, "decline", "", () => this.decline(open)));
-    const stop = batch.buttons.find((each) => each.verb === "stop_all");
-    if (!this.form && stop) found.push(act(stop.label, "stop_all", "danger", () => this.all("stop_all")));
+    for (const { verb, label } of batch.buttons) {
+      if (!this.form && ["stop_all", "undo_all"].includes(verb)) found.push(act(label, verb, verb === "stop_all" ? "danger" : "", () => this.all(verb)));
+    }
     this.buttons.replaceChildren(...found);
     this.element.setAttribute("aria-busy", String(this.busy));
   }
