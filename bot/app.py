@@ -220,7 +220,7 @@ def build(
     if settings.metrics_token is not None:
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
-        metrics = Metrics(database, channels, clock, prices)
+        metrics = Metrics(database, channels, clock, prices, policies)
         model, count = metrics.timed(model), metrics.begin
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:

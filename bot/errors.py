@@ -113,6 +113,14 @@ class ModelTooManySteps(ModelError):
     choices = ("Continue",)
 
 
+class ModelOverBudget(ModelError):
+    """A budget is used up."""
+
+    def __init__(self, message: str, choices: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.choices = choices
+
+
 class ModelCut(ModelError):
     """The language model's answer was cut off."""
 

@@ -108,6 +108,8 @@ class Assistant:
                 stop=self.stop,
                 wake=self.dispatcher.wake,
                 site_url=self.site_url,
+                prices=self.loop.prices,
+                model=self.loop.model.name,
                 hindrance=self.cards.hindrance,
                 groups=self.gate.groups,
             )

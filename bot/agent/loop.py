@@ -21,7 +21,7 @@ from sqlmodel import Session
 from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.prompt import Briefing, scene, system_prompt
 from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
-from bot.approvals import grants
+from bot.approvals import budgets, grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
 from bot.domain.batches import batches
@@ -43,13 +43,14 @@ from bot.domain.events import (
     TurnFailed,
     Waited,
 )
-from bot.domain.jobs import Job
+from bot.domain.jobs import Job, Work
 from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
+from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.store import conversations, messages, teams, transitions, turns
@@ -174,10 +175,7 @@ class Loop:
     async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
         turn = run.turn
-        if _steps(turn) >= self.limits.model_calls:
-            raise ModelTooManySteps
-        if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
-            raise ModelError(spent)
+        await self._check_bounds(turn)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
@@ -207,12 +205,13 @@ class Loop:
         for call, tool, arguments in reads:
             text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
+        before = turn.usage.cost or 0
         run.turn = turn = replace(turn, usage=self._spent(turn.usage, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
         committed = await self.database.write(
-            partial(_commit, again=again),
+            partial(_commit, again=again, cost=(turn.usage.cost or 0) - before),
             self.gate.policies,
             run,
             available,
@@ -226,6 +225,16 @@ class Loop:
             yield FollowUpJobs(committed.jobs)
         for proposal in committed.opened:
             yield ProposalOpened(proposal)
+
+    async def _check_bounds(self, turn: Turn) -> None:
+        """Raises ModelError where the model may not be asked once more."""
+        if _steps(turn) >= self.limits.model_calls:
+            raise ModelTooManySteps
+        if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
+            raise ModelError(spent)
+        book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
+        if book.about(Subject.BUDGET):
+            await self.database.read(budgets.check, book, turn, self.clock())
 
     async def _ask(
         self, transcript: Transcript, available: AvailableTools, answer: ModelOutput, *, further: bool
@@ -396,10 +405,11 @@ def _commit(
     now: datetime,
     *,
     again: bool,
+    cost: float,
 ) -> Committed:
     """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends.
 
-    ``again``: the answer was cut at its length, and the model may continue it.
+    ``again``: the answer was cut at its length, and the model may continue it. ``cost``: of this answer.
     """
     turn, calls = run.turn, [c.call for c in judged]
     if any(c.proposal or c.effect for c in judged):
@@ -414,6 +424,8 @@ def _commit(
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
+    if cost and policies.held.book.about(Subject.BUDGET):
+        jobs += _warn(session, policies.held.book, turn, cost, now)
     if any(c.effect for c in judged):
         jobs += apply_effects(session, turn, available, message_id, judged, results, now)
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
@@ -429,6 +441,17 @@ def _commit(
         silent = ending is Ending.DONE
         jobs += teammates.after_answer(session, turn.transcript.teammate, text, now, silent=silent)
     return Committed(opened, ending, tuple(jobs))
+
+
+def _warn(session: Session, book: Rulebook, turn: Turn, cost: float, now: datetime) -> list[Job]:
+    """Tell people, where the lead agent talks with them, which budgets come to an end."""
+    teammate = turn.transcript.teammate
+    home = teammate.lead_id if teammate else turn.transcript.conversation.id
+    told = budgets.warnings(session, book, turn, cost, now)
+    for words in told:
+        after = messages.last_heard(session, home)
+        messages.add_notice(session, home, words, after, now, delivered=False)
+    return [Job(Work.DELIVER, home)] if told else []
 
 
 def _continues(transcript: Transcript) -> bool:

@@ -74,6 +74,8 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             stop,
             wake,
             settings.site_url,
+            settings.prices(settings.model),
+            settings.model,
             hindrance,
             gate.groups,
         )

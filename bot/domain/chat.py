@@ -262,6 +262,7 @@ class Used(NamedTuple):
         )
 
 
+EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
 _MOST_CHOICES = 5
 _MARK = "nod:say:"
 _BYTES = 64  # of what a button carries; Telegram takes the fewest
@@ -271,7 +272,11 @@ _ALREADY = "This was pressed already."
 def offered(choices: Iterable[str]) -> list[tuple[str, str]]:
     """The label of each button and what it carries, where that fits."""
     marked = [(words, f"{_MARK}{words}") for words in dict.fromkeys(choices)]
-    return [(words, mark) for words, mark in marked if chosen(mark)][:_MOST_CHOICES]
+    return [(_label(words), mark) for words, mark in marked if chosen(mark)][:_MOST_CHOICES]
+
+
+def _label(words: str) -> str:
+    return EXTEND_LABEL if words.startswith(EXTEND) else words
 
 
 def chosen(mark: str) -> str | None:
@@ -281,13 +286,16 @@ def chosen(mark: str) -> str | None:
     return words if fits else None
 
 
-def said(words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names) -> Message:
-    """What was pressed below the message ``ref``, as the one who pressed says it; only once."""
+def said(
+    words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
+) -> Message | Command:
+    """What was pressed below the message ``ref``, as the one who pressed says it; a message only once."""
+    if words.startswith("/"):
+        name, _, text = words[1:].partition(" ")
+        return Command(actor, name, text, at, private, names=names)
     return Message(at, actor, words, f"{ref} {_MARK}{words}", private, names=names)
 
 
 def refusal(reply: Reply) -> str:
-    """What the one who pressed is told; empty where it was taken in."""
-    if reply.answer is Answer.ACCEPTED:
-        return ""
+    """What the one who pressed is told; empty where a message was taken in."""
     return _ALREADY if reply.answer is Answer.DUPLICATE else reply.text

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
@@ -47,6 +48,7 @@ class Subject(StrEnum):
     GRANTS = "grants"  # "destructive": grants may reach destructive calls here
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
     OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
+    BUDGET = "budget"  # Budget: what models may cost
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
     BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
@@ -134,6 +136,7 @@ RuleValue = (
     | Hours
     | DailyDigest
     | GivenRole
+    | Budget
     | tuple[str, ...]
     | str
 )
@@ -209,12 +212,23 @@ class Rule:
         One that ends by itself replaces only one that does, too, and one that forbids only one that forbids.
         """
         limits = self.limits or Limits()
-        many = self.value if self.subject in (Subject.ROLE, Subject.ROUTE) else self.value is Mode.FORBID
+        many: object = self.value is Mode.FORBID
+        if isinstance(self.value, Budget):
+            many = self.value.per
+        elif self.subject in (Subject.ROLE, Subject.ROUTE):
+            many = self.value
         lasts = limits.until is None
         return self.subject, self.scope, self.pattern, replace(limits, until=None), lasts, many
 
     def concerns(self, tool_name: str) -> bool:
         return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
+
+    @property
+    def budget(self) -> Budget:
+        """Of one about budgets; raises TypeError for another."""
+        if not isinstance(self.value, Budget):
+            raise TypeError(self.subject)
+        return self.value
 
     @property
     def posts_at(self) -> str:
@@ -232,7 +246,8 @@ class Rule:
     def said(self) -> str:
         """As an admin says it after ``/approvals``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
-        where = "" if self.scope == EVERYWHERE else f" in {self.scope}"
+        word = "for" if self.subject is Subject.BUDGET else "in"
+        where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
         limits = f" {self.limits.said}" if self.limits else ""
         return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}{limits}"
 
@@ -454,6 +469,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def value_words(subject: Subject, value: RuleValue) -> str:
     """The value as an admin would write it."""
     match value:
+        case Budget():
+            return value.words
         case Quorum(needed, of):
             return f"{needed} of {of}" if of else str(needed)
         case timedelta():
@@ -488,12 +505,8 @@ def stored(subject: Subject, value: RuleValue) -> Any:
 def value_of(subject: Subject, kept: Any) -> RuleValue:
     """What `stored` wrote; raises ValueError, TypeError or IndexError for anything else."""
     match subject:
-        case Subject.POLICY:
-            return Mode(kept)
-        case Subject.RISK:
-            return Level(kept)
-        case Subject.PLANS:
-            return Approver(kept)
+        case Subject.POLICY | Subject.RISK | Subject.PLANS:
+            return {Subject.POLICY: Mode, Subject.RISK: Level, Subject.PLANS: Approver}[subject](kept)
         case Subject.TTL:
             return timedelta(seconds=kept)
         case Subject.REMIND | Subject.UNDO:
@@ -508,6 +521,8 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return Hours(time.fromisoformat(kept[0]), time.fromisoformat(kept[1]))
         case Subject.DIGEST:
             return DailyDigest(time.fromisoformat(kept[0]), kept[1])
+        case Subject.BUDGET:
+            return Budget(kept[0], kept[1], Per(kept[2]), *kept[3:])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
         case Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS | Subject.BATCH:

@@ -19,8 +19,10 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from sqlmodel import Session
 
 from bot import __version__
+from bot.approvals.budgets import BudgetUse, standings
 from bot.channels.base import Channel, posters
 from bot.domain.chat import Clock
 from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
@@ -29,6 +31,7 @@ from bot.domain.proposals import State
 from bot.store import counts
 from bot.store.audit import log
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry.logs import problems
 
 _TURN_SECONDS = (0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -45,8 +48,9 @@ class Metrics:
         channels: Mapping[str, Channel],
         clock: Clock,
         prices: Prices,
+        policies: Policies,
     ) -> None:
-        self._prices = prices
+        self._prices, self._policies = prices, policies
         self._database = database
         self._channels = channels
         self._clock = clock
@@ -96,6 +100,8 @@ class Metrics:
         )
         self._tokens = counter("nod_model_tokens", "Tokens, as the model server told.", ["kind"])
         self._cost = counter("nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.")
+        self._spent = gauge("nod_budget_spent", "What of a budget is used, by its rule.", ["rule"])
+        self._limit = gauge("nod_budget_limit", "How much a budget allows, by its rule.", ["rule"])
         self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
         self._sealed = gauge("nod_audit_sealed", "Whether the newest row is sealed with NOD_AUDIT_KEY.")
 
@@ -124,6 +130,11 @@ class Metrics:
             self._waiting.labels(work).set(waiting.many)
             since = waiting.since
             self._oldest.labels(work).set((self._clock() - since).total_seconds() if since else 0)
+        for each in (self._spent, self._limit):
+            each.clear()
+        for budget in await read(self._budgets):
+            self._spent.labels(budget.rule.id).set(budget.spent)
+            self._limit.labels(budget.rule.id).set(budget.limit)
         self._last_change, moves = await read(counts.moves, self._last_change)
         for move in moves:
             self._moves.labels(move.state).inc()
@@ -135,6 +146,9 @@ class Metrics:
         for (level, part), many in (problems - self._told).items():
             self._problems.labels(level, part).inc(many)
         self._told = problems.copy()
+
+    def _budgets(self, session: Session) -> list[BudgetUse]:
+        return standings(session, self._policies.load(session).book, self._clock())
 
     def _note_turns(self, turns: Sequence[counts.TurnSeen]) -> None:
         self._under_way = {turn.id for turn in turns if turn.seconds is None}

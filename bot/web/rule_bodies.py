@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bot.domain.budgets import Per
 from bot.domain.conditions import LONGEST
 from bot.domain.people import Role
 from bot.domain.plans import Approver
@@ -23,6 +24,10 @@ _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its o
 def _said(name: str, value: object) -> str:
     if name == "seconds":
         return value if value == "off" else f"{value}s"
+    if name == "per":
+        return f"a {value}"
+    if isinstance(value, float):
+        return f"{value:.6f}".rstrip("0").rstrip(".")
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -173,6 +178,15 @@ class BatchRule(_Rule):
     failed: Literal["stop"]
 
 
+class BudgetRule(_Rule):
+    """What the model may cost, in the currency of the prices; ``place`` may be an account, too."""
+
+    subject: Literal["budget"]
+    amount: Annotated[float, Field(gt=0, le=1_000_000)]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    per: Per
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -190,7 +204,8 @@ AnyRule = Annotated[
     | FetchRule
     | OutsidersRule
     | UndoRule
-    | BatchRule,
+    | BatchRule
+    | BudgetRule,
     Field(discriminator="subject"),
 ]
 

@@ -56,4 +56,5 @@ async def used(
         total=reduce(Used.plus, parts, Used("", "", 0, 0, 0, 0)),
         parts=parts,
         plots=usage_plots(parts, admin.currency),
+        budgets=await admin.budgets(actor),
     )

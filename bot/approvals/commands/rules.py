@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import grants, lifecycle
+from bot.approvals import budgets, grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
 from bot.approvals.commands.values import LIMITED, account, as_and_in, number, parse, rule_to_try, seconds
@@ -24,6 +24,7 @@ from bot.approvals.commands.words import (
 )
 from bot.approvals.gate import addressed
 from bot.approvals.lookup import past
+from bot.domain.budgets import Per, sum_of
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
@@ -66,7 +67,7 @@ class RuleCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
-        self._groups = parts.groups
+        self._groups, self._prices, self._model = parts.groups, parts.prices, parts.model
         rest = LIMITED
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
@@ -120,6 +121,11 @@ class RuleCommands:
                 f"batch stop {rest}",
                 "when a row of a batch fails, withdraw those that have not begun",
                 self._set(Subject.BATCH),
+            ),
+            Subcommand(
+                "budget [20 EUR a month|week|day|turn [for PLACE|ACCOUNT]], or budget extend NUMBER [10 EUR]",
+                "what the language model may cost; without words, how much is used",
+                self._budget,
             ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
@@ -285,6 +291,59 @@ class RuleCommands:
         if _LIKE_AN_ID.fullmatch(first_word(text)[0].lower()):
             return await self._undo_proposal(command, text)
         return await self._set(Subject.UNDO)(command, text)
+
+    async def _budget(self, command: Command, text: str) -> str | CommandReply:
+        verb, rest = first_word(text)
+        if verb == "extend":
+            return await self._extend(command, rest)
+        if text:
+            self._check_currency(text.split()[1:2])
+            reply = await self._set(Subject.BUDGET)(command, text)
+            if self._prices.of(self._model) is None:
+                why = f" {self._model} has no price, so nothing counts yet: add its line to the price file."
+                return replace(reply, text=reply.text + why)
+            return reply
+
+        def listed(session: Session) -> str:
+            book = self._policies.load(session).book
+            found = budgets.standings(session, book, self._clock())
+            lines = [f"- Rule {each.rule.id}: {each.words}, {each.share:.0%}" for each in found]
+            lines += [f"- {rule.words}" for rule in book.about(Subject.BUDGET) if rule.budget.per is Per.TURN]
+            return people.named(session, "\n".join(lines)) or "There are no budgets."
+
+        return await self._database.read(listed)
+
+    async def _extend(self, command: Command, text: str) -> str | CommandReply:
+        """More for a budget, until its period ends: so much, or a quarter of it."""
+        which, rest = first_word(text)
+        words = rest.split()
+        self._check_currency(words[1:2])
+        try:
+            by = sum_of(words[0]) if words else None
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+
+        def extend(session: Session) -> Rule | None:
+            book, now = self._policies.load(session).book, self._clock()
+            rule = next((r for r in book.about(Subject.BUDGET) if r.id == number(which)), None)
+            if rule is None or rule.budget.per is Per.TURN:
+                return None
+            self._check_bound(session, rule.scope, command)
+            more = rule.budget.extended(by or rule.budget.amount / 4, now.astimezone(book.zone))
+            return rules.add(session, replace(rule, value=more), command.actor, now)
+
+        rule = await self._database.write(extend)
+        if rule is None:
+            return CommandReply(
+                "There is no such budget of a day, a week or a month. `/approvals budget` lists them.",
+                answer=Answer.UNKNOWN,
+            )
+        return CommandReply(await self._named(f"Extended: {rule.words}."), rule=rule.id)
+
+    def _check_currency(self, words: Sequence[str]) -> None:
+        """Raises CommandError for another currency than that of the prices."""
+        if words and words[0].upper() != self._prices.currency:
+            raise CommandError(f"Prices are in {self._prices.currency}, so a budget is, too.")
 
     async def _sessions(self, command: Command, text: str) -> str:
         now = self._clock()

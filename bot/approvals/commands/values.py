@@ -7,6 +7,7 @@ from datetime import datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from bot.approvals.commands.words import QUOTES, CommandError, first_word, unquoted
+from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
 from bot.domain.conditions import Condition, ConditionError
 from bot.domain.people import Actor, Role, is_group
@@ -74,6 +75,10 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         _hours(*given["hours"]) if "hours" in given else None,
         now + _length(given["length"][0]) if "length" in given else _until(given.get("until"), now),
     )
+    if subject is Subject.BUDGET and "tools" in given:
+        if "place" in given:
+            raise CommandError("Name one person or place, after `for`.")
+        given["place"] = given.pop("tools")
     if limits != Limits() and subject in _UNLIMITED:
         raise CommandError(f"A rule about {subject.typed} has no by, until, between or where.")
     return Rule(
@@ -291,6 +296,13 @@ def _only(word: str) -> Callable[[list[str]], RuleValue]:
     return read
 
 
+def _budget(words: list[str]) -> Budget:
+    try:
+        return Budget.parse(words)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
 def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
         raise CommandError(f"{text!r} is not a host. Write it as docs.example.org or *.example.org.")
@@ -312,10 +324,11 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.GRANTS: _only("destructive"),
     Subject.FETCH: _each(str, _host),
     Subject.OUTSIDERS: _only("talk"),
+    Subject.BUDGET: _budget,
     Subject.UNDO: _each(lambda length: length, _undo_for),
     Subject.BATCH: _only("stop"),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""
-_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS})
+_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, Subject.BUDGET})
 """Subjects that are not about a call."""

@@ -11,6 +11,7 @@ from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor
+from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
 from bot.domain.text import made_visible
 from bot.errors import NodError
@@ -26,6 +27,7 @@ class CommandParts:
     ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
+    ``model`` is the one in use.
     """
 
     database: Database
@@ -36,6 +38,8 @@ class CommandParts:
     stop: Callable[[Address, Actor], Awaitable[str]]
     wake: Wake
     site_url: Callable[[], str]
+    prices: Prices
+    model: str
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
 

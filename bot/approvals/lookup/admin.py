@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import grants, rights
+from bot.approvals import budgets, grants, rights
+from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
 from bot.approvals.lookup import insights, past, usage
 from bot.approvals.lookup.past import Tried
@@ -138,6 +139,19 @@ class AdminLookup:
             everyone = self._rules_all(session, actor)
             accounts = None if everyone else people.person_of(session, actor).accounts
             return everyone, usage.parts(session, by, since, accounts)
+
+        return await self._database.read(read)
+
+    async def budgets(self, actor: Actor) -> list[BudgetUse]:
+        """The budgets of periods as they stand: for an admin all, for others theirs."""
+
+        def read(session: Session) -> list[BudgetUse]:
+            book = self._policies.load(session).book
+            found = budgets.standings(session, book, self._clock())
+            if self._rules_all(session, actor):
+                return found
+            accounts = people.person_of(session, actor).accounts
+            return [each for each in found if any(covers(each.rule.scope, account) for account in accounts)]
 
         return await self._database.read(read)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field
 
 from bot.domain.people import Role
 from bot.web.schemas import DoneBody, Time, View
@@ -114,6 +114,16 @@ class UsageView(Spent):
     name: str
 
 
+class BudgetView(View):
+    """What of a budget is used. ``until``: when its next period begins."""
+
+    rule: Annotated[int, Field(validation_alias=AliasPath("rule", "id"))]
+    words: str
+    limit: float
+    spent: float
+    until: Time
+
+
 class Usages(DoneBody):
     """``plots``: ``cost`` and ``tokens`` by part as SVG, of the largest parts or the newest days."""
 
@@ -123,6 +133,7 @@ class Usages(DoneBody):
     total: Spent
     parts: list[UsageView]
     plots: dict[str, str]
+    budgets: list[BudgetView]
 
 
 class McpSignInView(View):

@@ -1,6 +1,6 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
-import { download, get, Newest, remove, signedIn, signOut } from "./api.js";
+import { download, get, Newest, post, remove, signedIn, signOut } from "./api.js";
 import { announce, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
@@ -145,7 +145,18 @@ export class Usage extends Page {
     return get(`api/usage?by=${this.by}`);
   }
 
+  budget({ rule, words, limit, spent, until }) {
+    const extend = () => post("api/commands", { name: "approvals", text: `budget extend ${rule}` }).then(async ({ text }) => {
+      await this.show();
+      this.say(text);
+    }, (error) => this.say(error.message, true));
+    return h("p", { class: "budget" },
+      h("meter", { min: 0, max: limit, high: 0.8 * limit, optimum: 0, value: Math.min(spent, limit), "aria-label": `Rule ${rule}` }), " ", shown(words), `, until ${new Date(until).toLocaleDateString("en")} `,
+      this.everyone ? h("button", { type: "button", class: "button small", onclick: extend }, "Extend") : null);
+  }
+
   draw({ everyone, currency, total, parts, plots, budgets }) {
+    this.everyone = everyone;
     const all = Math.max(1, total.prompt_tokens + total.completion_tokens);
     const bar = (each) => {
       const part = Math.round((100 * (each.prompt_tokens + each.completion_tokens)) / all);
@@ -157,6 +168,7 @@ export class Usage extends Page {
       h("p", { class: "muted" }, `The last 30 days of ${everyone ? "everyone's" : "your"} conversations: `,
         `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out`,
         total.cost === null ? ". The model has no price." : `, ${money(total.cost)} ${currency}.`),
+      ...(budgets.length ? [h("h2", { class: "section" }, "Budgets"), ...budgets.map((each) => this.budget(each))] : []),
       ...(rows.length ? [total.cost === null ? plot("Tokens", plots.tokens) : plot("Cost", plots.cost)] : []),
       rows.length ? table("Usage", [BY[this.by], "Turns", "Calls", "Tokens in", "Tokens out", `Cost in ${currency}`, "Share"], rows) : nothing("Nothing was used yet", "Each turn of a conversation is counted here."));
   }

@@ -1,0 +1,93 @@
+"""Budgets held against what models cost: before each call of the model, and with each answer."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from bot.domain.budgets import WARNED_AT, Budget, Per
+from bot.domain.chat import EXTEND
+from bot.domain.conversations import Turn
+from bot.domain.people import Actor
+from bot.domain.prices import money
+from bot.domain.rules import Rule, Rulebook, Subject, covers
+from bot.errors import ModelOverBudget
+from bot.store import people, spending
+
+_STILL = "What was approved is still done, and cards work as always."
+
+
+class BudgetUse(NamedTuple):
+    """How much of a budget is used. ``until``: when the next period begins; None for that of one turn."""
+
+    rule: Rule
+    budget: Budget
+    limit: float
+    spent: float
+    until: datetime | None
+
+    @property
+    def share(self) -> float:
+        return self.spent / self.limit
+
+    @property
+    def words(self) -> str:
+        """For example ``20.13 EUR of 20 EUR a month for slack:T1/C2``."""
+        return f"{money(self.spent, self.budget.currency)} of {self.rule.said.partition(' ')[2]}"
+
+
+def standings(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
+    """Every budget of a period, as it stands."""
+    found = [_of(session, rule, book, now, 0) for rule in book.about(Subject.BUDGET)]
+    return [each for each in found if each.until is not None]
+
+
+def concerning(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
+    """The budgets that a turn counts for, as they stand."""
+    conversation, asker = turn.transcript.conversation, turn.transcript.asker
+    place = str(conversation.shown_at or conversation.address)
+    accounts = people.person_of(session, asker).accounts
+    found = []
+    for rule in book.about(Subject.BUDGET):
+        if not covers(rule.scope, place) and rule.scope not in accounts:
+            continue
+        found.append(_of(session, rule, book, now, turn.transcript.order))
+    return found
+
+
+def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
+    """Raises ModelOverBudget where nothing is left of one."""
+    over = [each for each in concerning(session, book, turn, now) if each.spent >= each.limit]
+    if not over:
+        return
+    first = max(over, key=lambda each: (each.until is not None, each.until or now))
+    if first.until is None:
+        said = f"The budget for one request is used up ({first.words}). Send “continue” to begin another."
+        raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), ("Continue",))
+    extend = f"{EXTEND}{first.rule.id}"
+    said = f"The budget is used up ({first.words}). I can answer again from {first.until:%-d %B %Y, %H:%M}"
+    said += f", or once an admin extends it: press the button, or send `{extend}`."
+    raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), (extend,))
+
+
+def warnings(session: Session, book: Rulebook, turn: Turn, cost: float, now: datetime) -> Sequence[str]:
+    """What to tell people where an answer that cost so much took a budget over the line."""
+    return [
+        people.named(session, f"{each.share:.0%} of a budget is used: {each.words}.")
+        for each in concerning(session, book, turn, now)
+        if each.spent - cost < WARNED_AT * each.limit <= each.spent < each.limit
+    ]
+
+
+def _of(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:
+    """A budget as it stands; that of a turn by what answering this line of a person cost."""
+    budget, here = rule.budget, now.astimezone(book.zone)
+    if budget.per is Per.TURN:
+        return BudgetUse(rule, budget, budget.amount, spending.of_order(session, order), None)
+    try:
+        accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
+    except ValueError:  # everywhere
+        accounts = frozenset()
+    spent = spending.since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
+    return BudgetUse(rule, budget, budget.limit(here), spent, budget.per.next(here))
