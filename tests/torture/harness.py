@@ -24,6 +24,7 @@ _TOOLS = {
     "together": ["mark_together"],
     "soon": ["mark_soon"],
     "back": ["mark_back"],
+    "tried": ["mark_tried"],
 }
 _KILLS_PER_RESTART = 20
 _KILLS_PER_REPORT = 50

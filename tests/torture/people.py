@@ -56,6 +56,7 @@ class People:
             "death": self._death,
             "revoke": self._revoke,
             "undo": self._undo,
+            "trial": self._trial,
             "team": self._team,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
@@ -197,6 +198,17 @@ class People:
         if len(found) != 1:
             raise AssertionError(f"{ident} is undone by {found}")
         return f"{await self._end(found[0])} as undone"
+
+    async def _trial(self, name: str, dice: random.Random) -> str:
+        """It is tried first; at times its process is killed while what it did is applied."""
+        [ident] = await self._asked("tried", f"{dice.choice(('', BEFORE))} {name}", dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        how = await self._approved(ident, "ana", dice)
+        if how != "failed":
+            return f"{how} as tried"
+        await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
+        return f"{await self._end(ident)} when applied again"
 
     async def _revoke(self, name: str, dice: random.Random) -> str:
         """What a grant allows is asked for in the moment in which it is revoked, and once more after."""

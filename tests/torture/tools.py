@@ -2,12 +2,20 @@
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import random
 import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from bot import CallContext, InverseCall, Ran, ToolOutput, tool
+from bot import CallContext, InverseCall, Ran, ToolOutput, TrialOutput, tool
+from bot.tools.builtin.trials.cage import Cage
+from bot.tools.builtin.trials.command import CommandTrials
+from bot.tools.tool import Trying
 from tests.torture import points
 
 EFFECTS = Path(os.environ.get("TORTURE_EFFECTS", "effects.log"))
@@ -77,6 +85,70 @@ async def unmark(text: str, context: CallContext) -> ToolOutput:
         text: what it says
     """
     return await _act(text, context)
+
+
+_WORKSPACE = EFFECTS.with_name("workspace")
+
+
+def _commands() -> CommandTrials:
+    _WORKSPACE.mkdir(exist_ok=True)
+    return CommandTrials(_WORKSPACE, Cage(_WORKSPACE))
+
+
+def _twins(text: str) -> list[Path]:
+    name = hashlib.sha256(text.encode()).hexdigest()
+    return [_WORKSPACE / "one" / name, _WORKSPACE / "two" / name]
+
+
+async def _tried(arguments: Mapping[str, Any]) -> TrialOutput:
+    """Two files, both or none of which are there in the end."""
+    first, second = (each.relative_to(_WORKSPACE) for each in _twins(arguments["text"]))
+    script = f'mkdir -p one two; printf %s "$0" > {first}; printf %s "$0" > {second}'
+    return await _commands().trial({"argv": ["sh", "-c", script, arguments["text"]]})
+
+
+async def _applied(arguments: Mapping[str, Any], token: Any, context: CallContext) -> ToolOutput:
+    if BEFORE in arguments["text"]:  # in the middle, more or less
+        threading.Timer(random.uniform(0, 0.02), _die_once, [context.idempotency_key]).start()
+    await _commands().apply(arguments, token, context)
+    return _settled(arguments, context.idempotency_key) or ToolOutput("")
+
+
+def _settled(arguments: Mapping[str, Any], key: str) -> ToolOutput | None:
+    """Leave the line of what is there; what is there by half says so."""
+    text = arguments["text"]
+    there = [each.exists() and each.read_text() == text for each in _twins(text)]
+    if all(there) and f"{key} {text}\n" not in (EFFECTS.read_text() if EFFECTS.exists() else ""):
+        _leave(f"{key} {text}\n")
+    elif any(there) and not all(there):
+        _leave(f"{key} half of it\n")
+    return ToolOutput(f"Marked {text}.") if all(there) else None
+
+
+async def _recovered(arguments: Mapping[str, Any], token: Any, key: str) -> ToolOutput | None:
+    found = await _commands().settle(arguments, token, key)
+    return found and _settled(arguments, key)
+
+
+async def _unchanged(arguments: Mapping[str, Any], token: Any) -> bool:
+    return await _commands().unchanged(arguments, token)
+
+
+@tool(trial=_tried, apply=_applied, touches="workspace")
+async def _mark_tried(text: str, context: CallContext) -> ToolOutput:
+    """Leave a mark in two files, tried first.
+
+    Args:
+        text: what it says
+    """
+    return await _act(text, context)
+
+
+mark_tried = replace(
+    _mark_tried,
+    name="mark_tried",
+    trying=Trying(_tried, _applied, _unchanged, _recovered, touches="workspace"),
+)
 
 
 @tool()
