@@ -94,7 +94,7 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
         "past": Part(
             "A rule tried on the past, and insights",
             "Proposals of a month, decided, in as many conversations of four places, in SQLite. The first\n"
-            "page judges each that the rule is about twice; a page ends after 10,000 of them. Medians, and\n"
+            "page judges each that the rule is about twice; a page ends after 5,000 of them. Medians, and\n"
             "the longest that a loop which only ticks had to wait while a thread was at it.",
             lambda where: past.rows(where, count=20_000 if quick else 100_000),
         ),

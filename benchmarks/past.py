@@ -79,6 +79,12 @@ async def rows(where: Path, *, count: int, times: int = 5) -> list[Row]:
             given = await database.read(insights.seen_by, policies, PEOPLE[0], at - _MONTH)
             return given.total.asked if given else 0
 
+        async def rest() -> int:
+            await asyncio.sleep(1)
+            return 0
+
+        _, held, _ = await _measured(rest, times)
+        found.append(Row("the longest that the loop was held while nothing was done, ms", f"{held:.0f}"))
         took, held, asked = await _measured(seen, times)
         return [
             *found,

@@ -40,7 +40,6 @@ _NOD = Actor(NOD, "suggestions", "Nod")
 _ENOUGH = 20  # approvals in a month
 _AT_ONCE = 3  # suggestions a day
 _UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
-_LOOKED_AT = 50_000  # proposals of a month
 _SAMPLE = 50  # of one kind of call
 _KEPT = 5_000  # earlier suggestions that are remembered
 _OPEN_FOR = timedelta(days=7)
@@ -122,7 +121,7 @@ def found(session: Session, policies: Policies, available: AvailableTools, now: 
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
     month, conditional = now - MONTH, today.book.conditional
-    for row in insights.newest(session, month, most=_LOOKED_AT, ended=True, arguments=conditional):
+    for row in insights.newest(session, month, ended=True, arguments=conditional):
         if not is_change(row) or row.state in _UNDER_WAY or not was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _place(row)), _Group())

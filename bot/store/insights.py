@@ -12,7 +12,7 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
-MOST = 100_000  # proposals of one look
+MOST = 50_000  # proposals of one look
 _AT_A_TIME = 500
 _P, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
 _JUDGED = (

@@ -22,7 +22,6 @@ MONTH = timedelta(days=30)
 OFF = "Insights are turned off here (NOD_INSIGHTS)."
 _NOT_COUNTED = frozenset({Kind.QUESTION, Kind.SUGGESTION})
 _RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
-_MOST = 50_000  # proposals
 _MOST_PARTS = 200
 _TOLD = 10  # parts in a chat
 
@@ -47,7 +46,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     names: dict[str, str] = {}
     week = [[0] * HOURS for _ in range(7)]
     looked, last = 0, None
-    for row in insights.newest(session, since, accounts=accounts, most=_MOST, ended=True):
+    for row in insights.newest(session, since, accounts=accounts, ended=True):
         looked, last = looked + 1, row.created_at
         if row.kind in _NOT_COUNTED or row.undoes or not was_asked(row):
             continue
@@ -72,7 +71,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     }
     return Insights(
         since,
-        last if looked == _MOST else None,
+        last if looked == insights.MOST else None,
         accounts is None,
         total,
         {facet: _parts(found, names | called) for facet, found in tallies.items()},

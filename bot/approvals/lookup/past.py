@@ -21,7 +21,7 @@ from bot.domain.text import one_line
 from bot.store import insights, people, proposals
 from bot.store.rules import Policies
 
-MOST_JUDGED = 10_000  # proposals of one page
+MOST_JUDGED = 5_000  # proposals of one page
 _NAMED = 50  # of the price
 _TOLD = 10  # of the price, in a chat
 
