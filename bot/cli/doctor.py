@@ -310,7 +310,7 @@ async def _tools(settings: Settings) -> list[Finding]:
     return [
         *([ok(f"tools of {', '.join(settings.tools)}", names)] if names else []),
         *servers,
-        *(warn(f"rule {number}", f"{why}; drop it, or set it again") for number, why in misfits.items()),
+        *(warn(f"rule {number}", f"it {why}. Drop it, or set it again") for number, why in misfits.items()),
         *await _docker(settings.docker_url),
         *await _trials(settings),
         *found,

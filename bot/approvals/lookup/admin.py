@@ -206,6 +206,8 @@ def _concerns(session: Session, rule: Rule, person: Person) -> bool:
         return rule.value.account in person.accounts
     if rule.subject in _ELSEWHERE:
         return False
+    if rule.limits and rule.limits.who and rule.limits.who not in person.accounts:
+        return False
     if any(covers(rule.scope, account) for account in person.accounts):
         return True
     return conversations.wrote_in(session, person.accounts, rule.scope)
