@@ -39,6 +39,13 @@ class GrantInWords(NamedTuple):
     words: str
 
 
+class BudgetInWords(NamedTuple):
+    """How much of a budget is used, also in words with people and places by name."""
+
+    use: BudgetUse
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class WhoIs:
     """Who someone is: linked accounts and roles; whether anything runs, whether insights are on."""
@@ -142,16 +149,16 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def budgets(self, actor: Actor) -> list[BudgetUse]:
+    async def budgets(self, actor: Actor) -> list[BudgetInWords]:
         """The budgets of periods as they stand: for an admin all, for others theirs."""
 
-        def read(session: Session) -> list[BudgetUse]:
+        def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             found = budgets.standings(session, book, self._clock())
-            if self._rules_all(session, actor):
-                return found
-            accounts = people.person_of(session, actor).accounts
-            return [each for each in found if any(covers(each.rule.scope, account) for account in accounts)]
+            if not self._rules_all(session, actor):
+                accounts = people.person_of(session, actor).accounts
+                found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
+            return [BudgetInWords(each, people.named(session, each.words)) for each in found]
 
         return await self._database.read(read)
 

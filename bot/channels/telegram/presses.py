@@ -124,9 +124,11 @@ class TelegramPresses:
             private=below.chat.type == ChatType.PRIVATE,
             names=names,
         )
-        told = refusal(await self.inbox(message))
-        with suppress(ChannelError):
-            await self.transport.dress(ref, None)
+        reply = await self.inbox(message)
+        told = refusal(reply)
+        if reply.answer is not Answer.REFUSED:  # else it stays for those who may
+            with suppress(ChannelError):
+                await self.transport.dress(ref, None)
         return told or words, bool(told)
 
     async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:

@@ -117,11 +117,11 @@ class UsageView(Spent):
 class BudgetView(View):
     """What of a budget is used. ``until``: when its next period begins."""
 
-    rule: Annotated[int, Field(validation_alias=AliasPath("rule", "id"))]
+    rule: Annotated[int, Field(validation_alias=AliasPath("use", "rule", "id"))]
     words: str
-    limit: float
-    spent: float
-    until: Time
+    limit: Annotated[float, Field(validation_alias=AliasPath("use", "limit"))]
+    spent: Annotated[float, Field(validation_alias=AliasPath("use", "spent"))]
+    until: Annotated[Time, Field(validation_alias=AliasPath("use", "until"))]
 
 
 class Usages(DoneBody):

@@ -151,7 +151,7 @@ export class Usage extends Page {
       this.say(text);
     }, (error) => this.say(error.message, true));
     return h("p", { class: "budget" },
-      h("meter", { min: 0, max: limit, high: 0.8 * limit, optimum: 0, value: Math.min(spent, limit), "aria-label": `Rule ${rule}` }), " ", shown(words), `, until ${new Date(until).toLocaleDateString("en")} `,
+      h("meter", { min: 0, max: limit, high: 0.8 * limit, optimum: 0, value: Math.min(spent, limit), "aria-label": `Rule ${rule}` }), " ", shown(words), `, until ${new Date(until).toLocaleDateString("en", { day: "numeric", month: "long" })} `,
       this.everyone ? h("button", { type: "button", class: "button small", onclick: extend }, "Extend") : null);
   }
 

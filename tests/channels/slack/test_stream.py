@@ -7,7 +7,7 @@ import pytest
 
 from bot.channels.base import Stream
 from bot.channels.markdown import open_fence
-from bot.domain.chat import Address, Answer, Message, Reply
+from bot.domain.chat import Address, Answer, Command, Message, Reply
 from bot.domain.events import (
     Ending,
     TextDelta,
@@ -257,6 +257,22 @@ async def test_what_may_be_said_next_is_a_button_that_says_it_once(
     await running.slack.click(message, "Try again", "U8")
     await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U8"])
     assert [m.words.strip() for m in running.slack.posted if m.only_for] == ["This was pressed already."]
+
+
+async def test_a_budget_is_extended_by_a_press_that_is_a_command_of_who_presses(
+    running: Running, core: FakeCore
+) -> None:
+    stream = running.channel.open_stream(CHANNEL, ANA)
+    await stream.send(TurnFailed("The budget is used up.", 1, ("/approvals budget extend 7",)))
+    (message,) = running.slack.in_channel("C1")
+    core.reply = Reply(Answer.REFUSED, "Only admins can do this.")
+    await running.slack.click(message, "Extend the budget", "U8")
+    await running.slack.until(lambda: core.got)
+    said = core.last
+    assert isinstance(said, Command)
+    assert (said.actor.key, said.name, said.text) == ("T1/U8", "approvals", "budget extend 7")
+    await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U8"])
+    assert [m.words.strip() for m in running.slack.posted if m.only_for] == ["Only admins can do this."]
 
 
 async def test_where_nothing_can_arrive_the_stream_says_so(running: Running) -> None:

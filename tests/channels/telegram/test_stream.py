@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bot.domain.chat import Address, Answer, Message, Reply
+from bot.domain.chat import Address, Answer, Command, Message, Reply
 from bot.domain.events import (
     Ending,
     TextDelta,
@@ -163,6 +163,23 @@ async def test_what_may_be_said_next_is_a_button_that_says_it_once(
     core.reply = Reply(Answer.DUPLICATE, "")
     again = await telegram.press_data(ANA, posted, "nod:say:Try again")
     assert again.text == "This was pressed already."
+
+
+async def test_a_budget_is_extended_by_a_press_that_stays_where_it_was_refused(
+    channel, core: FakeCore, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    await play(channel, seconds, THERE, TurnFailed("Used up.", 1, ("/approvals budget extend 7",)))
+    (posted,) = telegram.shown(TEAM)
+    core.reply = Reply(Answer.REFUSED, "Only admins can do this.")
+    query = await telegram.press(ANA, posted, "Extend the budget")
+    assert (query.text, query.alert, bool(posted.buttons)) == ("Only admins can do this.", True, True)
+    core.reply = Reply(Answer.ACCEPTED, "Extended.")
+    query = await telegram.press(ANA, posted, "Extend the budget")
+    assert (query.text, query.alert) == ("Extended.", True)
+    (*_, said) = [each for each in core.taken if isinstance(each, Command)]
+    assert (said.address, said.actor, said.name, said.text) == (THERE, WHO, "approvals", "budget extend 7")
+    await telegram.until(lambda: not posted.buttons, "the button is gone")
 
 
 async def test_a_stranger_presses_as_little_as_they_may_write(
