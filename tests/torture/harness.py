@@ -21,6 +21,7 @@ from tests.torture.people import People
 _TOOLS = {
     "mark": ["mark"],
     "pair": ["mark", "mark"],
+    "batch": ["mark"] * 5,
     "together": ["mark_together"],
     "soon": ["mark_soon"],
     "back": ["mark_back"],
@@ -51,7 +52,7 @@ def script(body: dict[str, Any]) -> Reply:
     if last["role"] == "user" and first == "team":
         return ask(("spawn_teammate", {"role": "marker", "task": words, "require_plan_approval": True}))
     if last["role"] == "user" and first in _TOOLS:
-        texts = [words, f"{words} again"]
+        texts = [words, *(f"{words} again{'' if n == 1 else f' {n}'}" for n in range(1, 5))]
         calls = zip(_TOOLS[first], texts, strict=False)
         return ask(*((tool, {"text": each, REASON: "They asked."}) for tool, each in calls))
     return say("Done.")

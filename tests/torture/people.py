@@ -52,6 +52,7 @@ class People:
             "similar": self._similar,
             "expiry": self._expiry,
             "pair": self._pair,
+            "batch": self._batch,
             "stop": self._stop,
             "death": self._death,
             "revoke": self._revoke,
@@ -158,6 +159,15 @@ class People:
         )
         ends = [await self._end(ident) for ident in pair]
         return ends[0] if len(set(ends)) == 1 else " and ".join(sorted(ends))
+
+    async def _batch(self, name: str, dice: random.Random) -> str:
+        """Five changes as one table: two people each decide rows of it, at the same time."""
+        rows = await self._asked("batch", name, dice, many=5)
+        if not rows:
+            return _GIVEN_UP
+        await asyncio.gather(*(self._press(who, "approve_all", rows[0], dice) for who in ("ana", "ben")))
+        ends = [await self._end(ident) for ident in rows]
+        return ends[0] if len(set(ends)) == 1 else " and ".join(sorted(set(ends)))
 
     async def _stop(self, name: str, dice: random.Random) -> str:
         """The turn is stopped while it runs, or was; what it had proposed is withdrawn."""
