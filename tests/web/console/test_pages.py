@@ -25,7 +25,7 @@ LOADED = {
     "#/tools": ".tool-row",
     "#/people": ".person",
     "#/usage": ".table-box",
-    "#/insights": ".plot",
+    "#/insights": "#insights-list .plot",
     "#/audit": "#audit-list td",
     "#/settings": "#settings-list td",
     "#/you": "#you-list .facts",
@@ -148,12 +148,12 @@ def test_the_bars_of_usage_are_shares_of_the_total(serve: Serve, new_page: NewPa
 def test_insights_are_plots_with_their_numbers_as_tables_below(nod: Served, new_page: NewPage):
     page = filled(nod, new_page)
     page.goto(f"{nod.url}#/insights")
-    plots = page.locator(".plot img")
+    plots = page.locator("#insights-list .plot img")
     expect(plots).to_have_count(3)
     drawn = "all => all.map((each) => each.complete && each.naturalWidth > 0 && each.alt.length > 20)"
     assert plots.evaluate_all(drawn) == [True] * 3
     button(page, "Place").click()
-    ended = page.locator(".plot").first
+    ended = page.locator("#insights-list .plot").first
     ended.get_by_text("As a table").click()
     expect(ended.get_by_role("row").last).to_contain_text(re.compile(r"the console\s*4\s*1"))
     with page.expect_download() as saved:
