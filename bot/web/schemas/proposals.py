@@ -158,7 +158,12 @@ class TrialView(View):
 
         def compared(file: TriedFile) -> str | None:
             change = changes.get(label_of(file.field)) if file.field else None
-            return diff(change.old_value or "", change.new_value or "") if change else None
+            if change is None:
+                return None
+            if change.old_value is not None and change.new_value is not None:
+                return diff(change.old_value, change.new_value)
+            mark, text = ("-", change.old_value) if change.new_value is None else ("+", change.new_value)
+            return "\n".join(f"{mark} {line}" for line in (text or "").splitlines())
 
         return cls(
             tried=trial.tried,
