@@ -97,4 +97,5 @@ def money(amount: float, currency: str) -> str:
     """As people read it: ``20 EUR``, ``0.0312 EUR``."""
     digits = 2 if amount >= 1 or not amount else 4
     said = f"{amount:,.{digits}f}"
+    said = said.removesuffix("0").removesuffix("0") if digits > 2 else said  # noqa: PLR2004 - of money
     return f"{said.removesuffix('.00')} {currency}"

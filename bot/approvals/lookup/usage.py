@@ -9,7 +9,7 @@ from bot.domain.chat import Address, Parts, Used, chat_of
 from bot.domain.people import called, channel_called, place_called
 from bot.store import counts, people
 
-_NO_MODEL = "Before models were noted"
+_NO_MODEL = "No model noted"
 
 
 def parts(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
