@@ -1,7 +1,8 @@
 """Absence: the stand-in decides what the absent person may, as one vote, for a time, and never further."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -9,6 +10,7 @@ from bot.domain.chat import Answer
 from bot.domain.people import Actor, Membership
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
+from bot.domain.rules import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import proposals
@@ -278,3 +280,10 @@ async def test_after_a_restart_it_holds(nod: Nod) -> None:
     await nod.restart()
     assert (await nod.press(Verb.APPROVE, p, by=BEN)).text == "Approved."
     assert (await nod.database.read(proposals.get, p.id)).votes[0].absent == ANA
+
+
+async def test_a_day_begins_in_the_teams_time_zone(make_nod: MakeNod) -> None:
+    nod = make_nod(policy=Policy(book=Rulebook(zone=ZoneInfo("Europe/Oslo"))))
+    assert (await away(nod)).startswith("You're away until Monday 9 Mar, 00:00 CET. ")
+    nod.clock.now = datetime(2026, 3, 8, 23, 0, tzinfo=UTC)
+    assert (await nod.command("/nod away")).text == "No one is away."
