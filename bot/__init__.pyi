@@ -22,7 +22,10 @@ from bot.errors import CopyGone as CopyGone
 from bot.errors import NotDeliverable as NotDeliverable
 from bot.errors import ToolError as ToolError
 from bot.tools.tool import CallContext as CallContext
+from bot.tools.tool import InverseCall as InverseCall
+from bot.tools.tool import Ran as Ran
 from bot.tools.tool import ToolOutput as ToolOutput
+from bot.tools.tool import TrialOutput as TrialOutput
 from bot.tools.tool import tool as tool
 
 __version__: str

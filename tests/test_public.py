@@ -10,7 +10,20 @@ from bot.domain.proposals import PreviewField
 from bot.tools.tool import tool
 
 ROOT = Path(__file__).parent.parent
-OF_TOOLS = {"CallContext", "File", "Level", "PreviewField", "Risk", "ToolError", "ToolOutput", "tool"}
+OF_TOOLS = {
+    *(
+        "CallContext",
+        "File",
+        "InverseCall",
+        "Level",
+        "PreviewField",
+        "Ran",
+        "Risk",
+        "ToolError",
+        "ToolOutput",
+    ),
+    *("TrialOutput", "tool"),
+}
 OF_CHANNELS = {
     *(
         "Actor",

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 CALLS_PER_ANSWER = 100
-PROPOSALS_PER_ANSWER = 100
 QUESTIONS_PER_HOUR = 30
 
 
@@ -33,11 +32,6 @@ class Bounds:
     def room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
         """For the next answer, by what waits in its conversation and what its person asked for anywhere."""
         rooms = (
-            AnswerRoom(
-                PROPOSALS_PER_ANSWER,
-                f"Too many changes: one answer may propose {PROPOSALS_PER_ANSWER}. "
-                "Propose the rest after these are decided.",
-            ),
             AnswerRoom(
                 self.open_in_conversation - waiting_here,
                 f"Too much is waiting: a conversation may have {self.open_in_conversation:,} open proposals. "

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bot.agent.loop import TurnLimits
-from bot.domain.bounds import CALLS_PER_ANSWER, PROPOSALS_PER_ANSWER, Bounds
+from bot.domain.bounds import CALLS_PER_ANSWER, Bounds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
 from bot.errors import TooMuch
@@ -14,19 +14,19 @@ from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 RED = {"lamp": "desk", "color": "red"}
 
 
-async def test_an_answer_opens_at_most_twenty_proposals_and_is_told_to_ask_again_for_the_rest(
+async def test_an_answer_opens_at_most_a_hundred_proposals_and_is_told_to_ask_again_for_the_rest(
     nod: Nod,
 ) -> None:
-    opened = await nod.asked(*(call("pay", amount=n) for n in range(25)))
-    assert len(opened) == PROPOSALS_PER_ANSWER
+    opened = await nod.asked(*(call("pay", amount=n) for n in range(CALLS_PER_ANSWER + 5)))
+    assert len(opened) == CALLS_PER_ANSWER
     for proposal in opened:
         await nod.approve(proposal)
-    beyond = [r for r in nod.model.results if "Too many changes" in r]
+    beyond = [r for r in nod.model.results if "Too many calls" in r]
     assert len(beyond) == 5
-    assert "Propose the rest after these are decided." in beyond[0]
+    assert "Make the others in your next answers." in beyond[0]
 
 
-async def test_an_answer_makes_at_most_thirty_calls(nod: Nod) -> None:
+async def test_an_answer_makes_at_most_a_hundred_calls(nod: Nod) -> None:
     nod.model.will(says("", *(call("look", lamp="desk") for _ in range(500))), says("Done."))
     await nod.say()
     await nod.idle()

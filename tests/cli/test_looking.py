@@ -36,6 +36,7 @@ LIST_NOTHING = set(
     nod extend
     nod stop
     nod retry
+    nod undo
     nod link
     nod unlink
     nod tools call

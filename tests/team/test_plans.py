@@ -587,7 +587,7 @@ async def test_a_plan_is_nothing_that_anybody_outside_a_team_can_submit(nod: Tea
         request = Request(ADA, name, given, ROOM, "because")
         reply = await nod.assistant.handle(request)
         assert reply.answer is Answer.REFUSED
-        assert "only for an agent at work in a conversation" in reply.text
+        assert "Nod uses it by itself" in reply.text
     assert await nod.proposals() == []
 
 
