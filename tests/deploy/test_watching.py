@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from bot.domain.policy import Policy
+from bot.domain.prices import Prices
 from bot.jobs.metrics import Metrics
 from bot.store.database import Database
+from bot.store.rules import Policies
 from tests.kit import FakeClock
 
 ROOT = Path(__file__).parent.parent.parent
@@ -22,7 +25,7 @@ _SUFFIX = re.compile(r"_(total|count|sum|bucket)$")
 
 
 async def offered(database: Database, clock: FakeClock) -> set[str]:
-    text = (await Metrics(database, {}, clock).text()).decode()
+    text = (await Metrics(database, {}, clock, Prices(), Policies(Policy())).text()).decode()
     return {_SUFFIX.sub("", name) for name in re.findall(r"^# TYPE (nod_\w+)", text, re.MULTILINE)}
 
 
