@@ -103,16 +103,17 @@ async def test_a_page_that_no_one_gave_is_422(serve: Serve, before):
         assert (answer.status_code, list(answer.json()["fields"])) == (422, ["before"])
 
 
-async def test_five_hundred_writes_in_one_answer_become_twenty_cards_and_the_group_is_one(serve: Serve):
+async def test_five_hundred_writes_in_one_answer_become_a_hundred_rows_of_one_batch(serve: Serve):
     async with serve() as nod:
         nod.model.answer(ask(*(("keep", {"text": f"n{n}"}) for n in range(500))))
         opened = await nod.proposed()
-        assert len(opened) == 20
+        assert len(opened) == 100
         [conversation] = {p["conversation_id"] for p in opened}
         path = f"/api/conversations/{conversation}/proposals"
         listed = (await nod.client.get(path)).json()["proposals"]
-        assert [p["group"] for p in listed[1:]] == [None] * 19
-        assert listed[0]["group"] == {"size": 20, "open": 20, "round": 20}
+        assert [p["group"] for p in listed] == [None] * 100  # a batch has its own way to decide all
+        places = [{"id": listed[0]["id"], "size": 100, "position": n} for n in range(1, 101)]
+        assert [p["batch"] for p in listed] == places
 
 
 async def test_a_page_of_two_hundred_cards_of_one_answer_reads_their_group_once(serve: Serve):
