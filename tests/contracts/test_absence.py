@@ -1,33 +1,17 @@
 """Someone away, and who stands in for them, in Slack and in Telegram."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from bot.domain.verbs import Verb
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
-from tests.contracts.test_slack import SlackDriver, in_slack
-from tests.contracts.test_telegram import TelegramDriver, in_telegram
-from tests.kit import FakeClock
-from tests.kit.urls import Urls
+from tests.contracts.test_slack import SlackDriver
+from tests.contracts.test_telegram import TelegramDriver
 
 pytestmark = pytest.mark.platform
 
 ANA, EVE = "U7", "U9"
-
-
-@pytest.fixture
-async def slack(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
-    async with in_slack(database_of("nod"), clock) as driver:
-        yield driver
-
-
-@pytest.fixture
-async def telegram(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
-    async with in_telegram(database_of("nod"), clock) as driver:
-        yield driver
 
 
 async def test_in_slack_cleo_decides_for_ana_while_she_is_away(slack: SlackDriver) -> None:

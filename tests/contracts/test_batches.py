@@ -1,6 +1,5 @@
 """A batch in Slack, Telegram and Discord: one message, rows to choose, few calls to the platform."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,35 +9,15 @@ from bot.testing.contract import note
 from bot.testing.driver import SeenCard
 from bot.testing.world import Says, eventually
 from tests.contracts.test_discord import ANA as ANA_ON_DISCORD
-from tests.contracts.test_discord import DiscordDriver, in_discord
-from tests.contracts.test_slack import ANA, BEN, SlackDriver, in_slack
+from tests.contracts.test_discord import DiscordDriver
+from tests.contracts.test_slack import ANA, BEN, SlackDriver
 from tests.contracts.test_telegram import ANA as ANA_THERE
-from tests.contracts.test_telegram import TelegramDriver, in_telegram
+from tests.contracts.test_telegram import TelegramDriver
 from tests.fakes.slack_state import Modal
-from tests.kit import FakeClock
-from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
 Driver = SlackDriver | TelegramDriver | DiscordDriver
-
-
-@pytest.fixture
-async def slack(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
-    async with in_slack(database_of("nod"), clock) as driver:
-        yield driver
-
-
-@pytest.fixture
-async def telegram(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
-    async with in_telegram(database_of("nod"), clock) as driver:
-        yield driver
-
-
-@pytest.fixture
-async def discord(database_of: Urls, clock: FakeClock) -> AsyncIterator[DiscordDriver]:
-    async with in_discord(database_of("nod"), clock) as driver:
-        yield driver
 
 
 async def asked(driver: Driver, how_many: int, *further: tuple[str, dict[str, Any]]) -> SeenCard:

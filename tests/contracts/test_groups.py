@@ -1,6 +1,5 @@
 """Slack's user groups and the admins of a Telegram group as deciders, as the platforms tell of them."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -12,10 +11,9 @@ from bot.store.rules import GROUP_COUNTS
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
-from tests.contracts.test_slack import SlackDriver, in_slack
-from tests.contracts.test_telegram import TEAM, TelegramDriver, in_telegram
+from tests.contracts.test_slack import SlackDriver
+from tests.contracts.test_telegram import TEAM, TelegramDriver
 from tests.kit import FakeClock
-from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.platform
 
@@ -23,17 +21,15 @@ ANA, BEN, CLEO = "U7", "U8", "U9"
 
 
 @pytest.fixture
-async def slack(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriver]:
-    async with in_slack(database_of("nod"), clock) as driver:
-        driver.slack.groups["S2"] = ("oncall", [CLEO])
-        yield driver
+def slack(slack: SlackDriver) -> SlackDriver:
+    slack.slack.groups["S2"] = ("oncall", [CLEO])
+    return slack
 
 
 @pytest.fixture
-async def telegram(database_of: Urls, clock: FakeClock) -> AsyncIterator[TelegramDriver]:
-    async with in_telegram(database_of("nod"), clock) as driver:
-        driver.telegram.admins[TEAM] = [driver.telegram.people[test_telegram.EVE]]
-        yield driver
+def telegram(telegram: TelegramDriver) -> TelegramDriver:
+    telegram.telegram.admins[TEAM] = [telegram.telegram.people[test_telegram.EVE]]
+    return telegram
 
 
 def calls(driver: SlackDriver) -> list[str]:
