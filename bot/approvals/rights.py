@@ -32,19 +32,6 @@ def objection(
     ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
     """
     policy, person = policies.load_for(session, actor)
-    return objection_of(session, policy, proposal, person, actor, verb, at)
-
-
-def objection_of(
-    session: Session,
-    policy: Policy,
-    proposal: Proposal,
-    person: Person,
-    actor: Actor,
-    verb: Verb = Verb.APPROVE,
-    at: Address | None = None,
-) -> str | None:
-    """As `objection`, of a person that is known."""
     return judged(session, policy, proposal, person, actor, verb, at)[0]
 
 
@@ -112,7 +99,7 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
     """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide, or of their role."""
     policy, person = policies.load_for(session, actor)
     return (
-        objection_of(session, policy, proposal, person, actor) is None
+        judged(session, policy, proposal, person, actor)[0] is None
         or person == people.person_of(session, proposal.requester)
         or bool(policy.roles_for(person, proposal))
     )

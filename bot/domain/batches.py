@@ -12,7 +12,9 @@ from itertools import takewhile
 from typing import Self
 
 from bot.domain.cards import Batch, BatchRow, Card, Group, Tone
+from bot.domain.chat import Address, Choice, PickedRow
 from bot.domain.forms import label_of
+from bot.domain.people import Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
 
@@ -206,6 +208,26 @@ class Picked:
         rows = card.batch.rows if card.batch else ()
         picked = [rows[n].card for n in sorted(open_ & self.places)]
         return picked, [rows[n].card for n in sorted(open_ - self.places)]
+
+    def choice(
+        self,
+        card: Card,
+        actor: Actor,
+        round_: int | None,
+        address: Address | None,
+        *,
+        declines: bool,
+        ref: str | None = None,
+    ) -> Choice:
+        """What a press in a chat decides: these are approved, and the others declined if it ``declines``.
+
+        ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
+        """
+        approve, others = (
+            tuple(PickedRow(row.proposal_id, round=row.round) for row in rows) for rows in self.of(card)
+        )
+        decline = others if declines else ()
+        return Choice(actor, card.proposal_id, approve, decline, round=round_, address=address, ref=ref)
 
     def pack(self) -> str:
         bits = sum(1 << place for place in self.places)

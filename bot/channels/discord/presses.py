@@ -15,7 +15,7 @@ from bot.channels.discord.places import BUTTON, CONTENT
 from bot.channels.discord.text import OUTLINER, cut, fenced, literal, width
 from bot.domain.batches import PAGE, Picked, page_of, said_of
 from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Choice, Inbox, PickedRow, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of, label_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -147,21 +147,14 @@ class DiscordPresses:
             rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
             part, _, _ = page_of(card, page)
             return Display(cut(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
-        approve, others = picked.of(card)
-        others = others if data.verb is Verb.APPROVE_ALL else []
+        declines = data.verb is Verb.APPROVE_ALL
         if not (data.page or render(card).whole):
-            label = said_of(len(approve), len(others))
+            approve, others = picked.of(card)
+            label = said_of(len(approve), len(others) if declines else 0)
             button = labelled(card, data.verb, Way.DECIDE, label, 1, data.picked)
             return Display("Everything it does:", laid_out([[button]]), everything(card))
-        chosen = Choice(
-            press.actor,
-            card.proposal_id,
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in others),
-            round=data.round,
-            address=press.address,
-        )
-        reply = await self.inbox(chosen)
+        choice = picked.choice(card, press.actor, data.round, press.address, declines=declines)
+        reply = await self.inbox(choice)
         return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
 
     async def _arguments(self, press: Press, card: Card) -> Mapping[str, Any] | None:

@@ -22,7 +22,7 @@ from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Choice, Inbox, PickedRow, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Kind, Level
@@ -329,18 +329,11 @@ class SlackPresses:
 
     async def _choose(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
         """Decide the rows that were chosen, and say how many."""
-        approve, others = Picked.parse(subject.picked).of(card)
-        decline = others if subject.declines else []
-        chosen = Choice(
-            press.actor,
-            press.proposal_id,
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in decline),
-            round=press.round,
-            address=press.address,
-            ref=press.ref,
+        picked, place = Picked.parse(subject.picked), press.address
+        choice = picked.choice(
+            card, press.actor, press.round, place, declines=subject.declines, ref=press.ref
         )
-        reply = await self.inbox(chosen)
+        reply = await self.inbox(choice)
         return _update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
 
     async def _edited(self, press: Press, card: Card, state: Mapping[str, Any], team: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport
 from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Choice, Inbox, PickedRow, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import posted_cards
@@ -220,19 +220,9 @@ class TelegramPresses:
             return "", False
         if not await self.views.approvable(card, who.place):
             return _UNSEEN, True
-        approve, others = picked.of(card)
-        chosen = Choice(
-            who.actor,
-            card.proposal_id,
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in approve),
-            tuple(PickedRow(row.proposal_id, round=row.round) for row in others)
-            if callback.does is Does.DECIDE
-            else (),
-            round=callback.round,
-            address=who.place.address,
-            ref=str(message),
-        )
-        reply = await self.inbox(chosen)
+        declines, at = callback.does is Does.DECIDE, who.place.address
+        choice = picked.choice(card, who.actor, callback.round, at, declines=declines, ref=str(message))
+        reply = await self.inbox(choice)
         return reply.text, reply.answer is not Answer.ACCEPTED
 
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
