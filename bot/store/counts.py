@@ -11,7 +11,7 @@ from bot.domain.chat import Parts, Used
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import posted_cards
-from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
+from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
@@ -20,8 +20,7 @@ from bot.store.turns import WANTED
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
 _PLACE = table_of(ConversationRow)
-_ADDRESS = func.coalesce(_PLACE.c.shown_at, _PLACE.c.channel + ":" + _PLACE.c.key)
-_WHERE = case((_PLACE.c.private, _PLACE.c.channel), else_=_ADDRESS)
+_WHERE = case((_PLACE.c.private, _PLACE.c.channel), else_=SEEN_AT)
 _PART = 5000  # rows of one read
 MOST_PARTS = 1000  # of one answer
 _MOST_FOLDED = 100_000  # accounts or threads, before those of one person or chat are added up

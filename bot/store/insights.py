@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, true, tuple_
+from sqlalchemy import select, true, tuple_
 from sqlmodel import Session
 
 from bot.domain.proposals import Mark
-from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.conversations import SEEN_AT, ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import table_of
 
@@ -41,7 +41,7 @@ def newest(
     also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
     found = select(
         *(_P.c[name] for name in (*_JUDGED, *also)),
-        func.coalesce(_PLACE.c.shown_at, _PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
+        SEEN_AT.label("place"),
         _PLACE.c.private,
     ).join_from(_P, _PLACE, _PLACE.c.id == _P.c.conversation_id)
     at = (_P.c.created_at, _P.c.id)

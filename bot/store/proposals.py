@@ -36,7 +36,7 @@ from bot.domain.text import storable
 from bot.domain.trials import Trial
 from bot.store import database
 from bot.store.engine import insert_or_ignore
-from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.conversations import ConversationRow, inside
 from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow, ToolVersionRow
 from bot.store.tables.row import among, table_of, value_of
 
@@ -236,15 +236,10 @@ def soonest(
     session: Session, scope: str = EVERYWHERE, limit: int | None = None
 ) -> tuple[list[Proposal], int]:
     """What is open at the places of a scope (`covers`), the first to expire first, and how many there are."""
-    place = func.coalesce(_CONVERSATION.c.shown_at, _CONVERSATION.c.channel + ":" + _CONVERSATION.c.key)
-    below = scope.removesuffix("*") if scope.endswith(":*") else f"{scope}/"
-    inside = (
-        true() if scope == EVERYWHERE else (place == scope) | (func.substr(place, 1, len(below)) == below)
-    )
     there = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
-        .where(_IS_PROPOSED, inside, _TABLE.c.kind != Kind.SUGGESTION)
+        .where(_IS_PROPOSED, inside(scope), _TABLE.c.kind != Kind.SUGGESTION)
     )
     order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
     page = there.order_by(*order).limit(limit)

@@ -2,31 +2,21 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import func, or_, select, true
+from sqlalchemy import func, or_, select
 from sqlmodel import Session
 
-from bot.domain.rules import EVERYWHERE
-from bot.store.tables.conversations import ConversationRow, TurnRow
+from bot.store.tables.conversations import ConversationRow, TurnRow, inside
 from bot.store.tables.row import table_of
 
 _TURN, _PLACE = table_of(TurnRow), table_of(ConversationRow)
-_ADDRESS: Any = func.coalesce(_PLACE.c.shown_at, _PLACE.c.channel + ":" + _PLACE.c.key)
 _SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
 def since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
     """What it cost since then below a place, and wherever one of these accounts asked."""
     found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
-    here = _ADDRESS.startswith(f"{scope}/", autoescape=True)
-    there: Any
-    if scope == EVERYWHERE:
-        there = true()
-    elif scope.endswith(":*"):
-        there = _ADDRESS.startswith(scope[:-1], autoescape=True)
-    else:
-        there = or_(scope == _ADDRESS, here, _TURN.c.asker.in_(sorted(accounts)))
+    there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
     return float(session.connection().execute(found).scalar_one())
 

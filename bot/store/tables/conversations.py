@@ -3,11 +3,12 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Index, UniqueConstraint
+from sqlalchemy import Column, Index, UniqueConstraint, func, true
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial
+from bot.domain.rules import EVERYWHERE
+from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial, table_of
 
 
 class ConversationRow(Row, table=True):
@@ -35,6 +36,19 @@ class ConversationRow(Row, table=True):
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     shown_at: str | None = None  # the address where people see a teammate's: the lead agent's
     deleted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+_PLACES = table_of(ConversationRow)
+SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLACES.c.key)
+"""The address, as text, where people see a conversation."""
+
+
+def inside(scope: str) -> Any:
+    """Whether a conversation is seen in a scope, as `covers` says; to the letter, which LIKE is not."""
+    if scope == EVERYWHERE:
+        return true()
+    below = scope.removesuffix("*") if scope.endswith(":*") else f"{scope}/"
+    return (scope == SEEN_AT) | (func.substr(SEEN_AT, 1, len(below)) == below)
 
 
 class MessageRow(Row, table=True):
