@@ -36,7 +36,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 16
-_NOREPLACE = 1  # renameat2(2), RENAME_NOREPLACE
+NOREPLACE, EXCHANGE = 1, 2  # renameat2(2)
 _MODE = 0o644
 _KEPT = 1_000_000  # bytes of a file that can be put back
 _REFUSALS = {
@@ -400,15 +400,25 @@ def _whole(file: int, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
-    """renameat2 with RENAME_NOREPLACE; where a system or its disk has none, a check and then a rename."""
+def rename(name: str, fd: int, to: str, to_fd: int, how: int) -> None:
+    """renameat2(2), from one open folder to another. Raises OSError, also where a system or disk has none."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is not None:
-        if call(fd, os.fsencode(name), to_fd, os.fsencode(to), _NOREPLACE) == 0:
-            return
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if call(fd, os.fsencode(name), to_fd, os.fsencode(to), how) != 0:
         fault = ctypes.get_errno()
-        if fault not in (errno.ENOSYS, errno.EINVAL):
-            raise OSError(fault, os.strerror(fault))
+        raise OSError(fault, os.strerror(fault))
+
+
+def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
+    """Nothing is overwritten; where a system or its disk can't see to that, by a look and then a rename."""
+    try:
+        rename(name, fd, to, to_fd, NOREPLACE)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.EINVAL):
+            raise
+    else:
+        return
     if _look(to, to_fd) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)

@@ -9,7 +9,6 @@ Others who apply something wait for the lock of the workspace. No link in it is 
 """
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -17,14 +16,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ
-from bot.tools.builtin.trials.changes import FileChange, FileState, check, mark_of, packed, unpacked
+from bot.tools.builtin.files.workspace import EXCHANGE, FOLDER, NOREPLACE, READ, rename
+from bot.tools.builtin.trials.changes import (
+    FileChange,
+    FileState,
+    check,
+    content_of,
+    mark_of,
+    packed,
+    unpacked,
+)
 from bot.tools.builtin.trials.copies import STAGE, Stamp, kind_of, opened, remove
 
 _READY = "ready"
 _DONE, _UNDONE = ".done", ".undone"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOREPLACE, _EXCHANGE = 1, 2  # renameat2(2)
 _ALTERED = "it is not what was tried"
 _KEPT = 1_000_000  # bytes and characters of what undoes a change
 _LARGEST = 16 << 20  # bytes of a file whose content is compared
@@ -105,7 +111,7 @@ def _reverse(root: int, changes: Sequence[FileChange], stage: str) -> list[FileC
             content = ""
             if each.old is not None and each.old.kind == "file":
                 with opened(str(number), READ, staged) as fd:
-                    content = "" if each.old.size > _KEPT else packed(_content(fd))
+                    content = "" if each.old.size > _KEPT else packed(content_of(fd))
                 if each.old.size > _KEPT or sum(len(done.content) for done in back) + len(content) > _KEPT:
                     return None
             back.append(FileChange(each.path, each.new, each.old, content))
@@ -135,7 +141,7 @@ def contents(workspace: Path, paths: Mapping[str, str]) -> dict[str, bytes | Non
                 opened(last, READ, folder) as fd,
             ):
                 if os.fstat(fd).st_size <= _LARGEST:
-                    found[name] = _content(fd)
+                    found[name] = content_of(fd)
     finally:
         os.close(root)
     return found
@@ -196,14 +202,7 @@ def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
     if stamped or seen.st_size > _LARGEST:
         return FileState(kind, mode, seen.st_size, f"stamp:{'.'.join(map(str, Stamp.of(seen)))}")
     with opened(name, READ, folder) as fd:
-        return FileState(kind, mode, seen.st_size, mark_of(_content(fd)))
-
-
-def _content(fd: int) -> bytes:
-    parts = []
-    while part := os.read(fd, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
+        return FileState(kind, mode, seen.st_size, mark_of(content_of(fd)))
 
 
 def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool:
@@ -335,12 +334,12 @@ def _exchange(
         raise OSError(errno.ESTALE, _ALTERED)
     with _above(root, path) as (folder, name):
         if was is None:
-            _rename(staged, slot, folder, name, _NOREPLACE)
+            rename(slot, staged, name, folder, NOREPLACE)
             return
-        how = _EXCHANGE if will is not None else _NOREPLACE
-        _rename(folder, name, staged, slot, how)
+        how = EXCHANGE if will is not None else NOREPLACE
+        rename(name, folder, slot, staged, how)
         if not _is(staged, slot, was):
-            _rename(staged, slot, folder, name, how)
+            rename(slot, staged, name, folder, how)
             raise OSError(errno.ESTALE, _ALTERED)
 
 
@@ -350,11 +349,3 @@ def _is_staged(staged: int, slot: str) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _rename(folder: int, name: str, to: int, other: str, how: int) -> None:
-    """renameat2(2). Raises OSError, also where a system or its disk has none."""
-    call = ctypes.CDLL(None, use_errno=True).renameat2
-    if call(folder, os.fsencode(name), to, os.fsencode(other), how) != 0:
-        fault = ctypes.get_errno()
-        raise OSError(fault, os.strerror(fault))

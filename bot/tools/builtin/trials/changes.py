@@ -66,6 +66,14 @@ def unpacked(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text))
 
 
+def content_of(fd: int) -> bytes:
+    """All that an open file holds."""
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
 def mark_of(content: bytes) -> str:
     return f"sha256:{sha256(content).hexdigest()}"
 
@@ -93,10 +101,7 @@ class _Reader:
         if size > self.room:
             return None
         self.room -= size
-        parts = []
-        while part := os.read(fd, 1 << 20):
-            parts.append(part)
-        return b"".join(parts)
+        return content_of(fd)
 
 
 def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> FoundChanges:
