@@ -1,0 +1,10 @@
+"""files, memory, schedules, models"""
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    pass
