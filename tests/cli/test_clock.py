@@ -22,6 +22,7 @@ _TOKEN = "a-token-of-the-operator"
 _JUMPS = ("-1h", "-3d", "+1d", "+40d")  # from the time there really is, one after the other
 _PATIENCE = 240.0  # seconds of the machine's own clock
 _CALLERS = 2
+_PAUSE = 0.25  # seconds between two requests of a caller: people pause, too
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,7 +58,7 @@ class Load:
                     client.get("/api/proposals"),
                 ):
                     self.answers += 1
-                    time.sleep(0.05)  # people pause, too
+                    time.sleep(_PAUSE)
                     if answer.is_error:
                         self.faults.append(answer.text)
 
@@ -121,7 +122,7 @@ def test_when_the_clock_is_set_what_is_due_by_it_still_happens_and_nothing_is_he
                 max(longest, time.monotonic() - began),
                 max(dearest, _used(running.process.pid) - before),
             )
-            time.sleep(0.05)  # the load of a probe, on a machine that has other work
+            time.sleep(_PAUSE)  # the load of a probe, on a machine that has other work
         return longest, dearest
 
     with running.client() as client, Load(running.url) as load:
