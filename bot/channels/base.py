@@ -76,6 +76,9 @@ class Lookup(Protocol):
     ) -> Sequence[tuple[GrantAudience, str]]:
         """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
 
+    async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
+        """What led to it, in words: the turn that it came from; None for who may not decide it."""
+
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:

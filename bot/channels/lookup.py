@@ -7,9 +7,11 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import rights
+from bot.approvals.lookup import context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
 from bot.channels.delivery.cards import Cards
+from bot.domain.batches import batch_card, together
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.people import Actor
@@ -74,17 +76,28 @@ class CoreLookup:
     ) -> Sequence[tuple[GrantAudience, str]]:
         return await self.presses.reaches(proposal_id, actor, address)
 
+    async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
+        groups, registry = self.presses.gate.groups, self.presses.gate.registry
+        found = await context.context(groups, registry, proposal_id, actor, address)
+        return None if found is None else context.words(found)
+
     async def overview(self, actor: Actor) -> Overview:
-        parts: list[list[Proposal]] = []
+        parts: list[list[list[Proposal]]] = []
 
         def find(session: Session) -> list[Proposal]:
-            parts[:] = self._overview(session, actor)
-            return [p for part in parts for p in part]
+            found = [together(part) for part in self._overview(session, actor)]
+            parts[:] = [[_whole(session, each[0]) for each in part] for part in found]
+            return [p for part in parts for rows in part for p in rows]
 
         cards = await self.cards.cards(find)
         if await self.presses.gate.groups.asked():
             cards = await self.cards.cards(find)
-        return Overview(*(tuple(cards[p.id] for p in part) for part in parts))
+
+        def shown(rows: Sequence[Proposal]) -> Card:
+            each = [cards[p.id] for p in rows]
+            return batch_card(rows, each) if rows[0].batch else each[0]
+
+        return Overview(*(tuple(map(shown, part)) for part in parts))
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor, address: Address | None) -> bool:
         proposal = proposals.get(session, proposal_id)
@@ -118,3 +131,8 @@ class CoreLookup:
 
         recent = [p for p in ended if mine(p) or any(v.person_id == person.id for v in p.votes)]
         return waiting, [p for p in pending if mine(p)], recent[:_RECENT]
+
+
+def _whole(session: Session, p: Proposal) -> list[Proposal]:
+    """The rows of its batch, or itself alone."""
+    return proposals.of_batch(session, p.batch) if p.batch else [p]

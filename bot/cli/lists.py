@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json
+from bot.domain.batches import others, together
 from bot.domain.proposals import Level, Proposal
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
@@ -28,18 +29,21 @@ def pending(*, as_json: bool, watch: bool) -> None:
         if as_json:
             print_json([_told(p, database) for p in waiting])
             return
-        for p in waiting:
-            print(_row(p))
+        for p, *rest in together(waiting):
+            print(_row(p, len(rest)))
         if many > len(waiting):
             print(f"…and {many - len(waiting)} more; nod pending --json lists all.")
         if not waiting:
             print("Nothing is waiting for a decision.")
 
 
-def _row(p: Proposal) -> str:
+def _row(p: Proposal, more: int = 0) -> str:
+    """``more``: how many of its batch it stands for as well."""
     expires, asked = when(p.expires_at, now()), when(p.created_at, now())
     by = f"asked by {line(p.requester.label)}, {asked}"
-    row = fitted(f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}  ({by})")
+    row = fitted(
+        f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}{others(more)}  ({by})"
+    )
     return coloured(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
 
 

@@ -34,6 +34,19 @@ def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {ident: first[name] for ident, name in calls if many[name] >= _FEWEST}
 
 
+def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
+    """Proposals by what people see as one: the rows of a batch, or one alone; each where its first stands."""
+    each: dict[str, list[Proposal]] = {}
+    for p in found:
+        each.setdefault(p.batch or p.id, []).append(p)
+    return list(each.values())
+
+
+def others(more: int) -> str:
+    """What a line about one row says of so many others."""
+    return f", and {more} more of its batch" if more else ""
+
+
 def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     """The card of a batch, made of its rows and of their own cards."""
     first, waiting = cards[0], [card for card in cards if card.pending]
@@ -196,8 +209,7 @@ class Picked:
     @classmethod
     def all_of(cls, card: Card) -> Self:
         """Every row that waits and can be undone."""
-        rows = card.batch.rows if card.batch else ()
-        return cls(frozenset(n for n, row in enumerate(rows) if row.card.pending and not row.harms))
+        return cls(frozenset(n for n, row in enumerate(card.rows) if row.card.pending and not row.harms))
 
     def toggled(self, place: int) -> "Picked":
         return Picked(self.places ^ {place})
@@ -205,9 +217,10 @@ class Picked:
     def of(self, card: Card) -> tuple[list[Card], list[Card]]:
         """The rows to approve, and the others that wait and can be undone."""
         open_ = Picked.all_of(card).places
-        rows = card.batch.rows if card.batch else ()
-        picked = [rows[n].card for n in sorted(open_ & self.places)]
-        return picked, [rows[n].card for n in sorted(open_ - self.places)]
+        return (
+            [card.rows[n].card for n in sorted(open_ & self.places)],
+            [card.rows[n].card for n in sorted(open_ - self.places)],
+        )
 
     def choice(
         self,
@@ -251,10 +264,9 @@ def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow
 
     Pages count from 0; a number past the last is the last.
     """
-    rows = card.batch.rows if card.batch else ()
-    pages = max(1, -(-len(rows) // PAGE))
+    pages = max(1, -(-len(card.rows) // PAGE))
     at = PAGE * min(number, pages - 1)
-    some = rows[at : at + PAGE]
+    some = card.rows[at : at + PAGE]
     return replace(card, batch=Batch(some, at + 1)), list(enumerate(some, at)), pages
 
 

@@ -113,6 +113,16 @@ class Card:
         )
 
     @property
+    def led(self) -> bool:
+        """Whether a turn of the agent led to it that can still be asked about, and so read."""
+        return any(Verb.ASK in each.verbs for each in (self, *(row.card for row in self.rows)))
+
+    @property
+    def rows(self) -> tuple["BatchRow", ...]:
+        """Of the proposals that it stands for, if several."""
+        return self.batch.rows if self.batch else ()
+
+    @property
     def headline(self) -> str:
         """The first line: what will happen, or what the tool says has happened."""
         return self.told or self.title
@@ -692,7 +702,7 @@ def whole_text(card: Card) -> str:
     """
     risk = ", ".join(filter(None, (card.level, card.risk_reason)))
     if card.batch:
-        return "\n\n".join([card.title, numbered([row.card for row in card.batch.rows])])
+        return "\n\n".join([card.title, numbered([row.card for row in card.rows])])
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
         lines += [f"Reason: {_indented(card.reason)}"]

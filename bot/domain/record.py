@@ -51,6 +51,8 @@ class Act(StrEnum):
     # to a call, before it is proposed
     TRY = "try"
     TRIED = "tried"
+    # to what led to a proposal
+    READ = "read"
 
 
 Done = Verb | Act | State

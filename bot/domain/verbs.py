@@ -184,6 +184,9 @@ _BUTTONS: Mapping[Verb, Button] = {
 COMMANDS = tuple(each for each in _BUTTONS.values() if each.command)
 """What needs no more than a proposal's ID and words: a command in every chat."""
 
+CONTEXT = "What led to it"
+"""The button that shows the turn a card came from, to who may decide it."""
+
 VIEW_ALL = "View all"
 """The button that shows everything of a card that waits."""
 
@@ -202,7 +205,12 @@ _SAYS: Mapping[tuple[Verb, Kind], Mapping[str, Any]] = {
     (Verb.APPROVE, Kind.PLAN): {"label": "Approve plan"},
     (Verb.DECLINE, Kind.PLAN): {"label": "Reject", "doing": "Rejecting…"},
     (Verb.APPROVE, Kind.SUGGESTION): {"label": "Set this rule", "doing": "Setting…"},
-    (Verb.DECLINE, Kind.SUGGESTION): {"label": "Not now", "doing": "Saving…"},
+    (Verb.DECLINE, Kind.SUGGESTION): {
+        "label": "Not now",
+        "doing": "Saving…",
+        "needs": Needs.NOTHING,
+        "asks": None,
+    },
     (Verb.EDIT, Kind.QUESTION): {"label": "Fill in"},
 }
 """What a button says on a card of another kind than a call."""
@@ -280,6 +288,7 @@ class Way(StrEnum):
     TOGGLE = "toggle"  # approve the row of that number, or not
     LOOK = "look"  # the same page, with numbers that open their rows
     ROW = "row"  # open one row of a batch by itself
+    CONTEXT = "context"  # show what led to it
     DECIDE = "decide"  # the rows that are picked; on page 1, below everything there is to read
 
 

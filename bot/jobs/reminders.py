@@ -14,6 +14,7 @@ from sqlmodel import Session
 from bot.approvals import suggestions
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
+from bot.domain.batches import others, together
 from bot.domain.chat import Address
 from bot.domain.people import Role
 from bot.domain.proposals import Proposal
@@ -127,7 +128,7 @@ def _are_back(session: Session, now: datetime) -> None:
 
 def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
     left = span(proposal.expires_at - now)
-    about = f"{proposal.description}, and {more} more of its batch" if more else proposal.description
+    about = f"{proposal.description}{others(more)}"
     if what is Act.WARN:
         return f"Expires in {left} if no one decides: {about}"
     return f"Still waiting for a decision ({left} left): {about}"
@@ -169,8 +170,9 @@ def _open_in(session: Session, scope: str, now: datetime) -> str:
     if not found:
         return "Nothing is waiting for a decision today."
     lines = [
-        f"- `{p.id[:8]}` {p.description} (asked by {p.requester.label}, {span(p.expires_at - now)} left)"
-        for p in found
+        f"- `{p.id[:8]}` {p.description}{others(len(rest))} "
+        f"(asked by {p.requester.label}, {span(p.expires_at - now)} left)"
+        for p, *rest in together(found)
     ]
     lines += [f"…and {many - len(found)} more"] if many > len(found) else []
     return f"**{many} waiting for a decision**\n" + "\n".join(lines)

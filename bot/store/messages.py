@@ -211,6 +211,13 @@ def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES
     return [_line(row) for row in rows]
 
 
+def until(session: Session, conversation_id: str, message_id: int, most: int) -> list[Line]:
+    """The last lines of a conversation up to that one, newest first."""
+    here = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.id <= message_id)
+    rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(most))
+    return [_line(row) for row in rows]
+
+
 def _line(row: Any) -> Line:
     ident, role, text, after, actor, name, calls, results, created_at, event_id = row
     return Line(

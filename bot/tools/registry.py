@@ -1,12 +1,15 @@
 """All tools there are right now, by name."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlmodel import Session
 
+from bot.domain.conversations import Call
 from bot.domain.proposals import Proposal
+from bot.domain.redaction import redact, secrets_in, shown
 from bot.domain.rules import Rulebook
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
@@ -49,6 +52,20 @@ class AvailableTools:
         kept = proposals.schema(session, proposal.tool_name, proposal.tool_version)
         return kept if kept is not None else tool.form if tool is not None else {}
 
+    def arguments_of(self, call: Call) -> Mapping[str, Any]:
+        """A read's arguments without secrets; empty where the model wrote no object."""
+        tool = self.tools.get(call.tool_name)
+        given = _written(call)
+        return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
+
+    def secrets_of(self, call: Call) -> tuple[str, ...]:
+        """The values in a call's arguments that are hidden, since its result may repeat them."""
+        tool = self.tools.get(call.tool_name)
+        try:
+            return secrets_in(_written(call), tool.form if tool else None)
+        except RecursionError:
+            return ()
+
     def get(self, name: str) -> Tool:
         """Raises UnknownTool, naming what there is or why it is out of reach."""
         found = self.tools.get(name)
@@ -59,6 +76,14 @@ class AvailableTools:
                 f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}."
             )
         return found
+
+
+def _written(call: Call) -> Any:
+    """The arguments as the model wrote them; None for what is no JSON, so that nothing ran."""
+    try:
+        return json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return None
 
 
 class Registry:

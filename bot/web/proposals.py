@@ -1,5 +1,6 @@
 """Proposals: listing them, deciding them, and the feed of their changes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any, Literal
 
@@ -7,6 +8,7 @@ from fastapi import Header, Query
 from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
+from bot.approvals.lookup.context import NOT_YOURS
 from bot.approvals.lookup.proposals import Feed, Seen, progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
@@ -17,6 +19,7 @@ from bot.domain.verbs import Verb
 from bot.web.answers import Fault, Missing, download
 from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.schemas.conversations import Messages
 from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
 from bot.web.schemas.proposals import (
     AskedQuestions,
@@ -134,6 +137,18 @@ async def questions(proposal_id: str, actor: Caller, site: Here) -> AskedQuestio
     if found is None:
         raise Missing(_NONE)
     return AskedQuestions.of(questions=found)
+
+
+@router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
+async def context(proposal_id: str, actor: Caller, site: Here) -> Messages:
+    """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
+    http = site.channel
+    if await http.proposals.find(proposal_id, actor) is None:
+        raise Missing(_NONE)
+    lines = await http.proposals.context(proposal_id, actor)
+    if lines is None:
+        raise Fault(403, NOT_YOURS)
+    return await asyncio.to_thread(Messages.read, lines)
 
 
 @router.get(

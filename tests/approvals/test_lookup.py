@@ -57,8 +57,11 @@ async def test_an_overview_has_what_waits_what_was_asked_and_what_ended_for_one_
 
 
 async def test_an_overview_is_one_read_however_much_it_shows(nod: Nod) -> None:
-    await nod.asked(*(call("paint", lamp=lamp, color="red") for lamp in ("desk", "door", "roof")))
+    rows = [call("paint", lamp=lamp, color="red") for lamp in ("desk", "door", "roof")]
+    await nod.asked(*rows, call("pay", amount=1), call("pay", amount=2))
     reads = nod.database.reads
     overview = await nod.lookup.overview(ANA)
-    assert len(overview.waiting) == 3
+    batch = overview.waiting[0]
+    assert [len(each.rows) for each in overview.waiting] == [3, 0, 0]
+    assert batch.title == "Paint lamp: 3 changes"
     assert nod.database.reads == reads + 1

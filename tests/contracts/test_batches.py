@@ -130,3 +130,74 @@ async def test_in_discord_rows_are_toggled_for_the_one_who_chooses(discord: Disc
     await discord.discord.press(ANA_ON_DISCORD, page, "Approve 11, decline 1")
     await ends(discord, "11 done, 1 declined. Approved by Ana")
     assert "item 3" not in discord.world.notes
+
+
+NOTES = ["item 1", "item 2", "item 3"]
+
+
+async def test_in_slack_a_row_is_edited_and_one_that_failed_is_run_again(slack: SlackDriver) -> None:
+    card = await asked(slack, 3)
+
+    async def at_row(number: int) -> Modal:
+        """Look at that row by itself: in the window of all rows, from the menu below."""
+        for window in slack.slack.modals:
+            window.open = False
+        before = len(slack.slack.modals)
+        label = "Choose" if "Choose" in card.handle.buttons else "Rows"
+        await slack.slack.click(card.handle, label, ANA)
+        window = (await eventually(lambda: slack.slack.modals[before:], "a window"))[0]
+        [menu] = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
+        chosen = next(o for o in menu["options"] if o["text"]["text"].startswith(f"{number}."))
+        await slack.slack.act(ANA, menu | {"selected_option": chosen})
+        await eventually(lambda: len(slack.slack.modals) == before + 2, "the window of the row")
+        return slack.slack.modals[-1]
+
+    def button(window: Modal, label: str) -> dict[str, Any]:
+        every = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
+        return next(each for each in every if each["text"]["text"] == label)
+
+    row = await at_row(2)
+    await slack.slack.act(ANA, button(row, "Edit"))
+    await eventually(lambda: "Text" in slack.slack.modals[-1].words, "the form")
+    await slack.slack.submit(ANA, {"Text": "item two"})
+    await ends(slack, "2 waiting, 1 done")
+    assert slack.world.notes == ["item two"]
+
+
+async def test_in_telegram_a_row_is_opened_and_edited_by_itself(telegram: TelegramDriver) -> None:
+    card = await asked(telegram, 3)
+    fake, message = telegram.telegram, card.handle.message
+    await fake.press(ANA_THERE, message, "Choose")
+    await eventually(lambda: "Look at one row" in message.labels, "the rows")
+    await fake.press(ANA_THERE, message, "Look at one row")
+    await eventually(lambda: "🔎 2" in message.labels, "the numbers")
+    await fake.press(ANA_THERE, message, "🔎 2")
+    row = await fake.see(message.chat_id, "Note item 2")
+    await fake.press(ANA_THERE, row, "Edit")
+    await fake.press(ANA_THERE, await fake.see(message.chat_id, "Which part"), "Text: item 2")
+    question = await fake.see(message.chat_id, "new value for Text")
+    await fake.say(ANA_THERE, "item two", message.chat_id, reply_to=question)
+    form = await fake.see(message.chat_id, "not saved yet")
+    await fake.press(ANA_THERE, form, "Save")
+    await eventually(lambda: any("item two" in c.words for c in telegram.cards()), "the edited row")
+
+
+async def test_in_discord_a_row_is_opened_and_edited_by_itself(discord: DiscordDriver) -> None:
+    card = await asked(discord, 3)
+    fake = discord.discord
+
+    async def shown_after(press: Any) -> Any:
+        before = len(fake.messages)
+        await press
+        return (await eventually(lambda: fake.messages[before:], "an answer"))[-1]
+
+    page = await shown_after(fake.press(ANA_ON_DISCORD, card.handle.message, "Choose"))
+    await fake.press(ANA_ON_DISCORD, page, "Look at one row")
+    await eventually(lambda: "🔎 2" in page.buttons, "the numbers")
+    row = await shown_after(fake.press(ANA_ON_DISCORD, page, "🔎 2"))
+    assert "Note item 2" in row.text
+    await fake.press(ANA_ON_DISCORD, row, "Edit")
+    edited = await shown_after(fake.submit(fake.windows[-1], Text="item two"))
+    await fake.press(ANA_ON_DISCORD, edited, "Approve as edited")
+    await ends(discord, "2 waiting, 1 done")
+    assert discord.world.notes == ["item two"]

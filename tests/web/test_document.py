@@ -121,7 +121,7 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         (proposal,) = (e["proposal"] for e in events if e["type"] == "proposal_opened")
         mine, at = f"/api/conversations/{conversation}", f"/api/proposals/{proposal['id']}"
         get = nod.client.get
-        for about in ("ladder", "questions"):
+        for about in ("ladder", "questions", "context"):
             await get(f"{at}/{about}")
         assert (await nod.client.post(f"{at}/reassign", json={"reason": "http:ben"})).status_code == 403
         assert (await nod.client.post(f"{at}/approve", json={"digest": "0"})).status_code == 409

@@ -20,7 +20,8 @@ from bot.approvals.commands.words import (
     unquoted,
 )
 from bot.approvals.groups import Groups
-from bot.approvals.lookup import insights
+from bot.approvals.lookup import context, insights
+from bot.domain.batches import others, together
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
 from bot.domain.insights import Facet
@@ -49,6 +50,7 @@ class DecideCommands:
                 "what asking costs: how often, how it ended, how long it took; yours, for admins everyone's",
                 self._insights,
             ),
+            Subcommand("context ID", "what led to it: the order, what was read and said", self._context),
             *(Subcommand(_usage(each), each.command, self._pressing(each)) for each in COMMANDS),
         ]
 
@@ -93,6 +95,11 @@ class DecideCommands:
         head += [f"Undo: {card.undoing}."] if card.undoing else []
         text = "\n".join(filter(None, head)) + f"\n\n```\n{body}\n```\n" + "\n".join(lines)
         return CommandReply(text, (found,))
+
+    async def _context(self, command: Command, prefix: str) -> str:
+        found = await self._find(command, prefix)
+        led = await context.context(self._groups, self._registry, found.id, command.actor, command.address)
+        return context.NOT_YOURS if led is None else context.words(led)
 
     def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
         async def press(command: Command, rest: str) -> CommandReply:
@@ -148,15 +155,16 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
 
 
 def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
-    """A heading and a line for each, at most `LISTED`, or empty."""
+    """A heading and a line for each, of a batch one; at most `LISTED`, or empty."""
     if not found:
         return ""
+    told = together(found)
     lines = [
-        f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)} "
+        f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)}{others(len(rest))} "
         f"(asked by {p.requester.label}, expires {when(p.expires_at, now)})"
-        for p in found[:LISTED]
+        for p, *rest in told[:LISTED]
     ]
-    more = f"\n…and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    more = f"\n…and {len(told) - LISTED} more" if len(told) > LISTED else ""
     return f"**{title}**\n" + "\n".join(lines) + more
 
 
@@ -172,6 +180,8 @@ def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> 
     ``private``: its place is a chat with one person.
     """
     who = names.get(row["actor"]) or row["actor"]
+    if row["thing"] == "context":
+        return f"{row['at'][:16]} `{row['key'][:SHORT_ID]}`: what led to it was read by {who}"
     if row["thing"]:
         was, now = row["before"], row["after"]
         subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")

@@ -11,9 +11,10 @@ from sqlmodel import Session
 
 from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
+from bot.approvals.lookup.context import context
 from bot.domain.batches import batch_card
 from bot.domain.cards import Card, card_of, named_on
-from bot.domain.conversations import AskedQuestion, Conversation
+from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
@@ -112,6 +113,10 @@ class ProposalLookup:
             return SeenBatch(batch_card([each.proposal for each in seen], [each.card for each in seen]), seen)
 
         return await self._groups.read(read)
+
+    async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
+        """What led to it, in reading order; None for those who may not decide it."""
+        return await context(self._groups, self._registry, proposal_id, actor)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
         """What was asked about it lately; None for those who may not see it."""

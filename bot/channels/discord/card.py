@@ -16,6 +16,7 @@ from bot.domain.cards import Batch, Card, Tone
 from bot.domain.chat import offered
 from bot.domain.verbs import (
     CHOOSE,
+    CONTEXT,
     DETAILS,
     EACH_ROW,
     VIEW_ALL,
@@ -62,6 +63,7 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
     first = [labelled(card, verb) for verb in offered if not card.button(verb).rare]
     rare = [labelled(card, verb) for verb in offered if card.button(verb).rare]
     rare += [labelled(card, verb, Way.WHY) for verb in offered if card.button(verb).needs is Needs.REASON]
+    rare += [labelled(card, Verb.APPROVE, Way.CONTEXT, CONTEXT)] if card.led else []
     if not whole or not card.pending:
         view = labelled(card, Verb.APPROVE, Way.VIEW, VIEW_ALL if card.pending else DETAILS)
         first, rare = ([view, *first], rare) if hidden else (first, [*rare, view])
@@ -78,7 +80,8 @@ def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
     if not card.pending and batch.offers:
         choose = [labelled(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
     others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if v in card.verbs]
-    return laid_out([[*view, *approve, *choose, *others]])
+    led = [labelled(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT)] if card.led else []
+    return laid_out([[*view, *approve, *choose, *others], led])
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]:

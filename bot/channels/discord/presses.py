@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.discord import forms
 from bot.channels.discord.card import APPROVING, GROUP, choosing, in_rows, labelled, laid_out, render
@@ -19,7 +20,7 @@ from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of, label_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.verbs import ButtonMark, Needs, Verb, Way
+from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
 
 _UNREADABLE = "This button no longer works."
 _NOT_HERE = "There is nothing here for you to decide."
@@ -68,6 +69,9 @@ class DiscordPresses:
             return await self._sent(press, card, data.page, call.filled)
         if data.way in _OF_ROWS:
             return await self._choose(press, card, data)
+        if data.way is Way.CONTEXT:
+            led = await self.lookup.context(data.id, call.actor, at)
+            return Display(NOT_YOURS) if led is None else _shown(led, CONTEXT)
         return await self._first(press, card, data) or await self._press(press, data.way)
 
     async def _say(self, call: Interaction, words: str) -> Display:
@@ -126,9 +130,7 @@ class DiscordPresses:
         said = "\n\n".join(map(everything, cards))
         may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
         rows = laid_out([[labelled(under, verb, Way.READ) for verb in under.verbs if may and verb in verbs]])
-        return (
-            Display(fenced(said), rows) if width(said) <= _FEW else Display("Everything it does:", rows, said)
-        )
+        return _shown(said, "Everything it does:", rows)
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
         """Show rows of a batch to pick from, or decide those that are picked."""
@@ -202,3 +204,8 @@ class DiscordPresses:
             return Display(reply.text)
         label = "" if now.kind is Kind.QUESTION else "Approve as edited"
         return Display(reply.text, laid_out([[labelled(now, Verb.APPROVE, Way.READ, label)]]))
+
+
+def _shown(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
+    """A text in place, or as a file where it is long."""
+    return Display(fenced(text), rows) if width(text) <= _FEW else Display(head, rows, text)

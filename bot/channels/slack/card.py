@@ -29,6 +29,7 @@ REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
 REVIEW_STEPS = "review_steps"  # opens it, too; its submit approves a plan with its steps
 DECLINE_REASON = "decline_reason"
+CONTEXT_SHOWN = "context"  # opens what led to it
 CHOOSING = "choose"  # opens the rows of a batch, to pick some
 MORE = "nod:more"
 
@@ -290,7 +291,7 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
         buttons.append(_button(card, Verb.EDIT, value))
     hidden = [each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS]
     if hidden or views:
-        buttons.append(b.overflow(MORE, [*hidden, *views]))
+        buttons.append(b.overflow(MORE, [*hidden[: blocks.OVERFLOW_OPTIONS - len(views)], *views]))
     return [*footer, b.actions(*buttons)]
 
 
@@ -322,7 +323,7 @@ def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str 
 def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     """Fill the ⋯ menu with what a card offers beyond its buttons; ``whole`` says it shows everything."""
     value = value_of(card.proposal_id, card.round)
-    if Verb.DECLINE in card.verbs:
+    if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
     yield from _entries(card, value, Needs.WORDS)
     if Verb.APPROVE_STEPS in card.verbs:

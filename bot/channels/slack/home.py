@@ -11,13 +11,13 @@ from bot.channels.base import Lookup, Overview
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import MORE, REVIEW, VIEW, action_id, more, value_of
+from bot.channels.slack.card import CHOOSING, MORE, REVIEW, VIEW, action_id, more, value_of
 from bot.channels.slack.places import actor_of
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
 from bot.domain.proposals import Kind, Level
-from bot.domain.verbs import Verb
+from bot.domain.verbs import CHOOSE, EACH_ROW, Verb
 from bot.errors import ChannelError
 from bot.store.database import Database
 from bot.store.slack import homes, remember_home
@@ -72,7 +72,13 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     elif card.decided_at:
         shown.append(b.moment("Decided", card.decided_at))
     buttons = []
-    if decide and Verb.APPROVE in card.verbs:
+    if card.batch:
+        choose = b.button(
+            CHOOSE if card.pending else EACH_ROW, action_id(CHOOSING), value, "primary" if decide else ""
+        )
+        rows = [choose] if decide or card.batch.offers else []
+        buttons += [*rows, b.button("View all", action_id(VIEW), value)]
+    elif decide and Verb.APPROVE in card.verbs:
         withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
         hidden = [*withdraw, *more(card, whole=False)][: blocks.OVERFLOW_OPTIONS - 1]
         buttons += [

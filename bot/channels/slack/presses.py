@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.slack import blocks as b
 from bot.channels.slack import card as cards
@@ -42,6 +43,7 @@ _OPENERS = frozenset(
         cards.VIEW,
         cards.DECLINE_REASON,
         cards.CHOOSING,
+        cards.CONTEXT_SHOWN,
         screens.ROW.removeprefix("nod:"),
         Verb.FOR_REAL.value,
         *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
@@ -166,7 +168,7 @@ class SlackPresses:
         """Do what the button says; gives the words for the person, empty where the card tells."""
         proposal_id, round_ = cards.parse_value(click.value)
         actor = await self._actor(click)
-        together = not click.inside and click.ref is not None
+        together = not click.inside
         card, at = await self._card(proposal_id, actor, click.at, click.ref, together=together)
         if card is None:
             return NOT_HERE
@@ -231,6 +233,9 @@ class SlackPresses:
                 else screens.review(card, subject, may_approve=may)
             )
             return await self._show(click, review.view, review.file, card.tool_name)
+        if verb == cards.CONTEXT_SHOWN:
+            words = await self.lookup.context(card.proposal_id, actor, at)
+            return NOT_YOURS if words is None else await self._show(click, screens.context(words, subject))
         if verb == Verb.FOR_REAL:
             may = await self.lookup.may_press(card.proposal_id, actor, at)
             real = screens.review_real(card, subject, may_approve=may)
@@ -364,8 +369,7 @@ def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> scr
     """The window of a batch: to choose rows, or everything they do."""
     if verb == cards.CHOOSING:
         return screens.choose(card, subject)
-    rows = [row.card for row in card.batch.rows] if card.batch else []
-    shown = screens.review_all(rows, subject)
+    shown = screens.review_all([row.card for row in card.rows], subject)
     if may and Verb.APPROVE_ALL in card.verbs:
         shown.view["submit"] = b.plain(card.button(Verb.APPROVE_ALL).label, b.VIEW_TITLE)
     else:

@@ -13,14 +13,14 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import batch_rows
+from bot.channels.slack.card import CONTEXT_SHOWN, batch_rows
 from bot.channels.slack.forms import VALUE, inputs
 from bot.domain.batches import Picked, said_of
 from bot.domain.cards import Card, numbered, whole_text
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.verbs import Verb, button
+from bot.domain.verbs import CONTEXT, Verb, button
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
@@ -92,7 +92,7 @@ class Review:
 def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
     shown, file = _everything(whole_text(card))
-    view = _modal("Everything it does", shown, REVIEW, subject)
+    view = _modal("Everything it does", [*_led(card), *shown], REVIEW, subject)
     if may_approve and card.pending and Verb.APPROVE in card.verbs:
         view["submit"] = b.plain(card.button(Verb.APPROVE).label, blocks.VIEW_TITLE)
     return Review(view, file)
@@ -111,7 +111,8 @@ def review_real(card: Card, subject: ModalSubject, *, may_approve: bool) -> Revi
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a whole plan and what its steps would be allowed; submitting it approves both."""
     shown, file = _everything(whole_text(card))
-    view = _modal("The plan and its steps", [b.context(words), *shown], REVIEW_STEPS, subject)
+    above = [b.context(words), *_led(card)]
+    view = _modal("The plan and its steps", [*above, *shown], REVIEW_STEPS, subject)
     if may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs:
         view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
     return Review(view, file)
@@ -120,9 +121,20 @@ def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: 
 def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
     """Show everything of each open change of an answer; submitting it approves them all."""
     shown, file = _everything(numbered(cards))
-    view = _modal("Everything they do", shown, REVIEW_ALL, subject)
+    view = _modal("Everything they do", [*_led(cards[0]), *shown], REVIEW_ALL, subject)
     view["submit"] = b.plain(f"Approve all {len(cards)}", blocks.VIEW_TITLE)
     return Review(view, file)
+
+
+def _led(card: Card) -> list[Block]:
+    """The button to what led to it, where something did."""
+    value = f"{card.proposal_id}:{card.round}"
+    return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value))] if card.led else []
+
+
+def context(words: str, subject: ModalSubject) -> Block:
+    """Show what led to a card."""
+    return _modal(CONTEXT, _everything(words)[0], f"nod:{CONTEXT_SHOWN}", subject)
 
 
 _TEN = 10  # rows for which Slack has checkboxes in one element
@@ -131,7 +143,7 @@ _ROOM = 12_000  # units for ten rows
 
 def choose(card: Card, subject: ModalSubject) -> Review:
     """Show the rows of a batch with a checkbox for each that may be approved with others."""
-    rows = card.batch.rows if card.batch else ()
+    rows = card.rows
     all_, shown, some_cut = Picked.all_of(card).places, list[Block](), False
     for at in range(0, len(rows), _TEN):
         lines, cut = batch_rows(rows[at : at + _TEN], _ROOM, at + 1)

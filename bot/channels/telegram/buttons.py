@@ -41,6 +41,7 @@ class Does(StrEnum):
     DECLINE_ALL = "da"
     VIEW = "vw"  # show the whole payload, then Approve
     VIEW_GROUP = "va"  # show the payloads of the group that were cut, then Approve all
+    CONTEXT = "cx"  # show what led to it, to the person alone
     MORE = "mo"  # show the buttons that are rarely wanted
     REASON = "dr"  # start to decline with a reason
     REVISE = "rv"  # asks what should change in a plan

@@ -16,7 +16,7 @@ from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.batches import Picked, page_of, said_of
 from bot.domain.cards import Batch, Card, everything
-from bot.domain.verbs import CHOOSE, DETAILS, EACH_ROW, VIEW_ALL, Look, Verb, with_reason
+from bot.domain.verbs import CHOOSE, CONTEXT, DETAILS, EACH_ROW, VIEW_ALL, Look, Needs, Verb, with_reason
 
 _STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
@@ -81,8 +81,9 @@ def keyboard(
     *first, last = _ROWS
     rows += [[_button(card, a) for a in row if a in offered] for row in first]
     rare = [[_button(card, a) for a in row if a in offered] for row in (last, further)]
-    if Verb.DECLINE in offered:
+    if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
         rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
+    rare += _led(card)
     if any(rare) and not more and not viewed:
         rare = []
         rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
@@ -112,9 +113,14 @@ def _for_rows(
         [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
         [_viewing(card, Does.LOOK, EACH_ROW, None)] if not card.pending and batch.offers else [],
         [_button(card, verb) for verb in _OF_ALL if verb in card.verbs],
+        *([] if viewed else _led(card)),
     ]
     found = [row for row in rows if row]
     return InlineKeyboardMarkup(found) if found else None
+
+
+def _led(card: Card) -> list[list[InlineKeyboardButton]]:
+    return [[_viewing(card, Does.CONTEXT, CONTEXT, style=None)]] if card.led else []
 
 
 _IN_ROW = 5

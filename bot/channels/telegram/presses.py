@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from telegram import CallbackQuery, MaybeInaccessibleMessage
 from telegram.constants import ChatType
 
+from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.buttons import CHOOSING, LADDER, SURE, VERBS, ButtonData, Does
@@ -24,7 +25,7 @@ from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
 from bot.domain.verbs import Verb
-from bot.errors import ChannelError
+from bot.errors import ChannelError, NotDeliverable
 from bot.store import posted_cards
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -36,10 +37,22 @@ _UNSEEN = "Press View all first: the card does not show everything."
 _AGAIN = "Telegram didn't take my answer. Press again."
 _MOMENT = "One moment."  # this chat's pace is Nod's own, and others are before them
 _SOON = 2.0  # seconds for which a press waits for what it shows; its query lives little longer
+_IN_PRIVATE = "It is in your private chat with me."
 _CHANGED = "One of these has changed. Press Back and look again."
 _TOGETHER = frozenset({Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL})
 _ON_CARDS = frozenset(
-    {*VERBS, *CHOOSING, Does.ROW, Does.KEEP, Does.MORE, Does.VIEW, Does.VIEW_GROUP, Does.REASON, Does.EDIT}
+    {
+        *VERBS,
+        *CHOOSING,
+        Does.ROW,
+        Does.KEEP,
+        Does.MORE,
+        Does.VIEW,
+        Does.VIEW_GROUP,
+        Does.CONTEXT,
+        Does.REASON,
+        Does.EDIT,
+    }
 )
 _PAIRING = frozenset({Does.LET_IN, Does.KEEP_OUT})
 _APPROVING = frozenset(
@@ -144,6 +157,8 @@ class TelegramPresses:
             return _NOT_HERE, True
         if callback.does in CHOOSING:
             return await self._choose(callback, who, card, message)
+        if callback.does is Does.CONTEXT:
+            return await self._led(callback.id, who)
         if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
@@ -172,6 +187,19 @@ class TelegramPresses:
         press = who.press(callback.verb, callback.id, callback.round, ref=ref, names=names)
         reply = await self.inbox(press)
         return reply.text, reply.answer is not Answer.ACCEPTED
+
+    async def _led(self, proposal_id: str, who: Who) -> tuple[str, bool]:
+        """Tell this person alone what led to a card; in a group that is in their own chat with Nod."""
+        words = await self.lookup.context(proposal_id, who.actor, who.place.address)
+        if words is None:
+            return NOT_YOURS, True
+        await who.answered()
+        place = who.place if who.place.private else TelegramPlace(who.user.id)
+        try:
+            await self.transport.send(place, plain(words), urgency=Urgency.PRESSED)
+        except NotDeliverable:
+            return _STRANGER, True
+        return "" if who.place.private else _IN_PRIVATE, False
 
     async def _sure(
         self, does: Does | Verb, card: Card, who: Who, message: TelegramPosted

@@ -14,11 +14,11 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import func, insert
+from sqlalchemy import func, insert, literal_column
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor
-from bot.domain.proposals import canonical
+from bot.domain.people import Actor, Person
+from bot.domain.proposals import Proposal, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.store.audit import chain, log
@@ -48,7 +48,10 @@ class Thing(StrEnum):
     SESSION = "session"  # the account that a browser is signed in as
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
     TRIAL = "trial"  # a name of its own
+    CONTEXT = "context"  # the id of a proposal: someone read what led to it
 
+
+_IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
 
 State = Mapping[str, Any] | None
 """What a thing is, as JSON, or None."""
@@ -80,6 +83,14 @@ def record(
         "holds": {name: _now(session, name) for name in _concerned(thing, key, before, after)},
     }
     chain.add(session, _INSERT, row)
+
+
+def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
+    """Write down who read what led to a proposal, unless it is known of that person."""
+    read = select(_TABLE.c.id).where(_IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
+    if session.execute(read.limit(1)).first() is None:
+        by = By.press(Act.READ, actor, person)
+        record(session, Thing.CONTEXT, p.id, by, None, None, now, p.tool_name)
 
 
 def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:

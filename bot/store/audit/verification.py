@@ -156,9 +156,10 @@ def _asked(about: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[dict[str, Any]]:
-    if wanted.proposal:
-        return []
     statement = select(_LEDGER)
+    if wanted.proposal:
+        about = _LEDGER.c.key.startswith(wanted.proposal, autoescape=True)
+        statement = statement.where(_LEDGER.c.thing == Thing.CONTEXT, about)
     if who:
         statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
     if wanted.since:

@@ -47,7 +47,10 @@ class LedgerRow(Row, table=True):
     """
 
     __tablename__ = "ledger"
-    __table_args__ = (partial("ledger_trial", "actor", "at", where="thing = 'trial'"),)
+    __table_args__ = (
+        partial("ledger_trial", "actor", "at", where="thing = 'trial'"),
+        partial("ledger_context", "key", "person", where="thing = 'context'"),
+    )
 
     id: int | None = numbered()
     at: datetime = Field(sa_type=UTCDateTime)

@@ -14,7 +14,6 @@ from bot.domain.conversations import Line, LineRole, Transcript
 from bot.domain.proposals import State
 from bot.domain.redaction import redact_text
 from bot.tools.registry import AvailableTools
-from bot.web.schemas.conversations import arguments_of, secrets_of
 from bot.web.schemas.proposals import ProposalView
 
 _UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
@@ -40,8 +39,8 @@ def history(
                 results += _ended(proposal)
             elif result := line.results.get(call.id):
                 own = call_id(ident, call.id)
-                told.append(made_call(own, call.tool_name, arguments_of(call, available))[0])
-                results.append(tool_result(own, redact_text(result.text, secrets_of(call, available))))
+                told.append(made_call(own, call.tool_name, available.arguments_of(call))[0])
+                results.append(tool_result(own, redact_text(result.text, available.secrets_of(call))))
         told += results
     of_team = [each for each in every if each.teammate]
     return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]

@@ -1,14 +1,13 @@
 """Conversations, what was said in them, and their teammates."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from bot.domain.conversations import Call, Conversation, Line, LineRole, Transcript
+from bot.domain.conversations import Conversation, Line, LineRole, Transcript
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import redact, redact_text, secrets_in, shown
+from bot.domain.redaction import redact_text
 from bot.tools.registry import AvailableTools
 from bot.web.schemas import DoneBody, Time, View
 from bot.web.schemas.proposals import FileView, ProposalView
@@ -80,37 +79,13 @@ class MessageView(View):
                     call_id=call.id,
                     tool_name=call.tool_name,
                     summary=call.summary,
-                    result=redact_text(line.results[call.id].text, secrets_of(call, available)),
+                    result=redact_text(line.results[call.id].text, available.secrets_of(call)),
                     ok=line.results[call.id].ok,
                 )
                 for call in line.calls
                 if call.id in line.results
             ],
         )
-
-
-def _written(call: Call) -> Any:
-    """The arguments as the model wrote them; None for what is no JSON, so that nothing ran."""
-    try:
-        return json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return None
-
-
-def arguments_of(call: Call, available: AvailableTools) -> Mapping[str, Any]:
-    """A read's arguments without secrets; empty where the model wrote no object."""
-    tool = available.tools.get(call.tool_name)
-    given = _written(call)
-    return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
-
-
-def secrets_of(call: Call, available: AvailableTools) -> tuple[str, ...]:
-    """The values in a call's arguments that are hidden, since its result may repeat them."""
-    tool = available.tools.get(call.tool_name)
-    try:
-        return secrets_in(_written(call), tool.form if tool else None)
-    except RecursionError:
-        return ()
 
 
 class Messages(DoneBody):
@@ -121,6 +96,11 @@ class Messages(DoneBody):
         """Its lines in reading order."""
         lines, found = (transcript.lines, transcript.proposals) if transcript else ((), {})
         return cls(messages=[MessageView.said(each, found, available) for each in lines])
+
+    @classmethod
+    def read(cls, lines: Iterable[Line]) -> Self:
+        """Lines whose secrets are hidden already, without their proposals."""
+        return cls(messages=[MessageView.said(each, {}, AvailableTools({})) for each in lines])
 
 
 class Export(ConversationView):

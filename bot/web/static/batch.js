@@ -1,7 +1,7 @@
 // Several calls of one tool in one answer: a table with a checkbox for each row that may be approved with others.
 
 import { get, Newest, post } from "./api.js";
-import { Card } from "./card.js";
+import { Card, contextOf, fold } from "./card.js";
 import { changes } from "./diff.js";
 import { wordsForm } from "./decisions.js";
 import { announce, h, icon, keeping, shown } from "./dom.js";
@@ -93,6 +93,7 @@ export class Batch {
       batch.same.length ? changes(batch.same) : null,
       h("div", { class: "table-box", tabindex: 0, role: "group", "aria-label": "The rows" }, this.table(batch)),
       open ? h("p", { class: "byline" }, batch.undo ? h("span", {}, shown(batch.undo)) : null, h("span", {}, "Expires ", expiry(batch.expires_at)), h("span", {}, "Can decide: ", shown(batch.deciders))) : null,
+      this.origin && batch.rows.some((row) => row.may_decide) ? fold("context", "What led to it", () => contextOf(this, batch.rows[0].id)) : null,
     ];
   }
 

@@ -1,6 +1,6 @@
 // A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
 
-import { download, post } from "./api.js";
+import { download, get, post } from "./api.js";
 import { announce, h, icon, keeping, link, redraw, safeAddress, shown } from "./dom.js";
 import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
@@ -216,10 +216,11 @@ export class Card {
     return h("span", {}, parts, ", ", ago(p.created_at));
   }
 
-  /** Only who asked there may read it. */
+  /** Only who asked there may read all of it; who may decide reads the turn that led to this. */
   conversation(p) {
-    return this.origin && p.channel === "http" && p.conversation_id && p.requester_account === me.account
-      ? h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation") : null;
+    if (!this.origin) return null;
+    if (p.channel === "http" && p.conversation_id && p.requester_account === me.account) return h("a", { href: `#/c/${encodeURIComponent(p.conversation_id)}` }, "Open conversation");
+    return p.may_decide && p.call_id && ["call", "plan"].includes(p.kind) && !p.undoes ? this.fold("context", "What led to it", () => contextOf(this, p.id)) : null;
   }
 
   /** The small print of a card that is open: who asked, unless it is the person at their own words. */
@@ -256,11 +257,7 @@ export class Card {
   }
 
   fold(part, title, body) {
-    const details = h("details", { class: "fold-out", data: { part } }, h("summary", {}, title));
-    details.addEventListener("toggle", () => {
-      if (details.open && details.children.length === 1) details.append(...[body()].flat().filter(Boolean));
-    });
-    return details;
+    return fold(part, title, body);
   }
 
   drawButtons() {
@@ -459,6 +456,29 @@ export class Card {
     const submit = this.form?.submit;
     if (submit) submit.setAttribute("aria-disabled", String(on));
   }
+}
+
+/** What is drawn once it is unfolded. */
+export function fold(part, title, body) {
+  const details = h("details", { class: "fold-out", data: { part } }, h("summary", {}, title));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(...[body()].flat().filter(Boolean));
+  });
+  return details;
+}
+
+/** The turn that a proposal came from: the order, what was read, what the agent said. `holder` keeps it. */
+export function contextOf(holder, id) {
+  const box = h("div", { class: "context" }, h("p", { class: "muted" }, "One moment…"));
+  const read = (call) => h("div", {}, h("p", { class: "muted", dir: "auto" }, "Read: ", shown(call.summary || call.tool_name)), boxed(pretty(call.result)));
+  const said = (line) => h("div", {}, h("p", {}, h("b", {}, line.role === "user" ? shown(line.name) : line.role === "note" ? "Nod to the agent" : "The agent")),
+    line.role === "assistant" ? h("div", { class: "said", dir: "auto" }, markdown(line.text)) : h("p", { class: "plain", dir: "auto" }, shown(line.text)), line.calls.map(read));
+  holder.context ??= get(`api/proposals/${encodeURIComponent(id)}/context`);
+  holder.context.then(({ messages }) => box.replaceChildren(...(messages.length ? messages.map(said) : [h("p", { class: "muted" }, "Nothing that led to it is kept.")])), (error) => {
+    holder.context = null;
+    box.replaceChildren(h("p", { class: "bad" }, error.message));
+  });
+  return box;
 }
 
 /** What it changes; without a preview, the arguments are what people decide about. */

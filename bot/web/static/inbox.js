@@ -261,7 +261,7 @@ export class Inbox {
     const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
     const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
       h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
-      h("span", { class: "row-small" }, p.batch ? `One of ${p.batch.size} changes, ` : null, open ? [shown(p.requester), place, ", "] : null, when));
+      h("span", { class: "row-small" }, p.batch ? `One of ${p.batch.size} changes, ` : null, open ? (p.kind === "suggestion" ? "Suggested, " : [shown(p.requester), place, ", "]) : null, when));
     row.className = `row ${tone} ${p.risk}`;
     redraw(row, box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
     this.mark(p.id);

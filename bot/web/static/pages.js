@@ -237,7 +237,8 @@ export class Audit extends Page {
   }
 
   row({ at, actor, verb, proposal_id: id, thing, key, reason, tool_name: tool, description }) {
-    const about = id ? h("a", { href: `#/inbox/${encodeURIComponent(id)}` }, shown(description || tool || id.slice(0, 8))) : shown([thing, key].filter(Boolean).join(" "));
+    const read = thing === "context" ? key : null; // someone read what led to that proposal
+    const about = id || read ? h("a", { href: `#/inbox/${encodeURIComponent(id || read)}` }, read ? `What led to ${read.slice(0, 8)}` : shown(description || tool || id.slice(0, 8))) : shown([thing, key].filter(Boolean).join(" "));
     const why = reason ? h("p", { class: "help" }, shown(reason)) : null;
     return h("tr", {}, [stamp(at), h("span", { data: { account: actor } }, shown(actor)), shown(VERBS[verb] ?? verb), [about, why]]
       .map((cell) => h("td", { dir: "auto" }, cell)));
