@@ -10,7 +10,7 @@ UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture recordings clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -83,6 +83,10 @@ bench: .venv/dev
 
 torture: .venv/dev
 	@$(BIN)/python -m tests.torture $(ARGS)
+
+# what the model is sent in ten conversations: read what changed before you commit it
+recordings: .venv/dev
+	@$(BIN)/python -m tests.conversations $(ARGS)
 
 clean:
 	rm -rf .venv

@@ -93,7 +93,8 @@ def test_the_trips_pass_through_the_rooms_they_name() -> None:
 
 def test_the_tests_mirror_the_rooms() -> None:
     """What crosses rooms has folders of its own, named in CONTRIBUTING.md."""
-    across = {"clients", "contracts", "deploy", "fakes", "kit", "machines", "team", "torture"}
+    across = {"clients", "contracts", "conversations", "deploy"}
+    across |= {"fakes", "kit", "machines", "team", "torture"}
     assert all(f"`{name}/`" in PAGES[0].read_text() for name in across if (ROOT / "tests" / name).exists())
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")} - {
         Path()
