@@ -61,9 +61,8 @@ async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, 
 
 
 async def _now(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
-    if p.applies and p.trial is not None:
-        current = tool.trying.current if tool.trying else None
-        return await current(p.trial.files) if current else {}
+    if p.applies and p.trial and tool.trying and tool.trying.current:
+        return await tool.trying.current(p.trial.files)
     if tool.current is not None:
         return await tool.current(p.arguments)
     shown = {each.field for each in p.preview if each.old_value is not None}

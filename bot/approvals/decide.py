@@ -230,6 +230,9 @@ def _what_changed(p: Proposal, seen: int | None) -> str:
 
 def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
     """A press on an expired proposal asks again, with current values."""
+    why, jobs = undo.again(session, context, p)
+    if why:
+        return refused(Answer.ALREADY, p, why)
     p = moved(
         transitions.move(
             session,
@@ -247,7 +250,8 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
         )
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
-    return Decided(Reply(Answer.STALE, text, (p,)), (redraw(session, p), *teammates.resume_work(session, p)))
+    work = (redraw(session, p), *jobs, *teammates.resume_work(session, p))
+    return Decided(Reply(Answer.STALE, text, (p,)), work)
 
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -266,6 +270,9 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(Answer.STALE, p, "The tool has changed since. Please request it again.")
     if p.cause is Cause.REFUSED:
         return refused(Answer.STALE, p, f"Trying again can't help. {p.error}")
+    why, jobs = undo.again(session, context, p)
+    if why:
+        return refused(Answer.ALREADY, p, why)
     p = moved(
         transitions.move(
             session,
@@ -282,7 +289,7 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
         )
     )
     again = teammates.resume_work(session, p)
-    return accepted(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *again)
+    return accepted(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
 
 
 def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:

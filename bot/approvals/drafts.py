@@ -19,6 +19,7 @@ from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
 from bot.domain.text import is_echo, one_line, requested, shortened, storable
+from bot.domain.trials import Trial
 from bot.errors import BadArguments, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, Ran, Tool, ToolOutput
@@ -77,10 +78,18 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
 
 
 async def undoable(
-    tool: Tool, arguments: Mapping[str, Any], preview: tuple[PreviewField, ...], verdict: Verdict
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    preview: tuple[PreviewField, ...],
+    verdict: Verdict,
+    trial: Trial | None = None,
 ) -> Verdict:
     """The verdict on a call with how long it can be undone, as far as its tool can tell before it runs."""
     if not verdict.undo:
+        return verdict
+    if trial is not None and trial.applies and trial.final:
+        return replace(verdict, undo=timedelta(), no_undo=trial.final)
+    if tool.undo is None and trial is not None and trial.applies and tool.trying and tool.trying.undo:
         return verdict
     if tool.undo is None:
         return replace(verdict, undo=timedelta())

@@ -43,7 +43,7 @@ from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Kind, Level, Proposal, Risk, State, digest
+from bot.domain.proposals import Inverse, Kind, Level, Proposal, Risk, State, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import Likeness
@@ -160,8 +160,11 @@ class Gate:
             tool, proposal.arguments, proposal.preview, proposal.requester, show
         )
         proposal = replace(proposal, preview=preview, trial=trial)
-        if proposal.applies and tool.trying and tool.trying.undo and judged.undo:
-            proposal = replace(proposal, undo_seconds=judged.undo, inverse=None)
+        if trial and trial.applies and judged.undo:
+            if trial.final:
+                proposal = replace(proposal, undo_seconds=0.0, inverse=Inverse(trial.final))
+            elif tool.undo is None and tool.trying and tool.trying.undo:
+                proposal = replace(proposal, undo_seconds=judged.undo, inverse=None)
         return replace(judged, proposal=proposal)
 
     async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:

@@ -60,7 +60,7 @@ def end(
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
     p = moved(transitions.move(session, p, by, now, state, **changes))
-    return p, (redraw(session, p), *settle(session, p, now))
+    return p, (redraw(session, p), *_of_undoing(session, p, now), *settle(session, p, now))
 
 
 def expire_due(
@@ -197,7 +197,7 @@ def finish(
     if kept is not None:
         inverses.keep(session, p, kept, now)
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
-    undid = _undone(session, p, now) if p.undoes and state is State.SUCCEEDED else ()
+    undid = _of_undoing(session, p, now)
     rest = _stop_rest(session, policies, p, now) if policies else ()
     return p, (redraw(session, p), *undid, *rest, *settle(session, p, now, owner), *posts)
 
@@ -217,11 +217,19 @@ def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: date
 _UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
 
 
-def _undone(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """What ``p`` undoes is undone: its cards say so, and the agent is told."""
-    original = proposals.get(session, p.undoes or "")
-    if original is None:
+def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
+    """Where ``p`` was to undo something and has ended: what that is now, on its cards and for the agent.
+
+    It is undone, or can be undone for as long again; nothing changes where no one knows what ``p`` did.
+    """
+    original = proposals.get(session, p.undoes) if p.undoes else None
+    if original is None or original.undone_by != p.id or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
         return ()
+    if p.state is not State.SUCCEEDED:
+        until = now + timedelta(seconds=original.undo_seconds or 0)
+        by = By.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
+        original = moved(transitions.move(session, original, by, now, undone_by=None, undo_until=until))
+        return (redraw(session, original),)
     by = By.nod(Act.UNDONE, f"by proposal {p.id}")
     original = moved(transitions.move(session, original, by, now, undone=p.decided_by, undo_until=None))
     told = _UNDONE.format(

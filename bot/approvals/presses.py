@@ -256,7 +256,7 @@ class Presses:
                 description=await title_of(tool, arguments),
                 preview=preview,
                 trial=trial,
-                verdict=await undoable(tool, arguments, preview, verdict),
+                verdict=await undoable(tool, arguments, preview, verdict, trial),
             )
 
     async def _current(self, proposal: Proposal) -> Contents:
@@ -279,7 +279,7 @@ class Presses:
                 description=proposal.description,
                 preview=shown_now[0],
                 trial=shown_now[1],
-                verdict=await undoable(tool, proposal.arguments, shown_now[0], verdict),
+                verdict=await undoable(tool, proposal.arguments, shown_now[0], verdict, shown_now[1]),
             )
 
     async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import in_time, preview_of, summary_of, watched, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
@@ -23,6 +24,7 @@ from bot.errors import ToolError, TooMuch
 from bot.store import trials
 from bot.store.database import Database
 from bot.telemetry.logs import hiding, logger
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import CallContext, Tool, ToolOutput, TrialOutput, Trying
 
 log = logger(__name__)
@@ -111,6 +113,7 @@ class Trials:
             output=storable(found.output[-_PRINTED:]),
             files=found.files,
             token="" if refused else await asyncio.to_thread(trials.hash_of, token),
+            final=one_line(found.final),
         )
         fields = [] if found.exit is None else [PreviewField("when tried", None, _ended(trial))]
         fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
@@ -149,8 +152,9 @@ class Trials:
         done: ToolOutput = await in_time(watched(work, tool.name), tool.timeout)
         return done
 
-    async def settle(self, tool: Tool | None, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
+    async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
         """How an apply ended that a crash cut off: the state and what else is stored; None: no one knows."""
+        tool = available.tools.get(lost.tool_name)
         if tool is None or tool.trying is None or tool.trying.settle is None or not lost.applies:
             return None
         try:
@@ -161,7 +165,9 @@ class Trials:
         except Exception as error:
             log.error("what was applied can't be settled", proposal=lost.id, exc_info=error)
             return None
-        return None if done is None else (State.SUCCEEDED, outcome_of(done))
+        if done is None:
+            return None
+        return State.SUCCEEDED, outcome_of(done) | await look_after(available, tool, lost, done)
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
 from bot.domain.proposals import Level, Proposal, State
+from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
-from bot.store import conversations, transitions
+from bot.store import conversations, proposals, transitions
 
 _GONE = "What was there before is no longer kept, so this can't be undone."
 
@@ -66,6 +67,20 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
     return Decided(Reply(Answer.ACCEPTED, text, (p, inverse)), (*jobs, Job(Work.EXECUTE, inverse.id)))
+
+
+def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
+    """Why ``p`` can't undo what it was to undo, in words; empty where it can, and then it is the one."""
+    original = proposals.get(session, p.undoes) if p.undoes else None
+    if original is None or (original.undone_by == p.id and not original.undone):
+        return "", ()
+    if original.undone:
+        return f"It was undone by {original.undone} since.", ()
+    if original.undone_by:
+        return "Undo was pressed again since. See its own card.", ()
+    by = replace(context.by, verb=Act.UNDO_AGAIN)
+    original = moved(transitions.move(session, original, by, context.now, undone_by=p.id, undo_until=None))
+    return "", (redraw(session, original),)
 
 
 def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:

@@ -35,7 +35,7 @@ class Trial:
 
     Without a token nothing can be applied, and ``why`` says why not: it was not ``tried``, or what it would
     change can't be applied. ``output`` is the end of what it printed, ``exit`` the exit code, if it has one.
-    ``cage`` says in which cage it ran.
+    ``cage`` says in which cage it ran, ``final`` why what is applied can't be undone.
     """
 
     tried: bool = True
@@ -45,6 +45,7 @@ class Trial:
     output: str = ""
     files: tuple[TriedFile, ...] = ()
     token: str = ""
+    final: str = ""
 
     @property
     def applies(self) -> bool:

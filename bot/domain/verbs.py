@@ -107,7 +107,8 @@ _FOR_REAL = Sure(
     "Run it for real?",
     "Approve and run it for real",
     "Not now",
-    "It may do something else than when it was tried, and reach the network and other folders.",
+    "It can reach the network and have effects outside files. "
+    "It may do something else than when it was tried, and Nod may not be able to undo it.",
 )
 
 _BUTTONS: Mapping[Verb, Button] = {

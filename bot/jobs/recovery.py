@@ -97,12 +97,12 @@ class Recovery:
         for proposal in lost:
             if proposal.id in self.under_way:
                 continue  # it is ours
-            tool = available.tools.get(proposal.tool_name)
-            if (ended := await self.gate.trials.settle(tool, proposal)) is not None:
+            if (ended := await self.gate.trials.settle(available, proposal)) is not None:
                 state, changes = ended
                 done = await self.database.write(partial(lifecycle.finish, **changes), proposal, state, now)
                 jobs += done[1] if done else ()
                 continue
+            tool = available.tools.get(proposal.tool_name)
             rerun = tool is not None and tool.idempotent
             jobs += await self.database.write(partial(lifecycle.abandon, rerun=rerun), proposal, now)
         return jobs

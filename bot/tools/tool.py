@@ -90,7 +90,8 @@ class TrialOutput:
     """What a trial found: what a call would change, and a ``token`` that `apply` takes to do exactly that.
 
     ``token`` is JSON data. ``exit`` and ``output`` are of a command that ran, ``cage`` says in what. With
-    ``refused``, why it can't be applied, the call can only be run for real.
+    ``refused``, why it can't be applied, the call can only be run for real. ``final`` says why what it
+    applies can't be undone.
     """
 
     changes: Sequence[PreviewField]
@@ -100,6 +101,7 @@ class TrialOutput:
     files: tuple[TriedFile, ...] = ()
     cage: str = ""
     refused: str = ""
+    final: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,7 +444,7 @@ def tool(
             defaults={name: value for name, value in signature.defaults.items() if value is not None},
             destructive=destructive,
             open_world=open_world,
-            trying=_trying(name, trial, apply),
+            trying=_trying(name, trial, apply, undo),
             current=current,
             undo=undo,
             batch=batch,
@@ -456,7 +458,10 @@ def _as_output(answer: Any) -> ToolOutput:
 
 
 def _trying(
-    name: str, trial: Callable[[Arguments], Awaitable[TrialOutput]] | None, apply: Apply | None
+    name: str,
+    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None,
+    apply: Apply | None,
+    undo: Undo | None,
 ) -> Trying | None:
     if trial is None and apply is None:
         return None
@@ -466,7 +471,7 @@ def _trying(
     async def applied(arguments: Arguments, token: Any, context: CallContext) -> ToolOutput:
         return _as_output(await apply(arguments, token, context))
 
-    return Trying(trial, applied)
+    return Trying(trial, applied, undo=undo)
 
 
 def _key(given: Sequence[str] | Key | None) -> Key | None:

@@ -335,6 +335,9 @@ async def test_a_death_at_any_write_leaves_a_true_end(shell):
             now = await shell.approve(p)
         assert now.cause is not Cause.OUTCOME_UNKNOWN
         assert (now.state is State.SUCCEEDED) == (shell.around.workspace / number).exists()
+        if now.state is State.SUCCEEDED:  # also where a restart finished it
+            assert shell.chat.card_of(now).verbs == (Verb.UNDO,)
+            assert len(now.read_again) == 2
         if fuse > 12 and now.state is State.SUCCEEDED:
             break
     assert not list(shell.around.workspace.glob(".nod-*"))
@@ -363,6 +366,58 @@ async def test_an_undo_after_another_change_is_a_card_and_no_loss(shell):
     assert newest.preview[0].old_value == "mine"
     await shell.approve(newest)
     assert (shell.around.workspace / "a.txt").read_text() == "one\ntwo\n"
+
+
+async def test_an_edited_command_can_be_undone_as_well(shell):
+    p = await shell.tried("echo three >> a.txt")
+    await shell.press(Verb.EDIT, p, arguments={"argv": ["sh", "-c", "echo four >> a.txt"]})
+    edited = await shell.now(p)
+    assert shell.chat.card_of(edited).undo == "Can be undone for 30 min."
+    done = await shell.approve(edited)
+    await shell.press(Verb.UNDO, done)
+    await shell.idle()
+    assert (shell.around.workspace / "a.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("head -c 1000001 /dev/zero > long", "What was there before is more than 1 MB"),
+        ("touch a.txt; rm -f none", "It changes no file"),
+    ],
+)
+async def test_that_a_command_cannot_be_undone_is_on_its_card(shell, script, why):
+    (shell.around.workspace / "long").write_bytes(b"x" * 1_000_001)
+    p = await shell.tried(script)
+    assert shell.chat.card_of(p).undo == f"Nod can't undo this: {why}."
+    done = await shell.approve(p)
+    assert (done.state, shell.chat.card_of(done).verbs) == (State.SUCCEEDED, ())
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("for n in $(seq 1001); do : > $n; done", "It changes more than 1,000 files."),
+        ("head -c 17000000 /dev/zero > f", "It changes more than 16 MB."),
+        ("d=d; for n in $(seq 61); do d=$d/d; done; mkdir -p $d", "It made folders more than 60 deep."),
+        ("yes | head -c 9000000", "It was ended: it said more than 4096000 bytes."),
+        ("ln -s / l", "It makes a link that leads out of the workspace: l."),
+    ],
+)
+async def test_a_bound_that_a_command_meets_is_told_on_its_card(shell, script, why):
+    p = await shell.tried(script)
+    card = shell.chat.card_of(p)
+    assert f"Tried in a closed copy. It can't be applied: {why}" in card.notes
+    assert Verb.APPROVE not in card.verbs
+    assert Verb.FOR_REAL in card.verbs
+
+
+async def test_a_workspace_beyond_the_bounds_is_not_tried_and_the_card_says_so(shell):
+    (shell.around.workspace / "/".join(["d"] * 62)).mkdir(parents=True)
+    p = await shell.tried("echo three >> a.txt")
+    card = shell.chat.card_of(p)
+    assert "Not tried first. The workspace has folders more than 60 deep." in card.notes
+    assert Verb.FOR_REAL not in card.verbs
 
 
 async def test_what_ran_for_real_cannot_be_undone_and_says_so(shell):

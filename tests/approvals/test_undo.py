@@ -16,7 +16,7 @@ from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
-from bot.errors import ToolError
+from bot.errors import ToolError, ToolTimedOut
 from bot.store import inverses, issues
 from bot.store.audit import log
 from bot.tools.builtin.files.tools import file_tools
@@ -52,6 +52,8 @@ def dial_tools(values: dict[str, str]) -> list[Tool]:
     async def dial(level: str) -> ToolOutput:
         """Set a dial."""
         values["level"] = values.get(f"gives {level}", level)
+        if values.get("lost") == level:
+            raise ToolTimedOut("no answer")
         return ToolOutput(f"it is {level}")
 
     return [dial]
@@ -331,6 +333,61 @@ async def test_all_of_a_batch_is_undone_by_one_press_as_a_batch_of_its_own(nod: 
     assert {p.undoes for p in inverses} == {p.id for p in found}
     assert len([card for card in nod.chat.cards.values() if card.batch]) == 2
     assert (await nod.press(Verb.UNDO_ALL, found[0])).answer is Answer.ALREADY
+
+
+@pytest.mark.parametrize("how", [Verb.DECLINE, Verb.CANCEL, "expires", "fails"])
+async def test_what_was_not_undone_after_all_can_be_undone_again(nod: Workshop, how: str) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.done("update_issue", number=3, priority="urgent")  # so that it asks
+    await nod.undo(done)
+    first = await nod.newest()
+    assert nod.chat.card_of(await nod.now(done)).verbs == ()
+    if how == "expires":
+        await nod.tick(timedelta(hours=25))
+    elif how == "fails":
+        nod.database.write_now(issues.remove, 3)
+        await nod.press(Verb.APPROVE, first)
+        await nod.idle()
+    else:
+        await nod.press(Verb(how), first)
+    await nod.idle()
+    assert (await nod.now(first)).state in (State.DECLINED, State.CANCELLED, State.EXPIRED, State.FAILED)
+    again = await nod.now(done)
+    assert (again.undone_by, nod.chat.card_of(again).verbs) == (None, (Verb.UNDO,))
+    assert again.undo_until == nod.clock() + 30 * MINUTES
+    history = await nod.database.read(log.history, done.id)
+    assert history[-1].by.verb == "not undone"
+
+
+async def test_of_two_cards_that_undo_one_change_only_the_newest_does(nod: Workshop) -> None:
+    done = await nod.done("update_issue", number=3, priority="high")
+    await nod.done("update_issue", number=3, priority="urgent")
+    await nod.undo(done)
+    first = await nod.newest()
+    await nod.tick(timedelta(hours=25))
+    await nod.undo(done)
+    second = await nod.newest()
+    refused = await nod.press(Verb.APPROVE, first)  # it expired, so it would ask again
+    assert refused.text.endswith("Undo was pressed again since. See its own card.")
+    assert (await nod.now(first)).state is State.EXPIRED
+    await nod.press(Verb.DECLINE, second)
+    asked = await nod.press(Verb.APPROVE, first)
+    assert (asked.answer, (await nod.now(done)).undone_by) == (Answer.STALE, first.id)
+    await nod.approve(await nod.now(first))
+    assert (priority(nod), (await nod.now(done)).undone) == ("low", "Ana")
+
+
+async def test_where_no_one_knows_whether_it_was_undone_only_its_own_card_tries_again(
+    nod: Workshop,
+) -> None:
+    done = await nod.done("dial", level="5")
+    nod.values["lost"] = "1"
+    await nod.undo(done)
+    inverse, done = await nod.newest(), await nod.now(done)
+    assert inverse.cause is Cause.OUTCOME_UNKNOWN
+    assert done.undone_by == inverse.id
+    assert nod.chat.card_of(done).verbs == ()
+    assert nod.chat.card_of(inverse).verbs == (Verb.RETRY,)
 
 
 async def test_two_who_press_undo_undo_it_once(nod: Workshop) -> None:

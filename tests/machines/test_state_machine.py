@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from bot.domain.chat import Answer
 from bot.domain.outcomes import for_model
 from bot.domain.policy import Policy
-from bot.domain.proposals import Proposal, State, digest
+from bot.domain.proposals import Cause, Proposal, State, digest
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.store.audit import log
@@ -52,6 +52,13 @@ VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
 async def _unpainted(ran: Ran) -> InverseCall:
     lamp = ran.arguments["lamp"]
     return InverseCall("paint", {"lamp": lamp, "color": ran.old(lamp) or ""})
+
+
+def _can_undo(p: Proposal) -> bool:
+    """Whether it undid something, may have, or still can without anyone's asking for that again."""
+    if p.state is State.FAILED:
+        return p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED)
+    return p.state not in (State.DECLINED, State.EXPIRED, State.CANCELLED)
 
 
 class UndoableNod(Nod):
@@ -241,7 +248,8 @@ class CoreMachine(RuleBasedStateMachine):
 
     async def _check(self) -> None:
         await self.nod.check()
-        undoing = Counter(p.undoes for p in await self.nod.proposals() if p.undoes)
+        could = [p for p in await self.nod.proposals() if p.undoes and _can_undo(p)]
+        undoing = Counter(p.undoes for p in could)
         assert not undoing or max(undoing.values()) == 1, "undone twice"
         for p in await self.nod.proposals():
             history = await self.nod.database.read(log.history, p.id)

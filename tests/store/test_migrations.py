@@ -64,7 +64,7 @@ def test_a_change_of_the_tables_becomes_a_version_that_a_filled_database_takes(t
     assert "add_column(sa.Column('lamp'" in file.read_text()
 
     with contextlib.closing(sqlite3.connect(tmp_path / "nod.db")) as database:
-        database.executescript((FROZEN / "schema_0007.sql").read_text())
+        database.executescript((FROZEN / "schema_0008.sql").read_text())
     python("-c", _UPGRADE, f"sqlite:///{tmp_path / 'nod.db'}")
     with contextlib.closing(sqlite3.connect(tmp_path / "nod.db")) as database:
         [(version,)] = database.execute("SELECT version_num FROM alembic_version")

@@ -53,22 +53,47 @@ def conversation_of_the_grant(session: Session) -> Address:
     return Address(*found)
 
 
+async def undone_and_spared(app: App) -> None:
+    """What was done in time is undone, and a rule with a condition still spares what it names."""
+    at, handle = Address("http", "local/g"), app.core.assistant.handle
+    done = [p for p in await in_state(app, State.SUCCEEDED) if p.description.startswith("Change assignee")]
+    [p] = [p for p in done if p.undo_until is not None]
+    reply = await handle(Press(LOCAL, Verb.UNDO, p.id))
+    assert reply.text.startswith("Undoing it: "), reply
+    await handle(Message(at, LOCAL, "set the priority of #2 to low", "e-low"))
+    await app.dispatcher.idle()
+    assert (await app.database.read(proposals.get, p.id)).undone == "you"
+    spared = [p for p in await in_state(app, State.SUCCEEDED) if "where priority in" in p.rule]
+    assert [p.arguments for p in spared] == [{"number": 2, "priority": "low"}]
+
+
+# one vote of two on the deletion, and a plan of a teammate
+_WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None, "plan_submit": None}
+
+
 @pytest.mark.parametrize(
     ("release", "causes"),
     [
-        # one vote of two on the deletion, and a plan of a teammate
-        ("0004", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
-        ("0007", {"create_issue": None, "delete_issue": None, "plan_submit": None}),
+        ("0004", _WAITING),
+        ("0007", _WAITING),
+        # a command that was tried, and a batch of three
+        ("0008", _WAITING | {"shell_run": None, "update_issue": None}),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(
     release: str, causes: dict[str, Cause | None], tmp_path: Path, clock: FakeClock
 ) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "a.txt").write_text("one\n")
     given = Settings.load(
         _env_file=None,
         NOD_DATABASE_URL=restored(release, tmp_path),
         NOD_PORT=0,
         NOD_ADMINS="http:local,http:ben",
+        NOD_WORKSPACE=str(workspace),
+        NOD_SHELL=True,
+        NOD_TRIALS=True,
     )
     app = build(given, clock=clock)
     clock.now = app.database.read_now(newest) + timedelta(minutes=1)
@@ -88,6 +113,9 @@ async def test_what_waits_in_a_released_database_is_decided_and_done(
         await app.dispatcher.idle()
         allowed = [p for p in await in_state(app, State.SUCCEEDED) if p.grant_id == 1]
         assert len(allowed) == (1 if Cause.TOOL_CHANGED in causes.values() else 2)
+        if "shell_run" in causes:
+            assert (workspace / "a.txt").read_text() == "one\ntwo\n"
+            await undone_and_spared(app)
         assert await app.database.read(verification.faults) == []
 
 

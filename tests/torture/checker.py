@@ -69,13 +69,15 @@ _DOUBLED = {
         GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
     """,
     "one change was undone twice": """
-        SELECT count(*) FROM (SELECT 1 FROM proposal WHERE undoes IS NOT NULL
-        GROUP BY undoes HAVING count(*) > 1) AS d
+        SELECT count(*) FROM (SELECT 1 FROM proposal WHERE undoes IS NOT NULL AND (state = 'succeeded'
+        OR (state = 'failed' AND cause = 'outcome_unknown')) GROUP BY undoes HAVING count(*) > 1) AS d
     """,
     "what undoes a change is not what the change names, or did not tell it": """
         SELECT count(*) FROM proposal JOIN proposal AS original ON original.id = proposal.undoes
-        WHERE original.undone_by <> proposal.id
-        OR (proposal.state = 'succeeded') <> (original.undone IS NOT NULL)
+        WHERE (proposal.state = 'succeeded' AND (original.undone_by IS NULL
+            OR original.undone_by <> proposal.id OR original.undone IS NULL))
+        OR (original.undone_by = proposal.id AND original.undone IS NOT NULL
+            AND proposal.state <> 'succeeded')
     """,
     "one message started two teammates": """
         SELECT count(*) FROM (SELECT 1 FROM teammate GROUP BY lead_id HAVING count(*) > 1) AS d

@@ -12,61 +12,47 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bot.errors import ToolError
 from bot.tools.builtin.files.workspace import EXCHANGE, FOLDER, NOREPLACE, READ, rename
-from bot.tools.builtin.trials.changes import (
-    FileChange,
-    FileState,
-    check,
-    content_of,
-    mark_of,
-    packed,
-    unpacked,
-)
+from bot.tools.builtin.trials.changes import FileChange, FileState, check, content_of
 from bot.tools.builtin.trials.copies import STAGE, Stamp, kind_of, opened, remove
 
 _READY = "ready"
 _DONE, _UNDONE = ".done", ".undone"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ALTERED = "it is not what was tried"
-_KEPT = 1_000_000  # bytes and characters of what undoes a change
+_BEFORE = "Nod stopped before anything was changed."
 _LARGEST = 16 << 20  # bytes of a file whose content is compared
 
 
 def unchanged(workspace: Path, changes: Sequence[FileChange]) -> str:
     """Which path is not as it was any longer, in words; empty where all are. Raises ToolError."""
-    check(changes)
-    with _locked(workspace) as root:
+    with _locked(workspace, changes) as root:
         return _changed(root, changes)
 
 
-def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> list[FileChange] | None:
+def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
     """Make the changes. Raises ToolError where it made none, and OSError where it can't say.
 
-    ``key`` names it, for `settled`. Returns what undoes them; None where that is too much to keep.
+    ``key`` names it, for `settled`.
     """
-    check(changes)
-    with _locked(workspace) as root:
+    with _locked(workspace, changes) as root:
         if why := _changed(root, changes):
             raise ToolError(f"{why} Nothing was changed.")
-        for left in (_stage(key), _stage(key, _DONE), _stage(key, _UNDONE)):
+        for how in ("", _DONE, _UNDONE):
             with contextlib.suppress(FileNotFoundError):
-                remove(workspace / left)  # of an earlier try that came to nothing
+                remove(workspace / f"{STAGE}{key}{how}")  # of an earlier try that came to nothing
         try:
-            _prepare(root, changes, _stage(key))
+            _prepare(root, changes, f"{STAGE}{key}")
         except OSError as error:
             with contextlib.suppress(OSError):
-                remove(workspace / _stage(key))
+                remove(workspace / f"{STAGE}{key}")
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
-        if why := _carry_out(root, changes, key):
-            _clear(workspace, root, key, _UNDONE)
+        if why := _carry_out(workspace, root, changes, key):
             raise ToolError(f"{why} It was undone: nothing is changed.")
-        back = _reverse(root, changes, _stage(key))
-        _clear(workspace, root, key, _DONE)
-    return back
 
 
 def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
@@ -74,99 +60,57 @@ def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | 
 
     Raises ToolError where nothing is changed.
     """
-    check(changes)
-    with _locked(workspace) as root:
+    with _locked(workspace, changes) as root:
         for how in (_DONE, _UNDONE):
-            if (cleared := workspace / _stage(key, how)).exists():
+            if (cleared := workspace / f"{STAGE}{key}{how}").exists():
                 remove(cleared)
                 if how == _DONE:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
         try:
-            there = {each.name for each in (workspace / _stage(key)).iterdir()}
+            staged = {each.name for each in (workspace / f"{STAGE}{key}").iterdir()}
         except FileNotFoundError:
-            now = {each.path: _at(root, each.path) for each in changes}
-            new = {each.path: each.new for each in changes}  # the last of each path
-            old = {each.path: each.old for each in reversed(changes)}
-            are_new = [path for path in now if now[path] == new[path]]
-            are_old = [path for path in now if now[path] == old[path]]
-            if are_old and not are_new:
-                raise ToolError("Nod stopped before anything was changed.") from None
-            return None if are_old or (changes and not are_new) else True
-        why = "Nod stopped before anything was changed."
-        if _READY in there:
-            if not (why := _carry_out(root, changes, key)):
-                _clear(workspace, root, key, _DONE)
-                return True
-            why = f"Nod stopped in the middle. {why} It was undone: nothing is changed."
-        _clear(workspace, root, key, _UNDONE)
-        raise ToolError(why)
-
-
-def _reverse(root: int, changes: Sequence[FileChange], stage: str) -> list[FileChange] | None:
-    """What undoes these changes, with the contents that are staged now; None for more than 1 MB."""
-    back: list[FileChange] = []
-    with opened(stage, FOLDER, root) as staged:
-        for number, each in reversed([*enumerate(changes)]):
-            content = ""
-            if each.old is not None and each.old.kind == "file":
-                with opened(str(number), READ, staged) as fd:
-                    content = "" if each.old.size > _KEPT else packed(content_of(fd))
-                if each.old.size > _KEPT or sum(len(done.content) for done in back) + len(content) > _KEPT:
-                    return None
-            back.append(FileChange(each.path, each.new, each.old, content))
-    return back
+            return _told_by_paths(root, changes)
+        if _READY not in staged:
+            _clear(workspace, root, key, _UNDONE)
+            raise ToolError(_BEFORE)
+        if why := _carry_out(workspace, root, changes, key):
+            raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
+        return True
 
 
 def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
     """What stands under each path now."""
     check(changes)
-    root = os.open(workspace, FOLDER)
-    try:
+    with opened(str(workspace), FOLDER) as root:
         return [_at(root, each.path) for each in changes]
-    finally:
-        os.close(root)
 
 
-def contents(workspace: Path, paths: Mapping[str, str]) -> dict[str, bytes | None]:
-    """What the files hold, by the names of ``paths``; None for no file, and for one that is too large."""
-    found: dict[str, bytes | None] = {}
-    root = os.open(workspace, FOLDER)
-    try:
-        for name, path in paths.items():
-            found[name] = None
-            with (
-                contextlib.suppress(OSError),
-                _above(root, path) as (folder, last),
-                opened(last, READ, folder) as fd,
-            ):
-                if os.fstat(fd).st_size <= _LARGEST:
-                    found[name] = content_of(fd)
-    finally:
-        os.close(root)
-    return found
-
-
-def _stage(key: str, how: str = "") -> str:
-    return f"{STAGE}{key}{how}"
+def _told_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
+    """What `settled` says where nothing is staged; since all was applied or nothing, one path is enough."""
+    old = {each.path: each.old for each in reversed(changes)}  # the first of each path
+    new = {each.path: each.new for each in changes}
+    there = {path: _at(root, path) for path in new}
+    is_new, is_old = (any(there[path] == then[path] for path in there) for then in (new, old))
+    if is_old and not is_new:
+        raise ToolError(_BEFORE)
+    return True if not changes or (is_new and not is_old) else None
 
 
 def _clear(workspace: Path, root: int, key: str, how: str) -> None:
     """Remove the staging folder; first its name says how it ended, since a part of it tells nothing."""
-    os.rename(_stage(key), _stage(key, how), src_dir_fd=root, dst_dir_fd=root)
+    os.rename(f"{STAGE}{key}", f"{STAGE}{key}{how}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
-    remove(workspace / _stage(key, how))
+    remove(workspace / f"{STAGE}{key}{how}")
 
 
 @contextlib.contextmanager
-def _locked(workspace: Path) -> Iterator[int]:
-    """The workspace, open; no one else applies anything to it inside."""
-    root = os.open(workspace, FOLDER)
-    try:
+def _locked(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
+    """The workspace, open; no one else applies anything to it inside. Raises ToolError for bad changes."""
+    check(changes)
+    with opened(str(workspace), FOLDER) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
         yield root
-    finally:
-        os.close(root)
 
 
 @contextlib.contextmanager
@@ -193,16 +137,18 @@ def _at(root: int, path: str) -> FileState | None:
 def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
     seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind, mode = kind_of(seen.st_mode), seen.st_mode & 0o777
-    if kind == "folder":
-        return FileState(kind, mode | 0o700, 0, "")
-    if kind == "link":
-        return FileState(kind, 0, 0, os.readlink(name, dir_fd=folder))
-    if kind != "file":
-        return FileState(kind, mode, 0, "")
-    if stamped or seen.st_size > _LARGEST:
-        return FileState(kind, mode, seen.st_size, f"stamp:{'.'.join(map(str, Stamp.of(seen)))}")
-    with opened(name, READ, folder) as fd:
-        return FileState(kind, mode, seen.st_size, mark_of(content_of(fd)))
+    match kind:
+        case "folder":
+            return FileState(kind, mode | 0o700)
+        case "link":
+            return FileState(kind, mark=os.readlink(name, dir_fd=folder))
+        case "file" if stamped or seen.st_size > _LARGEST:
+            return FileState(kind, mode, seen.st_size, Stamp.of(seen).mark)
+        case "file":
+            with opened(name, READ, folder) as fd:
+                return FileState.of(mode, content_of(fd))
+        case _:
+            return FileState(kind, mode)
 
 
 def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool:
@@ -229,18 +175,18 @@ def _changed(root: int, changes: Sequence[FileChange]) -> str:
     """The first path where something else stands than was tried, in words; empty for none."""
     gone: set[str] = set()
     for each in changes:
+        same = False
         if each.old is None:
             above = each.path.split("/")
             same = any("/".join(above[:n]) in gone for n in range(1, len(above) + 1))
             same = same or _at(root, each.path) is None
         else:
-            same = False
             with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
                 same = _is(folder, name, each.old, alone=False)
-            if each.new is None:
-                gone.add(each.path)
         if not same:
             return f"{each.path} changed after it was tried."
+        if each.new is None:
+            gone.add(each.path)
     return ""
 
 
@@ -258,7 +204,7 @@ def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
             if each.new.kind == "link":
                 os.symlink(each.new.mark, str(number), dir_fd=staged)
                 continue
-            _write(staged, str(number), unpacked(each.content), each.new.mode)
+            _write(staged, str(number), each.new.unpacked, each.new.mode)
             with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
                 owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 os.chown(str(number), owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
@@ -278,29 +224,32 @@ def _write(folder: int, name: str, content: bytes, mode: int) -> None:
         os.fsync(fd)
 
 
-def _carry_out(root: int, changes: Sequence[FileChange], key: str) -> str:
+def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
     """Take every step that is not taken; where one can't be, undo them all, and say why.
 
-    Raises OSError where not all can be undone.
+    Then nothing is staged any longer. Raises OSError where not all can be undone.
     """
-    touched: set[str] = set()
-    with opened(_stage(key), FOLDER, root) as staged:
-        for number, each in enumerate(changes):
-            try:
-                _exchange(root, staged, number, each.path, each.old, each.new)
-            except OSError as error:
-                why = f"{each.path} can't be changed ({error.strerror})."
-                steps = reversed([*enumerate(changes)][: number + 1])
-                left = [done.path for at, done in steps if not _undone(root, staged, at, done)]
-                if left:
-                    why = f"{why} These were changed by someone else: {', '.join(left)}"
-                    raise OSError(errno.EBUSY, why) from error
-                return why
-            touched.add(each.path.rpartition("/")[0])
-        for path in touched:
-            with contextlib.suppress(OSError), _above(root, f"{path}/." if path else ".") as (folder, _):
-                os.fsync(folder)
+    with opened(f"{STAGE}{key}", FOLDER, root) as staged:
+        why = _steps(root, staged, changes)
         os.fsync(staged)
+    _clear(workspace, root, key, _UNDONE if why else _DONE)
+    return why
+
+
+def _steps(root: int, staged: int, changes: Sequence[FileChange]) -> str:
+    for number, each in enumerate(changes):
+        try:
+            _exchange(root, staged, number, each.path, each.old, each.new)
+        except OSError as error:
+            why = f"{each.path} can't be changed ({error.strerror})."
+            steps = reversed([*enumerate(changes)][: number + 1])
+            if left := [done.path for at, done in steps if not _undone(root, staged, at, done)]:
+                why = f"{why} These were changed by someone else: {', '.join(left)}"
+                raise OSError(errno.EBUSY, why) from error
+            return why
+    for path in {each.path.rpartition("/")[0] for each in changes}:
+        with contextlib.suppress(OSError), _above(root, f"{path}/." if path else ".") as (folder, _):
+            os.fsync(folder)
     return ""
 
 

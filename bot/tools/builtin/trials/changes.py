@@ -10,7 +10,7 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from bot.tools.builtin.trials.copies import Node, Nodes, Stamp, kind_of, opened
 
 _MOST = 1000  # paths that change
 _ROOM = 16 << 20  # bytes of old and of new content that are read
+_KEPT = 1_000_000  # bytes of old content that are kept, to be put back
 _DEPTH = 60
 _SHOWN = 200_000  # characters of one text that are shown, and
 _ALL_SHOWN = 600_000  # of all
@@ -31,39 +32,75 @@ _FIELDS = 100  # files shown with their text
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What stands under a path: ``kind`` is file, folder or link; ``mark`` tells its content from others.
+    """What stands under a path: ``kind`` is file, folder, link or other.
 
-    ``mark`` is a hash, the target of a link, or the stamp of a file too large to read.
+    ``mark`` tells its content from others: a hash, the target of a link, or the stamp of a file too large to
+    read. ``content`` is that of a file, compressed; empty where it was not read, or is not kept.
     """
 
     kind: str
-    mode: int
-    size: int
-    mark: str
+    mode: int = 0
+    size: int = 0
+    mark: str = ""
+    content: str = field(default="", compare=False, repr=False)
+
+    @classmethod
+    def of(cls, mode: int, content: bytes) -> "FileState":
+        """A file."""
+        mark = f"sha256:{sha256(content).hexdigest()}"
+        packed = base64.b64encode(zlib.compress(content, 1)).decode()
+        return cls("file", mode, len(content), mark, packed)
+
+    @property
+    def unpacked(self) -> bytes:
+        return zlib.decompress(base64.b64decode(self.content))
+
+    @property
+    def text(self) -> str | None:
+        """Its text, or a line with size and hash for what is binary; None where it has none to show."""
+        return as_text(self.unpacked).text if self.content else None
+
+    @property
+    def words(self) -> str:
+        """What it is, without its text."""
+        if self.kind == "link":
+            return f"link to {self.mark}"
+        size = "" if self.kind == "folder" else f"{self.size:,} bytes, {self.mark.replace(':', ' ')}, "
+        return f"{self.kind}, {size}mode {self.permissions}"
+
+    @property
+    def permissions(self) -> str:
+        runs = self.kind == "file" and self.mode & 0o111
+        return f"{self.mode:o}{', it can run' if runs else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One path, what stood and what will stand there. ``content`` is that of a new file, `packed`."""
+    """One path, what stood and what will stand there; None for nothing."""
 
     path: str
     old: FileState | None
     new: FileState | None
-    content: str = ""
 
     @classmethod
     def read(cls, kept: Any) -> "FileChange":
-        """What `asdict` gave."""
+        """What `asdict` gave; an older release kept the new content next to the states."""
         old, new = (FileState(**part) if part else None for part in (kept["old"], kept["new"]))
-        return cls(kept["path"], old, new, kept["content"])
+        if new and kept.get("content"):
+            new = replace(new, content=kept["content"])
+        return cls(kept["path"], old, new)
+
+    @property
+    def parts(self) -> list[FileState]:
+        return [each for each in (self.old, self.new) if each is not None]
+
+    @property
+    def kind(self) -> str:
+        return "added" if self.old is None else "removed" if self.new is None else "changed"
 
 
-def packed(content: bytes) -> str:
-    return base64.b64encode(zlib.compress(content, 1)).decode()
-
-
-def unpacked(text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(text))
+class Inapplicable(Exception):
+    """Why nothing of it can be applied, in words."""
 
 
 def content_of(fd: int) -> bytes:
@@ -74,74 +111,49 @@ def content_of(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def mark_of(content: bytes) -> str:
-    return f"sha256:{sha256(content).hexdigest()}"
-
-
-class Inapplicable(Exception):
-    """Why nothing of it can be applied, in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundChanges:
-    """The changes in the order in which they are applied, with the old and new texts that people see."""
-
-    changes: tuple[FileChange, ...]
-    contents: dict[str, tuple[bytes | None, bytes | None]]
-
-
 class _Reader:
-    """Reads contents as far as there is room for them."""
+    """Reads files as far as there is room for their contents."""
 
     def __init__(self) -> None:
         self.room = _ROOM
 
-    def read(self, fd: int, size: int) -> bytes | None:
-        """All of an open file; None where it is too large."""
+    def read(self, fd: int, mode: int, size: int) -> FileState | None:
+        """An open file; None where it is too large."""
         if size > self.room:
             return None
         self.room -= size
-        return content_of(fd)
+        return FileState.of(mode, content_of(fd))
 
 
-def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> FoundChanges:
-    """What differs between a copy and what it was made of. Raises Inapplicable.
+def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
+    """What differs between a copy and what it was made of, as it can be applied. Raises Inapplicable.
 
     ``owner``: whose files all of the copy must be. Old contents are read from the workspace, which must be
     as it was copied. The command has ended, so nothing moves in the copy.
     """
-    reader, new, contents = _Reader(), dict[str, FileState](), dict[str, bytes]()
-    root = os.open(copy, FOLDER)
-    try:
-        for path, thing, content in _walked(root, "", nodes, owner, reader, 0):
+    new: dict[str, FileState] = {}
+    with opened(str(copy), FOLDER) as root:
+        for path, thing in _walked(root, "", nodes, owner, _Reader(), 0):
             new[path] = thing
-            if content is not None:
-                contents[path] = content
             if len(new) > _MOST:
-                raise Inapplicable(f"It changes more than {_MOST:,} files.")
+                break
         gone = _gone(root, nodes)
-    finally:
-        os.close(root)
     if len(new) + len(gone) > _MOST:
         raise Inapplicable(f"It changes more than {_MOST:,} files.")
     changes: list[FileChange] = []
-    texts: dict[str, tuple[bytes | None, bytes | None]] = {}
     before = _Reader()
     for path in [*gone, *new]:
         if not all(map(plain, path.split("/"))):
             raise Inapplicable(f"{path!a} has a name that can't be shown.")
-        node = nodes.get(path)
-        old, was = (None, None) if node is None else _old(workspace, path, node, before)
-        there = new.get(path)
-        if old != there:
-            texts[path] = (was, contents.get(path))
-            changes.append(FileChange(path, old, there, packed(contents.get(path, b"")) if there else ""))
-    return FoundChanges(tuple(_in_order(changes)), texts)
+        old = _old(workspace, path, nodes[path], before) if path in nodes else None
+        if old != new.get(path):
+            changes.append(FileChange(path, old, new.get(path)))
+    return [*_in_order(changes)]
 
 
 def _walked(
     folder: int, above: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
-) -> Iterator[tuple[str, FileState, bytes | None]]:
+) -> Iterator[tuple[str, FileState]]:
     """Everything in the copy that is new or was touched."""
     if depth > _DEPTH:
         raise Inapplicable(f"It made folders more than {_DEPTH} deep.")
@@ -152,7 +164,7 @@ def _walked(
         _check(path, kind, seen, owner)
         if kind == "folder":
             if node is None or node.kind != "folder" or mode | 0o700 != node.mode | 0o700:
-                yield path, FileState("folder", mode | 0o700, 0, ""), None
+                yield path, FileState(kind, mode | 0o700)
             os.chmod(name, mode | 0o700, dir_fd=folder)
             with opened(name, FOLDER, folder) as inner:
                 yield from _walked(inner, path, nodes, owner, reader, depth + 1)
@@ -162,14 +174,14 @@ def _walked(
             target = os.readlink(name, dir_fd=folder)
             if leads_out(path, target):
                 raise Inapplicable(f"It makes a link that leads out of the workspace: {path}.")
-            yield path, FileState("link", 0, 0, target), None
+            yield path, FileState(kind, mark=target)
         else:
             os.chmod(name, mode | 0o400, dir_fd=folder)
             with opened(name, READ, folder) as fd:
-                content = reader.read(fd, seen.st_size)
-            if content is None:
+                found = reader.read(fd, mode, seen.st_size)
+            if found is None:
                 raise Inapplicable(f"It changes more than {_ROOM >> 20} MB.")
-            yield path, FileState("file", mode, len(content), mark_of(content)), content
+            yield path, found
 
 
 def _check(path: str, kind: str, seen: os.stat_result, owner: int) -> None:
@@ -204,47 +216,35 @@ def _gone(root: int, nodes: Nodes) -> list[str]:
     return gone[::-1]
 
 
-def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> tuple[FileState, bytes | None]:
-    """What was copied, with its content; raises Inapplicable where it is not there as it was."""
+def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
+    """What was copied; raises Inapplicable where it is not there as it was."""
     if node.kind != "file":
-        return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, 0, node.target), None
-    try:
-        fd = os.open(workspace / path, READ)
-    except OSError:
-        raise Inapplicable(f"Someone else changed a file while it was tried: {path}.") from None
-    try:
-        if Stamp.of(os.fstat(fd)) != node.source:
-            raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
-        content = reader.read(fd, node.size)
-    finally:
-        os.close(fd)
-    mark = f"stamp:{'.'.join(map(str, node.source))}" if content is None else mark_of(content)
-    return FileState("file", node.mode, node.size, mark), content
+        return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, mark=node.target)
+    with contextlib.suppress(OSError), opened(str(workspace / path), READ) as fd:
+        if Stamp.of(os.fstat(fd)) == node.source:
+            stamped = FileState("file", node.mode, node.size, node.source.mark)
+            return reader.read(fd, node.mode, node.size) or stamped
+    raise Inapplicable(f"Someone else changed a file while it was tried: {path}.")
 
 
 def _in_order(changes: Sequence[FileChange]) -> Iterator[FileChange]:
     """As they can be applied one after the other: what goes first, deepest first, then what comes.
 
-    A path whose kind changes goes and comes.
+    A path that becomes a folder, or was one, goes and comes.
     """
     going: list[FileChange] = []
     coming: list[FileChange] = []
     for each in changes:
+        kinds = {part.kind for part in each.parts}
         if each.new is None:
             going.append(each)
-        elif (
-            each.old is not None
-            and "folder" in (each.old.kind, each.new.kind)
-            and each.old.kind != each.new.kind
-        ):
-            going.append(replace(each, new=None, content=""))
+        elif len(kinds) > 1 and "folder" in kinds:
+            going.append(replace(each, new=None))
             coming.append(replace(each, old=None))
         else:
             coming.append(each)
     yield from sorted(going, key=lambda each: (-each.path.count("/"), each.path))
-    yield from sorted(
-        coming, key=lambda each: (each.new is not None and each.new.kind != "folder", each.path)
-    )
+    yield from sorted(coming, key=lambda each: (each.parts[-1].kind != "folder", each.path))
 
 
 def is_code(path: str) -> bool:
@@ -256,84 +256,63 @@ def is_code(path: str) -> bool:
     return "hooks" in inner or (bool(inner) and inner[-1] in ("config", "config.worktree", "attributes"))
 
 
-def described(found: FoundChanges) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
+def described(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
     """The changes as people see them: what git would run first, texts line by line, the rest in a list."""
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
     listed: list[str] = []
     room = _ALL_SHOWN
-    for each in sorted(found.changes, key=lambda each: (not is_code(each.path), each.path)):
-        code, (old, new) = is_code(each.path), (each.old, each.new)
-        what = "added" if old is None else "removed" if new is None else "changed"
-        texts = _texts(each, found) if code or ".git" not in each.path.casefold().split("/") else None
-        taken = sum(len(text or "") for text in texts) if texts else 0
+    for each in sorted(changes, key=lambda each: (not is_code(each.path), each.path)):
+        code, old, new = is_code(each.path), as_words(each.old), as_words(each.new)
+        taken = len(old or "") + len(new or "")
+        fits = taken <= room and len(fields) < _FIELDS and all(part.content for part in each.parts)
+        inside = ".git" in each.path.casefold().split("/")
         name = ""
-        if texts and (code or (taken <= room and len(fields) < _FIELDS)):
+        if old != new and (code or (fits and not inside)):
             room -= taken
             name = f"{'code' if code else 'content'} of {each.path}"
-            fields += [PreviewField(name, *texts), *_modes(each)]
-        else:
-            listed.append(f"{what} {each.path}: {_told(old, new)}")
-        was, now = (thing.size if thing and thing.kind == "file" else None for thing in (old, new))
-        files.append(TriedFile(each.path, what, was, now, code, name))
+            fields.append(PreviewField(name, old, new))
+        if (name or code) and (modes := _modes(each)):
+            fields.append(PreviewField(f"mode of {each.path}", *modes))
+        elif not name:
+            listed.append(f"{each.kind} {each.path}: {' → '.join(part.words for part in each.parts)}")
+        was, now = (part.size if part and part.kind == "file" else None for part in (each.old, each.new))
+        files.append(TriedFile(each.path, each.kind, was, now, code, name))
     if listed:
         fields.append(PreviewField("other changes", None, "\n".join(listed)))
     return fields, tuple(files)
 
 
-def _modes(each: FileChange) -> list[PreviewField]:
-    """A field for a mode that changes, and for a new file that can be run."""
-    old, new = (_mode(thing) if thing else None for thing in (each.old, each.new))
-    if each.new is None or old == new or (old is None and not each.new.mode & 0o111):
-        return []
-    return [PreviewField(f"mode of {each.path}", old, new)]
+def _modes(each: FileChange) -> tuple[str | None, str] | None:
+    """Permissions that change, and those of a new file that can be run."""
+    old, new = (part.permissions if part and part.kind == "file" else None for part in (each.old, each.new))
+    return (old, new) if new and old != new and (old or each.parts[-1].mode & 0o111) else None
 
 
-def _texts(each: FileChange, found: FoundChanges) -> tuple[str | None, str | None] | None:
-    """Its text before and after; None for something else, for too much, and where only the mode changes."""
-    things = [thing for thing in (each.old, each.new) if thing is not None]
-    was, now = found.contents.get(each.path, (None, None))
-    texts: list[str | None] = []
-    for thing, content in ((each.old, was), (each.new, now)):
-        if thing is not None and content is None:
-            return None
-        text = None if thing is None or content is None else as_text(content)
-        if text is not None and len(text.text) > _SHOWN:
-            return None
-        texts.append(text.text if text else None)
-    if any(thing.kind != "file" for thing in things) or texts[0] == texts[1]:
-        return None
-    return texts[0], texts[1]
-
-
-def _told(old: FileState | None, new: FileState | None) -> str:
-    """A change without its text, such as ``12 bytes, sha256 ab… → 14 bytes, sha256 cd…``."""
-    return " → ".join(_in_words(thing) for thing in (old, new) if thing is not None)
-
-
-def _mode(thing: FileState) -> str:
-    return f"{thing.mode:o}{', it can run' if thing.mode & 0o111 else ''}"
-
-
-def _in_words(thing: FileState) -> str:
-    if thing.kind == "folder":
-        return f"folder, mode {thing.mode:o}"
-    if thing.kind == "link":
-        return f"link to {thing.mark}"
-    return f"{thing.size:,} bytes, mode {_mode(thing)}, {thing.mark.replace(':', ' ')}"
-
-
-def as_words(thing: FileState | None, content: bytes | None) -> str | None:
+def as_words(thing: FileState | None) -> str | None:
     """What stands or will stand somewhere: its text, or words for what has none; None for nothing."""
     if thing is None:
         return None
-    text = as_text(content) if content is not None and thing.kind == "file" else None
-    return text.text if text is not None and text.whole else _in_words(thing)
+    text = thing.text
+    return thing.words if text is None or len(text) > _SHOWN else text
 
 
 def kept(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
-    """As JSON data."""
+    """As JSON data; without the old contents where they are more than is kept."""
+    olds = [each.old.size for each in changes if each.old is not None and each.old.kind == "file"]
+    if sum(olds) > _KEPT:
+        changes = [replace(each, old=each.old and replace(each.old, content="")) for each in changes]
     return [asdict(each) for each in changes]
+
+
+def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
+    """What undoes these changes; None where the old contents are not kept."""
+    if any(each.old is not None and each.old.kind == "file" and not each.old.content for each in changes):
+        return None
+    return [
+        FileChange(each.path, each.new and replace(each.new, content=""), each.old)
+        for each in reversed(changes)
+    ]
 
 
 def check(changes: Sequence[FileChange]) -> None:

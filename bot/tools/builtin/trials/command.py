@@ -4,28 +4,27 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.domain.proposals import PreviewField
+from bot.domain.proposals import PreviewField, old_values
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import as_text
 from bot.tools.builtin.shell.process import Ended
 from bot.tools.builtin.trials import applying
 from bot.tools.builtin.trials.cage import Cage, account
 from bot.tools.builtin.trials.changes import (
     FileChange,
-    FoundChanges,
+    FileState,
     Inapplicable,
     as_words,
     compared,
     described,
     kept,
-    unpacked,
+    undoing,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, Nodes, copied, folder_for, remove, sweep
+from bot.tools.builtin.trials.copies import CopyLimits, copied, folder_for, remove, sweep
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -39,6 +38,7 @@ from bot.tools.tool import (
 )
 
 _END = 2000  # characters of what it printed, for people
+_NOTE = "It ran in a closed copy before it was approved; its changes of files were then applied."
 
 T = TypeVar("T")
 
@@ -71,35 +71,34 @@ class CommandTrials:
             return await self._over(made, arguments["argv"], arguments.get("seconds") or self.seconds)
         finally:
             os.close(lock)
-            await _whole(remove, made)
+            await _to_its_end(remove, made)
 
     async def _over(self, made: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
         copy = made / "w"
         await asyncio.to_thread(_prepare, copy)
-        nodes = await _whole(copied, self.workspace, copy, self.limits, account())
+        nodes = await _to_its_end(copied, self.workspace, copy, self.limits, account())
         held = len(nodes), sum(each.size for each in nodes.values())
         ended = await self.cage.run(argv, copy, seconds, held)
-        if ended.why:
-            return self._output(ended, refused=f"{ended.why[:1].upper()}{ended.why[1:]}.")
-        return await _whole(self._found, copy, nodes, ended)
-
-    def _found(self, copy: Path, nodes: Nodes, ended: Ended) -> TrialOutput:
+        changes: list[FileChange] = []
+        refused = f"{ended.why[:1].upper()}{ended.why[1:]}." if ended.why else ""
         try:
-            found = compared(self.workspace, copy, nodes, account() or os.geteuid())
-        except Inapplicable as refused:
-            return self._output(ended, refused=str(refused))
+            if not refused:
+                owner = account() or os.geteuid()
+                changes = await _to_its_end(compared, self.workspace, copy, nodes, owner)
+        except Inapplicable as error:
+            refused = str(error)
         except OSError as error:
-            return self._output(ended, refused=f"What it did can't be read ({error.strerror}).")
-        return self._output(ended, found)
+            refused = f"What it did can't be read ({error.strerror})."
+        return await asyncio.to_thread(self._output, ended, changes, refused)
 
-    def _output(self, ended: Ended, found: FoundChanges | None = None, refused: str = "") -> TrialOutput:
-        fields, files = described(found) if found else ([], ())
+    def _output(self, ended: Ended, changes: Sequence[FileChange], refused: str) -> TrialOutput:
+        fields, files = described(changes)
         said = "\n".join(each.strip("\n") for each in (ended.stdout, ended.stderr) if each.strip())
         token = {
             "exit": ended.exit_code,
             "stdout": ended.stdout,
             "stderr": ended.stderr,
-            "changes": kept(found.changes) if found else [],
+            "changes": kept(changes),
         }
         return TrialOutput(
             fields,
@@ -109,6 +108,7 @@ class CommandTrials:
             files,
             f"{self.cage.name}, no network",
             refused,
+            final=inverse if isinstance(inverse := _inverse(_changes(token)), str) else "",
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
@@ -116,22 +116,24 @@ class CommandTrials:
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make the changes of a trial. Raises ToolError where none were made."""
-        changes = _changes(token)
-        back = await _whole(applying.apply, self.workspace, changes, context.idempotency_key)
-        undoing = "What was there before is more than 1 MB." if back is None else {"changes": kept(back)}
-        return replace(_applied(token, changes, "Applied"), kept=undoing)
+        await _to_its_end(applying.apply, self.workspace, _changes(token), context.idempotency_key)
+        return _applied(token, "Applied")
+
+    async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
+        """As `Trying` says."""
+        done = await asyncio.to_thread(applying.settled, self.workspace, _changes(token), key)
+        return _applied(token, "Nod stopped in the middle, and finished it now") if done else None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
         """What puts back what was there before it was applied."""
-        back = ran.kept or "What it changed is not known."
-        return back if isinstance(back, str) else InverseCall("shell_undo", back)
+        return ran.kept if isinstance(ran.kept, str) else InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
         """The tool that puts back what a command changed when it was applied."""
 
         @tool(
             group="runtime",
-            summary=lambda arguments: f"Undo a command: {_files(len(_paths(arguments)))}",
+            summary=lambda arguments: f"Undo a command: {_files(len(_paths(_changes(arguments))))}",
             preview=self._now_and_then,
             touches="workspace",
             timeout=60.0,
@@ -143,54 +145,41 @@ class CommandTrials:
                 changes: each file, and what it becomes
 
             """
-            shown = {each.field: each.old_value for each in context.preview}
             back = _changes({"changes": changes})
-            for each in await self._now_and_then({"changes": changes}):
-                if shown.get(each.field, "") != each.old_value:
-                    raise ToolError("It changed after it was shown. Nothing was changed.")
-            there = await asyncio.to_thread(applying.now, self.workspace, back)
+            there, fields = await self._now(back)
+            if old_values(fields) != old_values(context.preview):
+                raise ToolError("It changed after it was shown. Nothing was changed.")
             gone = {each.path for each in back if each.new is None}
             back = [
                 each if each.old is None and each.path in gone else replace(each, old=old)
                 for each, old in zip(back, there, strict=True)
                 if old != each.new
             ]
-            await _whole(applying.apply, self.workspace, back, context.idempotency_key)
-            return ToolOutput({"restored": _paths({"changes": changes})}, told="What it changed is as it was")
+            await _to_its_end(applying.apply, self.workspace, back, context.idempotency_key)
+            return ToolOutput({"restored": _paths(back)}, told="What it changed is as it was")
 
         return replace(shell_undo, offered=False, undoes=True)
 
     async def _now_and_then(self, arguments: Arguments) -> Sequence[PreviewField]:
-        return await asyncio.to_thread(self._read_now_and_then, _changes(arguments))
-
-    def _read_now_and_then(self, changes: Sequence[FileChange]) -> list[PreviewField]:
-        paths = {each.path: each.path for each in changes}
-        contents = applying.contents(self.workspace, paths)
-        there = applying.now(self.workspace, changes)
-        fields = [
-            PreviewField(
-                f"content of {each.path}",
-                as_words(old, contents[each.path]),
-                as_words(each.new, unpacked(each.content) if each.content else b""),
-            )
-            for each, old in zip(changes, there, strict=True)
-        ]
-        fields = list({each.field: each for each in fields}.values())
+        _, fields = await self._now(_changes(arguments))
         if all(each.old_value == each.new_value for each in fields):
             raise ToolError("This would change nothing: all of it is as it was.")
         return fields
 
+    async def _now(self, changes: Sequence[FileChange]) -> tuple[list[FileState | None], list[PreviewField]]:
+        """What stands under each path now, and how people are shown what it becomes."""
+        there = await asyncio.to_thread(applying.now, self.workspace, changes)
+        each = {
+            change.path: PreviewField(f"content of {change.path}", as_words(old), as_words(change.new))
+            for change, old in zip(changes, there, strict=True)
+        }
+        return there, [*each.values()]
+
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
         """What the files that a card showed are now."""
-        paths = {each.field: each.path for each in files if each.field}
-        found = await asyncio.to_thread(applying.contents, self.workspace, paths)
-        return {name: None if each is None else as_text(each).text for name, each in found.items()}
-
-    async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
-        """As `Trying` says."""
-        changes = _changes(token)
-        done = await asyncio.to_thread(applying.settled, self.workspace, changes, key)
-        return _applied(token, changes, "Nod stopped in the middle, and finished it now") if done else None
+        fields = {each.field: FileChange(each.path, None, None) for each in files if each.field}
+        there = await asyncio.to_thread(applying.now, self.workspace, [*fields.values()])
+        return {name: as_words(now) for name, now in zip(fields, there, strict=True)}
 
 
 def _prepare(copy: Path) -> None:
@@ -199,7 +188,7 @@ def _prepare(copy: Path) -> None:
         os.chown(copy, owner, owner)
 
 
-async def _whole(work: Callable[..., T], *given: Any) -> T:
+async def _to_its_end(work: Callable[..., T], *given: Any) -> T:
     """Do it in a thread, to its end: who is cancelled waits until nothing is touched any longer."""
     doing = asyncio.ensure_future(asyncio.to_thread(work, *given))
     try:
@@ -212,24 +201,36 @@ def _changes(token: Mapping[str, Any]) -> list[FileChange]:
     return [FileChange.read(each) for each in token["changes"]]
 
 
-def _paths(arguments: Arguments) -> list[str]:
-    return list(dict.fromkeys(each["path"] for each in arguments["changes"]))
+def _paths(changes: Sequence[FileChange]) -> list[str]:
+    return list(dict.fromkeys(each.path for each in changes))
 
 
 def _files(count: int) -> str:
-    return f"{count} {'file' if count == 1 else 'files'}"
+    return f"{count or 'no'} {'files' if count > 1 else 'file'}"
 
 
-def _applied(token: Mapping[str, Any], changes: Sequence[FileChange], done: str) -> ToolOutput:
-    """What the command gave when it was tried, and what of it was applied."""
-    paths = list(dict.fromkeys(each.path for each in changes))
-    count = _files(len(paths)) if paths else "no file"
+def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
+    """The arguments of what undoes these changes, or why nothing does."""
+    back = undoing(changes)
+    if back is None:
+        return "What was there before is more than 1 MB."
+    return {"changes": [asdict(each) for each in back]} if back else "It changes no file."
+
+
+def _applied(token: Mapping[str, Any], done: str) -> ToolOutput:
+    """What the command gave when it was tried, what of it was applied, and what undoes that."""
+    changes = _changes(token)
+    paths = _paths(changes)
     data = {
         "exit_code": token["exit"],
         "stdout": token["stdout"],
         "stderr": token["stderr"],
         "applied": paths,
-        "note": "It ran in a closed copy before it was approved; its changes of files were then applied.",
+        "note": _NOTE,
     }
-    badly = f"Ended with code {token['exit']}" if token["exit"] else None
-    return ToolOutput(data, told=f"{done} what it did when tried: {count} changed", ended_badly=badly)
+    return ToolOutput(
+        data,
+        told=f"{done} what it did when tried: {_files(len(paths))} changed",
+        ended_badly=f"Ended with code {token['exit']}" if token["exit"] else None,
+        kept=_inverse(changes),
+    )

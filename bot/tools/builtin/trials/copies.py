@@ -46,6 +46,10 @@ class Stamp(tuple[int, ...]):
     def of(cls, found: os.stat_result) -> "Stamp":
         return cls((found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode))
 
+    @property
+    def mark(self) -> str:
+        return f"stamp:{'.'.join(map(str, self))}"
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -156,8 +160,8 @@ class _Walk:
 
 
 @contextlib.contextmanager
-def opened(name: str, flags: int, folder: int) -> Iterator[int]:
-    """A descriptor of what stands in an open folder, open inside the block."""
+def opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of what stands in an open folder, or under a path, open inside the block."""
     fd = os.open(name, flags, dir_fd=folder)
     try:
         yield fd
@@ -172,13 +176,8 @@ def copied(workspace: Path, target: Path, limits: CopyLimits, owner: int | None 
     """
     walk = _Walk(limits, owner, {}, time.monotonic() + limits.seconds)
     try:
-        root = os.open(workspace, FOLDER)
-        made = os.open(target, FOLDER)
-        try:
+        with opened(str(workspace), FOLDER) as root, opened(str(target), FOLDER) as made:
             walk.folder(root, made, "", 0)
-        finally:
-            os.close(root)
-            os.close(made)
     except OSError as error:
         raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
     return walk.nodes
@@ -230,8 +229,7 @@ def sweep(workspace: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a folder with all that is in it, however deep, and whatever its modes are."""
-    root = os.open(folder, FOLDER)
-    try:
+    with opened(str(folder), FOLDER) as root:
         spare = 0
         while names := os.listdir(root):  # noqa: PTH208 - a descriptor
             for name in names:
@@ -249,8 +247,6 @@ def remove(folder: Path) -> None:
                         spare += 1
                         os.rename(below, f"{_PREFIX}{spare}", src_dir_fd=inner, dst_dir_fd=root)
                 os.rmdir(name, dir_fd=root)
-    finally:
-        os.close(root)
     folder.rmdir()
 
 

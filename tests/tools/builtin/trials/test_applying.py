@@ -67,9 +67,9 @@ class Trial:
             remove(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         grow(self.copy, after)
         self.before, self.after = seen(self.workspace), seen(self.copy)
-        found = compared(self.workspace, self.copy, nodes, os.geteuid())
-        self.fields, self.files = described(found)
-        self.changes = [FileChange.read(each) for each in kept(found.changes)]
+        changes = compared(self.workspace, self.copy, nodes, os.geteuid())
+        self.fields, self.files = described(changes)
+        self.changes = [FileChange.read(each) for each in kept(changes)]
 
     def crash(self, after: int) -> bool:
         """Apply it in a process that is killed at its so many-th change of the disk; whether it was."""
@@ -226,6 +226,26 @@ def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
         copy.mkdir()
         with pytest.raises(ToolError, match=word):
             copied(workspace, copy, limits)
+
+
+def test_a_link_in_the_place_of_a_hook_is_code_and_comes_first(tmp_path):
+    trial = Trial(tmp_path, {".git": {"hooks": {}}}, {".git": {"hooks": {"c": "link"}}, "a": (b"1", 0o644)})
+    assert [(each.field, each.new_value) for each in trial.fields] == [
+        ("code of .git/hooks/c", "link to nowhere"),
+        ("content of a", "1"),
+    ]
+
+
+@pytest.mark.parametrize("many", [1000, 1001])
+def test_a_thousand_paths_can_be_applied_and_no_more(tmp_path, many):
+    after = {str(n): (b"", 0o644) for n in range(many)}
+    if many > 1000:
+        with pytest.raises(Inapplicable, match="more than 1,000 files"):
+            Trial(tmp_path, {}, after)
+    else:
+        trial = Trial(tmp_path, {}, after)
+        applying.apply(trial.workspace, trial.changes, KEY)
+        assert seen(trial.workspace) == trial.after
 
 
 def test_what_git_runs_comes_first_and_is_called_code(tmp_path):
