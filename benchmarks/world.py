@@ -19,7 +19,7 @@ from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
 from bot.domain.jobs import Job, Peers, Work
 from bot.domain.model import Entry, Finished, Model, Part, Stop, Text, ToolCall, ToolSpec, UserText
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Membership
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
@@ -95,6 +95,9 @@ class Wire:
         return team.lead_id
 
     async def changed(self) -> None: ...
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
+        return Membership.MEMBER
 
 
 class World:

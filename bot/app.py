@@ -24,6 +24,7 @@ from bot.approvals.lookup.settings import Doctor
 from bot.approvals.suggestions import suggestion_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import decision_tools, request_tools
+from bot.approvals.tools.schedules import schedule_tools
 from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel
 from bot.channels.kinds import channels_of
@@ -238,7 +239,10 @@ def build(
             settings.max_turns_by_person,
         ),
         limits=TurnLimits(
-            settings.max_model_calls, settings.history_tokens, TeamLimits(settings.max_teammates)
+            settings.max_model_calls,
+            settings.history_tokens,
+            TeamLimits(settings.max_teammates),
+            settings.schedule_tokens,
         ),
         briefing=Briefing(settings.timezone, settings.instructions),
         prices=prices,
@@ -259,6 +263,7 @@ def build(
         notifier,
         clock,
         others=cluster.others,
+        knows=lambda actor: site.doorkeeper.knows(actor),  # noqa: PLW0108 - it is made below
     )
     ports.channels[http.name] = http
     secret = settings.webhook_secret
@@ -279,6 +284,8 @@ def build(
             settings.tokens,
             lambda token: database.read(tokens.holder, token),
             signed_in.holder,
+            lambda name: database.read(tokens.works, name),
+            signed_in.may,
             organised=settings.organised,
         ),
         callbacks=callbacks,
@@ -313,7 +320,7 @@ def build(
         core=made,
         dispatcher=dispatcher,
         callbacks=callbacks,
-        scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock),
+        scheduler=Scheduler(made.recovery, made.reminders, callbacks, made.schedules, clock),
         channels=ports.channels,
         web=web,
         mcp_mount=mcp_mount,
@@ -358,6 +365,7 @@ def registry_of(
         decision_tools(database, policies),
         suggestion_tools(database, policies, clock),
         team_tools(policies, TeamLimits(settings.max_teammates)),
+        schedule_tools(database, policies, clock, settings.max_schedules),
     ]
     builtin = [*builtin_tools(settings, database, clock), *always]
     taken = frozenset(tool.name for toolset in builtin for tool in toolset.fixed)

@@ -10,7 +10,7 @@ from bot.agent.prompt import Briefing
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.channels.base import Channel, look_up
+from bot.channels.base import Channel, look_up, standing
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
@@ -27,6 +27,7 @@ from bot.domain.times import now
 from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
+from bot.jobs.schedules import Schedules
 from bot.settings import Settings
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
@@ -66,6 +67,7 @@ class Core:
     lookup: CoreLookup
     recovery: Recovery
     reminders: Reminders
+    schedules: Schedules
 
 
 def core(
@@ -129,6 +131,7 @@ def core(
             database, gate, execution, turns, dispatcher, assistant.under_way, ports.process.id, retention
         ),
         Reminders(database, policies, cards, notices),
+        Schedules(database, policies, dispatcher.wake, clock, partial(standing, channels)),
     )
 
 

@@ -203,6 +203,8 @@ class Settings(BaseSettings):
     max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
     history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
     max_teammates: int = Field(4, ge=0, le=20, validation_alias="NOD_MAX_TEAMMATES")
+    max_schedules: int = Field(20, ge=0, le=1000, validation_alias="NOD_MAX_SCHEDULES")
+    schedule_tokens: int = Field(100_000, ge=1000, le=10**9, validation_alias="NOD_SCHEDULE_TOKENS")
     timezone: Zone = Field(ZoneInfo("UTC"), validation_alias="NOD_TIMEZONE")
     instructions: str = Field("", max_length=8000, validation_alias="NOD_INSTRUCTIONS")
     max_connections: int = Field(1000, ge=10, validation_alias="NOD_MAX_CONNECTIONS")

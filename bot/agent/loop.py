@@ -53,7 +53,7 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
-from bot.store import conversations, messages, teams, transitions, turns
+from bot.store import conversations, messages, schedules, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.locks import conversation_lock
@@ -70,6 +70,10 @@ _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written 
 _BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
 _BY_MYSELF = "I'll continue by myself when it answers again."
 _NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
+_OVERSPENT = (
+    "This run of the schedule has spent {spent:,} tokens, which is all that one may spend. "
+    "Send “continue” to have me finish it."
+)
 _PATIENCE = timedelta(days=1)  # with a model that gives no answers
 _FIRST_PAUSE = timedelta(seconds=10)  # the next are as long as it has taken, up to `turns.LONGEST_PAUSE`
 _CONTINUE = (
@@ -94,6 +98,7 @@ class TurnLimits:
     model_calls: int = 12
     history_tokens: int = 24_000
     team: TeamLimits = field(default_factory=TeamLimits)
+    schedule_tokens: int = 100_000  # of one run of a schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +210,13 @@ class Loop:
         for call, tool, arguments in reads:
             text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
-        before = turn.usage.cost or 0
+        before = turn.usage
         run.turn = turn = replace(turn, usage=self._spent(turn.usage, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
         committed = await self.database.write(
-            partial(_commit, again=again, cost=(turn.usage.cost or 0) - before),
+            partial(_commit, again=again, before=before),
             self.gate.policies,
             run,
             available,
@@ -232,6 +237,10 @@ class Loop:
             raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
+        if (ident := turn.transcript.schedule) is not None:
+            used = await self.database.read(schedules.spent, ident)
+            if used >= self.limits.schedule_tokens:
+                raise ModelError(_OVERSPENT.format(spent=used))
         book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
         if book.about(Subject.BUDGET):
             await self.database.read(budgets.check, book, turn, self.clock())
@@ -405,13 +414,15 @@ def _commit(
     now: datetime,
     *,
     again: bool,
-    cost: float,
+    before: Usage,
 ) -> Committed:
     """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends.
 
-    ``again``: the answer was cut at its length, and the model may continue it. ``cost``: of this answer.
+    ``again``: the answer was cut at its length, and the model may continue it. ``before``: what the turn had
+    used before this answer.
     """
     turn, calls = run.turn, [c.call for c in judged]
+    cost = (turn.usage.cost or 0) - (before.cost or 0)
     if any(c.proposal or c.effect for c in judged):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
@@ -424,6 +435,8 @@ def _commit(
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
+    if turn.transcript.schedule is not None:
+        schedules.spend(session, turn.transcript.schedule, turn.usage.tokens - before.tokens)
     if cost and policies.held.book.about(Subject.BUDGET):
         jobs += _warn(session, policies.held.book, turn, cost, now)
     if any(c.effect for c in judged):

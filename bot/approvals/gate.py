@@ -125,7 +125,8 @@ class Gate:
 
         policy, person, room, declined = await self.groups.read(before)
         whole = available.offered
-        reach = available_tools(whole, transcript.teammate)
+        scheduled = transcript.schedule is not None
+        reach = available_tools(whole, transcript.teammate, scheduled=scheduled)
         there = transcript.conversation
         place = Place(str(there.origin), there.private)
         case = _Case(reach, whole, transcript, said, policy, person, declined, place)
@@ -172,7 +173,8 @@ class Gate:
 
         What a rule forbids only for some arguments is offered; `consider` refuses the call.
         """
-        reach = available_tools(available, transcript.teammate)
+        scheduled = transcript.schedule is not None
+        reach = available_tools(available, transcript.teammate, scheduled=scheduled)
         if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it
             return reach
         policy, person = await self.database.read(self.policies.load_for, transcript.asker)
@@ -250,6 +252,7 @@ class Gate:
                 call_id=call.id,
                 position=position,
                 teammate=case.transcript.teammate.name if case.transcript.teammate else "",
+                schedule=case.transcript.schedule,
             ),
         )
 

@@ -48,7 +48,7 @@ def give(
     where = {GrantAudience.HERE: origin, GrantAudience.CHAT: chat}.get(reach)
     alone = asked is not None and asked.private
     here = "one private conversation" if alone else f"one conversation in {chat}"
-    whose = reach.words(proposal.requester.label, here, str(chat))
+    whose = reach.words(proposal.requester.label, here, str(chat), proposal.schedule or "")
     row = GrantRow(
         tool_name=scope.tool_name,
         tool_version=scope.tool_version,
@@ -61,6 +61,7 @@ def give(
         only_there=lasting is GrantDuration.CONVERSATION,
         requester=None if plan or reach.wide else str(proposal.requester),
         place=None if plan or where is None else str(where),
+        schedule=proposal.schedule,
         proposal_id=proposal.id,
         plan_digest=proposal.digest if plan else None,
         created_at=now,
@@ -81,6 +82,8 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
         return "This needs several people each time, so one person can't allow calls like it."
     if proposal.risk.level is not Level.DESTRUCTIVE:
         return None
+    if proposal.schedule:
+        return "What can't be undone asks each time that a schedule runs."
     book = policies.load(session).book
     if not book.about(Subject.GRANTS) or not book.grants_reach_destructive(rights.call_of(session, proposal)):
         return "What can't be undone asks each time, unless an admin allows grants for it."
@@ -96,6 +99,8 @@ def reaches(
     session: Session, policies: Policies, proposal: Proposal, person: Person
 ) -> tuple[GrantAudience, ...]:
     """Whose calls this person may allow, and where, the narrowest first."""
+    if proposal.schedule:
+        return (GrantAudience.SCHEDULE,)
     found = [GrantAudience.HERE, GrantAudience.REQUESTER]
     if Role.ADMIN in policies.load(session).roles_for(person, proposal):
         conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -140,6 +145,8 @@ def _usable(
     for grant in found:
         if not grant.reaches(requester.accounts, place) or (requester.outside and grant.requester is None):
             continue  # what is for everyone is for everyone of the team
+        if grant.schedule != proposal.schedule:
+            continue  # what comes by itself runs under what was given for it, and nothing else does
         if grant.plan_digest and not _plan_allows(session, grant, proposal):
             continue
         if singled and not _born_under(session, grant, proposal.rule):
@@ -265,6 +272,11 @@ def end_with_conversation(session: Session, conversation_id: str, by: By, now: d
     """A grant for one conversation ends with it."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
     return _end(session, _live(now) & there, by, now)
+
+
+def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
+    """What was allowed for a schedule's runs ends with it."""
+    return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
 def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import rights
+from bot.approvals import rights, schedules
 from bot.approvals.team import teammates
 from bot.domain.files import File
 from bot.domain.jobs import CHANGED, Job, Work
@@ -289,6 +289,7 @@ def forget(session: Session, conversation_id: str, now: datetime) -> int:
     waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
     if not waiting:
         conversations.forget(session, every, now)
+        schedules.end_in(session, every, now)
         outputs.delete_all(session, every)
         inverses.delete_all(session, every)
     return waiting

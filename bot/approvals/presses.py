@@ -145,7 +145,8 @@ class Presses:
             if p is None:
                 return []
             found = grants.reaches(session, self.gate.policies, p, people.person_of(session, actor))
-            return [(audience, audience.words(p.requester.label)) for audience in found]
+            requester, schedule = p.requester.label, p.schedule or ""
+            return [(audience, audience.words(requester, schedule=schedule)) for audience in found]
 
         return await self.gate.groups.read(read)
 

@@ -4,7 +4,7 @@ A teammate that must plan first is locked until its plan is approved: it may onl
 selection is what the model is offered, and what `Gate.consider` judges its calls by.
 """
 
-from bot.approvals.tools import outputs, team
+from bot.approvals.tools import outputs, schedules, team
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.teams import Teammate
@@ -17,12 +17,19 @@ UNLOCKED_ONLY = frozenset({"fs", "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
 
-def available_tools(available: AvailableTools, teammate: Teammate | None) -> AvailableTools:
-    """The tools that are in reach; the rest is withheld, each with the reason."""
+def available_tools(
+    available: AvailableTools, teammate: Teammate | None, *, scheduled: bool = False
+) -> AvailableTools:
+    """The tools that are in reach; the rest is withheld, each with the reason.
+
+    ``scheduled``: in a run of a schedule.
+    """
     locked = teammate is not None and teammate.locked
-    return available.without(
-        {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
-    )
+    withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
+    if scheduled:
+        alone = (tool.name for tool in available if tool.group in (team.GROUP, schedules.GROUP))
+        withheld |= dict.fromkeys(alone, _ALONE)
+    return available.without(withheld)
 
 
 def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
@@ -54,6 +61,7 @@ def plan_shown(
     return one_line(title), fields(plan, before)
 
 
+_ALONE = "A run of a schedule starts no teammates and changes no schedules."
 _NOT_THE_LEADS = (
     "plan_submit is for teammates that must plan first. You propose changes with the tools themselves."
 )

@@ -242,6 +242,8 @@ def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Approve, and allow what the chosen scope covers; both or neither."""
     duration, audience = context.press.lasting, context.press.reach
+    if p.schedule and audience is GrantAudience.HERE:
+        audience = GrantAudience.SCHEDULE  # the narrowest there is for it
     if not context.prepared.scopes or duration is None:
         return refused(Answer.INVALID, p, "Choose what else to allow, and for how long.")
     if why := grants.hindrance(session, context.policies, p):
@@ -250,7 +252,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     if in_conversation and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
         return refused(Answer.INVALID, p, text)
-    whose = audience.words(p.requester.label)
+    whose = audience.words(p.requester.label, schedule=p.schedule or "")
     if audience not in grants.reaches(session, context.policies, p, context.person):
         return refused(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):

@@ -16,7 +16,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TurnEvent
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor, UserGroup
+from bot.domain.people import SHELL, Actor, Membership, UserGroup
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
@@ -130,6 +130,13 @@ class Channel(Protocol):
         Returns fast and never raises: whatever needs the network is done later, many changes together.
         """
 
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:
+        """Ask the platform what a person is where a conversation is; None where they have left.
+
+        Raises ChannelError where it can't say now, NotDeliverable where it never will.
+        """
+        raise NotDeliverable(f"{actor.channel.capitalize()} can't say who is still in {address.key}.")
+
 
 SILENT = 60.0
 """Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
@@ -211,6 +218,15 @@ async def look_up(channels: Mapping[str, Channel], group: str) -> UserGroup:
     if (poster := poster_at(channels, address)) is None:
         raise ChannelError(f"Nod is not connected to {address.channel} here.")
     return await poster.look_up(group)
+
+
+async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:
+    """As `Channel.standing`, of whatever channel it is; who sits at this machine's shell is there."""
+    if actor.channel == SHELL:
+        return Membership.MEMBER
+    if (channel := channels.get(actor.channel)) is None:
+        raise ChannelError(f"Nod is not connected to {actor.channel} here.")
+    return await channel.standing(actor, address)
 
 
 def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:

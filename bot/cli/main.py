@@ -421,6 +421,24 @@ def approvals(
 
 
 @command(main, section=RULES)
+def schedules(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD ID]", help="pause, resume, run or delete"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List what comes back by itself; pause, resume, run or delete it.
+
+    An admin sees everyone's.
+    """
+    from bot.cli import slash
+
+    slash.say("nod", f"schedules {' '.join(words or [])}", as_json=as_json)
+
+
+@command(main, section=RULES)
 def link(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="CODE", help="The code you got elsewhere; yes.")

@@ -89,7 +89,13 @@ class Line:
     calls: Sequence[Call]
     results: Mapping[str, CallResult]
     created_at: datetime
-    event_id: str | None = None  # what its channel calls it; of an answer its key
+    event_id: str | None = None  # what its channel calls it; of an answer its key; of a run, which it is
+
+    @property
+    def schedule(self) -> str | None:
+        """The id of the schedule that a note begins a run of."""
+        is_run = self.role is LineRole.NOTE and self.event_id is not None
+        return self.event_id.partition(".")[0] if is_run and self.event_id else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +118,20 @@ class Transcript:
         return next((line.actor for line in reversed(self.lines) if line.actor), self.conversation.requester)
 
     @property
+    def schedule(self) -> str | None:
+        """The id of the schedule whose run this is; None where a person wrote since, or none led to it."""
+        begun = next((line for line in reversed(self.lines) if line.actor), None)
+        return begun.schedule if begun else None
+
+    @property
     def order(self) -> int:
-        """The id of the person's line that all of this answers, teammates' work included; 0 before any."""
+        """The id of the line that all of this answers, teammates' work included; 0 before any.
+
+        It is a person's, or the one that began a run of a schedule.
+        """
         if self.teammate is not None:
             return self.teammate.asked
-        return max((line.id for line in self.lines if line.role is LineRole.USER), default=0)
+        return max((x.id for x in self.lines if x.role is LineRole.USER or x.schedule), default=0)
 
     @property
     def heard(self) -> str:
@@ -145,6 +160,10 @@ class Usage:
     completion_tokens: int = 0
     cost: float | None = None
     model: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class Act(StrEnum):
     TRIED = "tried"
     # to what led to a proposal
     READ = "read"
+    # to a schedule, besides what is done to rules
+    RUN = "run"  # before its time
 
 
 Done = Verb | Act | State

@@ -54,6 +54,7 @@ class GrantAudience(StrEnum):
     REQUESTER = "requester"  # the requester's, everywhere
     CHAT = "chat"  # everyone's in that chat; an admin's to give
     EVERYONE = "everyone"  # everyone's, everywhere; an admin's to give
+    SCHEDULE = "schedule"  # what the runs of the schedule ask for that asked for this
 
     @property
     def wide(self) -> bool:
@@ -65,6 +66,7 @@ class GrantAudience(StrEnum):
         requester: str,
         here: str = "the conversation where it was asked",
         chat: str = "the chat where it was asked",
+        schedule: str = "",
     ) -> str:
         """For example ``Ana everywhere``; ``here`` and ``chat`` name its conversation and its chat."""
         return {
@@ -72,6 +74,7 @@ class GrantAudience(StrEnum):
             GrantAudience.REQUESTER: f"{requester} everywhere",
             GrantAudience.CHAT: f"everyone in {chat}",
             GrantAudience.EVERYONE: "everyone everywhere",
+            GrantAudience.SCHEDULE: f"runs of {requester}'s schedule {schedule[:8]}".rstrip(),
         }[self]
 
 
@@ -139,6 +142,7 @@ class Grant:
     expires_at: datetime | None
     uses: int = 0
     plan_digest: str | None = None  # born from a teammate's plan: it holds only while that plan does
+    schedule: str | None = None  # the id of the one whose runs alone it lets run
 
     @property
     def label(self) -> str:

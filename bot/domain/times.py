@@ -10,7 +10,7 @@ _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
 _LONGEST = timedelta(days=3660)
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
 _HOUR = timedelta(hours=1)
@@ -62,8 +62,8 @@ def moment(text: str, now: datetime) -> datetime:
     if found is None:
         raise ValueError("write a moment such as 18:00, friday 18:00 or 2026-12-01")
     at, today = time(int(found[1]), int(found[2]), tzinfo=now.tzinfo), now.date()
-    if day in _DAYS:
-        first, step = today + timedelta(days=(_DAYS.index(day) - today.weekday()) % 7), 7
+    if day in DAYS:
+        first, step = today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
     elif day in ("", "today", "tomorrow"):
         first, step = today + timedelta(days=day == "tomorrow"), int(not day)
     else:

@@ -16,6 +16,7 @@ from apscheduler.triggers.base import BaseTrigger
 from bot.domain.chat import Clock
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
+from bot.jobs.schedules import Schedules
 from bot.jobs.webhooks import Webhooks
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
@@ -32,6 +33,8 @@ REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
+SCHEDULE_SECONDS = 2
+PUT_RIGHT_SECONDS = 60
 _JUMP = timedelta(
     seconds=5
 )  # a clock that is only put right slowly never gains or loses that much in a second
@@ -54,10 +57,18 @@ class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
 class Scheduler:
     """Starts each sweep every few seconds, never twice at a time."""
 
-    def __init__(self, recovery: Recovery, reminders: Reminders, webhooks: Webhooks, clock: Clock) -> None:
+    def __init__(
+        self,
+        recovery: Recovery,
+        reminders: Reminders,
+        webhooks: Webhooks,
+        schedules: Schedules,
+        clock: Clock,
+    ) -> None:
         self._recovery = recovery
         self._reminders = reminders
         self._webhooks = webhooks
+        self._schedules = schedules
         self._clock = clock
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by the sweep's name
         self._watch: asyncio.Task[None] | None = None
@@ -75,6 +86,8 @@ class Scheduler:
             (SEND_SECONDS, self._reminders.send),
             (PURGE_SECONDS, self._recovery.purge),
             (WEBHOOK_SECONDS, self._webhooks.sweep),
+            (SCHEDULE_SECONDS, self._schedules.run_due),
+            (PUT_RIGHT_SECONDS, self._schedules.put_right),
         ):
             self._ticker.add_job(self._tick, _Pause(seconds), args=[sweep])
         self._ticker.start()

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, func, insert, literal_column, true, up
 from sqlmodel import Session, col, select
 
 from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole, Turn
-from bot.domain.people import Actor
+from bot.domain.people import NOD, Actor
 from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
 from bot.store.tables.row import among, table_of
@@ -93,10 +93,19 @@ def message_of_event(session: Session, channel: str, event_id: str) -> int | Non
 
 
 def add_note(
-    session: Session, conversation_id: str, text: str, now: datetime, *, actor: Actor | None = None
+    session: Session,
+    conversation_id: str,
+    text: str,
+    now: datetime,
+    *,
+    actor: Actor | None = None,
+    event_id: str | None = None,
 ) -> int:
-    """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known."""
-    return _append(session, conversation_id, LineRole.NOTE, text, now, actor=actor)
+    """Tell the model something in a line of its own; ``actor`` is on whose wish, where that is known.
+
+    There is one line with an ``event_id``: that of a run of a schedule.
+    """
+    return _append(session, conversation_id, LineRole.NOTE, text, now, actor=actor, event_id=event_id)
 
 
 def add_notice(
@@ -272,6 +281,7 @@ def _append(
     after: int | None = None,
     delivered: bool = True,
     actor: Actor | None = None,
+    event_id: str | None = None,
 ) -> int:
     wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
     row = {
@@ -282,6 +292,7 @@ def _append(
         "after": after,
         "delivered": delivered,
         "created_at": now,
+        **({"channel": NOD, "event_id": event_id} if event_id else {}),
     }
     ident: int = session.connection().execute(_INSERT_LINE, row).scalar_one()
     return ident

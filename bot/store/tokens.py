@@ -77,6 +77,11 @@ def working(session: Session) -> list[IssuedToken]:
     ]
 
 
+def works(session: Session, name: str) -> bool:
+    """Whether there is a token of this name."""
+    return any(each.name == name for each in working(session))
+
+
 def holder(session: Session, token: str) -> str | None:
     """Whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
     beginning, _, rest = token.partition("_")

@@ -26,7 +26,7 @@ from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
-from bot.web import approvals, audit, batches, chat, insights, people, proposals, rules, status
+from bot.web import approvals, audit, batches, chat, insights, people, proposals, rules, schedules, status
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
@@ -40,13 +40,27 @@ from bot.web.site import Caller, Here, Site, api_routes
 
 log = logger(__name__)
 
-PARTS = (chat, proposals, batches, approvals, sessions, people, rules, insights, audit, status, logins)
+PARTS = (
+    chat,
+    proposals,
+    batches,
+    approvals,
+    sessions,
+    people,
+    rules,
+    schedules,
+    insights,
+    audit,
+    status,
+    logins,
+)
 _TAGS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",
     "batches": "Several calls of one tool, decided as one table.",
     "requests": "A script asks people.",
     "rules": "Rules, grants and commands, mostly for admins.",
+    "schedules": "What comes back by itself.",
     "insights": "What asking costs.",
     "people": "Who is who: linked accounts and roles.",
     "audit": "For admins: who did what, and whether that record is intact.",

@@ -1,7 +1,7 @@
 """The HTTP channel: people read rows themselves, and listen to a conversation while they are there."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from bot.approvals.lookup.admin import AdminLookup
@@ -11,7 +11,7 @@ from bot.channels.base import Lookup, Stream
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.events import ProposalOpened, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Membership
 from bot.domain.teams import TeamStatus
 from bot.store.change_notifier import ChangeNotifier
 from bot.telemetry.logs import logger
@@ -82,7 +82,10 @@ class HttpChannel:
         clock: Clock,
         pace: Pace | None = None,
         others: Peers | None = None,
+        knows: Callable[[Actor], Awaitable[bool]] | None = None,
     ) -> None:
+        """``knows``: whether an account may still come in, by a token or as its organisation says."""
+        self._knows = knows
         self.registry = registry
         self.proposals = proposals
         self.conversations = conversations
@@ -135,6 +138,10 @@ class HttpChannel:
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         await BroadcastStream(self, address, requester).show(event)
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
+        known = self._knows is None or await self._knows(actor)
+        return Membership.MEMBER if known else None
 
     async def changed(self) -> None:
         """Nothing to do: people there read rows, and the change notifier wakes them."""

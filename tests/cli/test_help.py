@@ -56,7 +56,7 @@ SECTIONS = {
     "Start": "init demo run worker doctor",
     "Look": "open pending show team audit",
     "Decide": "approve decline similar edit ask revise cancel extend stop retry undo",
-    "Rules and people": "approvals link unlink",
+    "Rules and people": "approvals schedules link unlink",
     "Tools and agents": "tools token mcp",
     "Set up": "backup db slack",
 }

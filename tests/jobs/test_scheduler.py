@@ -13,7 +13,9 @@ from tests.kit import Hold, Nod
 
 
 async def test_an_outage_of_the_database_is_one_line_at_its_start_and_one_at_its_end(nod: Nod) -> None:
-    scheduler = Scheduler(nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.clock)
+    scheduler = Scheduler(
+        nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.schedules, nod.clock
+    )
     away = True
 
     async def sweep(_: datetime) -> None:
@@ -30,7 +32,9 @@ async def test_an_outage_of_the_database_is_one_line_at_its_start_and_one_at_its
 async def test_a_sweep_under_way_is_not_begun_again_and_stopping_it_is_no_error(
     nod: Nod, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scheduler = Scheduler(nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.clock)
+    scheduler = Scheduler(
+        nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.schedules, nod.clock
+    )
     scheduler.start()
     hold = Hold()
     begun: list[datetime] = []

@@ -9,7 +9,7 @@ from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
 from bot.domain.events import TextDelta, TextRestarted, TurnEnded, TurnEvent, TurnFailed
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor, UserGroup
+from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone
@@ -51,11 +51,16 @@ class ShowingChannel:
         self.boards: dict[str, TeamStatus] = {}  # what each shows now, by its reference
         self.refusals: dict[str, ChannelError] = {}  # by what is asked: send, end, post, …
         self.changes = 0
+        self.standings: dict[str, Membership | None] = {}  # by account, of those who are no members
 
     async def start(
         self, inbox: Inbox, lookup: Lookup, *, receives: bool = True, others: Peers | None = None
     ) -> None:
         self.inbox = inbox
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:
+        self.maybe_refuse("standing")
+        return self.standings.get(str(actor), Membership.MEMBER)
 
     async def stop(self) -> None:
         self.inbox = None

@@ -19,6 +19,7 @@ from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.approvals.suggestions import suggestion_tools
 from bot.approvals.tools.requests import decision_tools
+from bot.approvals.tools.schedules import schedule_tools
 from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
 from bot.domain.bounds import Bounds
@@ -81,10 +82,12 @@ class Nod:
         routes: Sequence[Address] = (),
         admins: Sequence[Actor] = (),
         team: bool = False,
+        schedules_each: int = 0,
         briefing: Briefing | None = None,
     ) -> None:
         self.url = url
         self.with_team = team
+        self.schedules_each = schedules_each
         self.clock = clock
         self.policy = policy or Policy()
         self.limits = limits or TurnLimits()
@@ -121,7 +124,9 @@ class Nod:
         policies = Policies(replace(self.policy, admins=self.policy.admins | accounts), self.clock)
         team = [team_tools(policies, self.limits.team)] if self.with_team else []
         suggested = suggestion_tools(self.database, policies, self.clock)
-        registry = Registry([self.tools(), decision_tools(self.database, policies), suggested, *team])
+        scheduled = schedule_tools(self.database, policies, self.clock, self.schedules_each)
+        decided = decision_tools(self.database, policies)
+        registry = Registry([self.tools(), decided, suggested, scheduled, *team])
         made = core(
             Ports(self.database, self.valve, registry, self.model, self.channels, self.clock, self.process),
             policies,
@@ -132,7 +137,7 @@ class Nod:
         )
         self.gate, self.execution, self.turns = made.gate, made.execution, made.turns
         self.assistant, self.lookup = made.assistant, made.lookup
-        self.recovery, self.reminders = made.recovery, made.reminders
+        self.recovery, self.reminders, self.schedules = made.recovery, made.reminders, made.schedules
         self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
 
     def beside(self) -> "Nod":
@@ -249,6 +254,7 @@ class Nod:
         await self.recovery.expire_due(self.clock())
         await self.reminders.remind(self.clock())
         await self.recovery.retry(self.clock())
+        await self.schedules.run_due(self.clock())
         await self.recovery.recover(self.clock())
         await self.idle()
 

@@ -9,6 +9,7 @@ from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
 from bot.approvals.commands.link import LinkCommands
 from bot.approvals.commands.rules import EVERYWHERE_WORDS, RuleCommands
+from bot.approvals.commands.schedules import ScheduleCommands
 from bot.approvals.commands.words import CommandParts, Words, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
@@ -24,7 +25,9 @@ class Commands:
         [undo] = (each.do for each in deciding if each.word == Verb.UNDO)
         ruling = RuleCommands(parts, undo).words
         self._stop = everyone.stop
-        self._everyone = Words("nod", [*everyone.words, *away.words, *linking.words])
+        self._everyone = Words(
+            "nod", [*everyone.words, *away.words, *ScheduleCommands(parts).words, *linking.words]
+        )
         self._deciding = Words("approvals", deciding)
         self._admins = Words("approvals", [*deciding, *ruling, *linking.admins])
         self._for_admins = {each.word for each in (*ruling, *linking.admins)} - {w.word for w in deciding}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import budgets, grants, rights
+from bot.approvals import budgets, grants, rights, schedules
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
 from bot.approvals.lookup import insights, past, usage
@@ -21,6 +21,7 @@ from bot.domain.policy import Policy
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
+from bot.domain.schedules import Schedule
 from bot.domain.similarity import Grant
 from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification
@@ -136,6 +137,15 @@ class AdminLookup:
         def read(session: Session) -> tuple[bool, list[KnownPerson]]:
             everyone = self._rules_all(session, actor)
             return everyone, listed(session, self._policies.load(session), actor, everyone=everyone)
+
+        return await self._database.read(read)
+
+    async def schedules(self, actor: Actor) -> tuple[bool, list[Schedule]]:
+        """This person's; everyone's (True) for an admin."""
+
+        def read(session: Session) -> tuple[bool, list[Schedule]]:
+            everyone = self._rules_all(session, actor)
+            return everyone, schedules.seen_by(session, self._policies, actor)
 
         return await self._database.read(read)
 

@@ -39,7 +39,7 @@ from bot.channels.streamed_message import in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Membership
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
@@ -218,6 +218,14 @@ class DiscordChannel(Poster):
 
     async def check_place(self, address: Address) -> None:
         await self._rest.check(DiscordPlace.of(address))
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:
+        """What they are in the conversation's server; in direct messages in any that Nod may serve."""
+        place = DiscordPlace.of(address)
+        for server in (place.server,) if place.server else self._settings.discord_servers:
+            if (found := await self._rest.member(server, actor.key)) is not None:
+                return Membership.GUEST if is_guest(found) else Membership.MEMBER
+        return None
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)

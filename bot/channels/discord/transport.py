@@ -22,6 +22,7 @@ from bot.channels.streamed_message import FullText
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.settings import Settings
 
+_UNKNOWN_MEMBER = 10007
 _UNKNOWN_MESSAGE = 10008
 UNKNOWN_WEBHOOK = 10015  # also: Discord has not seen our answer to the interaction yet
 _NEVER = {
@@ -45,6 +46,7 @@ class DiscordRefusal(ChannelError):
     """A refusal after which the same may be accepted; ``status`` is HTTP's."""
 
     status = 0
+    code: int | None = None  # of Discord's own
 
 
 class DiscordNever(DiscordRefusal, NotDeliverable):
@@ -60,7 +62,7 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
         return NotDeliverable(f"Discord refused ({code}): {_NEVER[code]}.")
     kind = DiscordRefusal if status in _PASSES or status >= _OWN_FAULT else DiscordNever
     error = kind(f"Discord refused ({code}): {words}")
-    error.status = status
+    error.status, error.code = status, told.get("code")
     return error
 
 
@@ -150,6 +152,16 @@ class DiscordRest:
             opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
             self._direct[place.person] = str(opened["id"])
         return self._direct[place.person] if place.person else place.channel
+
+    async def member(self, server: str, user: str) -> Json | None:
+        """What a server says of one of its people; None where they have left it."""
+        try:
+            found: Json = await self.call("GET", f"/guilds/{server}/members/{user}")
+        except DiscordRefusal as error:
+            if error.code != _UNKNOWN_MEMBER:
+                raise
+            return None
+        return found
 
     async def check(self, place: DiscordPlace) -> None:
         """Show for some seconds that Nod writes, as only those may who can post."""

@@ -54,7 +54,7 @@ from bot.channels.streamed_message import post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor, UserGroup
+from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
@@ -307,6 +307,10 @@ class SlackChannel(Poster):
         place = SlackPlace.of(Address.parse(group))
         async with within(_GROUP_PATIENCE):
             return await self._workspaces.group(place.team, place.channel)
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:
+        async with within(_GROUP_PATIENCE):
+            return await self._workspaces.standing(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)

@@ -40,6 +40,7 @@ _LARGEST = 1000  # people of a user group that decides
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
 _WAITS = 2  # times that one call waits because Slack says so
+_NO_ONE = frozenset({"user_not_found", "user_not_visible", "users_not_found"})
 _NO_GROUP = frozenset({"no_such_subteam", "subteam_not_found"})
 _POSTS = frozenset(
     {
@@ -318,6 +319,22 @@ class Workspaces(AsyncAuthorize):
             self._users.clear()
         self._users[team, user] = (said, self._clock() + _NAME_LIVES)
         return said
+
+    async def standing(self, team: str, actor: Actor) -> Membership | None:
+        """What a person is to a team by now, None where their account is off. Raises ChannelError."""
+        own, _, user = actor.key.partition("/")
+        workspace = await self.find(team)
+        with translated():
+            client = await self.client(team)
+            try:
+                said: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
+            except SlackApiError as error:
+                if code_of(error) not in _NO_ONE:
+                    raise
+                return None
+        if said.get("deleted"):
+            return None
+        return standing_of(said, (own,), team, workspace.enterprise if workspace else "")[0]
 
     async def group(self, team: str, ident: str) -> UserGroup:
         """Who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""

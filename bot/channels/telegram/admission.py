@@ -62,12 +62,12 @@ class Admission:
         self._transport = transport
         self._clock = clock
 
-    async def admits(self, user: User, chat_id: int) -> bool:
+    async def admits(self, user_id: int, chat_id: int) -> bool:
         moves = self._transport.moves
         ids = {chat_id, moves.home(chat_id), moves.now(chat_id)}
-        if user.id in self.admitted.people or self.admitted.chats & ids:
+        if user_id in self.admitted.people or self.admitted.chats & ids:
             return True
-        state = await self._state(_pairing(user.id))
+        state = await self._state(_pairing(user_id))
         return state is not None and state["stands"] == "in"
 
     async def turn_away(self, user: User, place: TelegramPlace) -> None:

@@ -53,7 +53,7 @@ from bot.channels.telegram.transport import BotRequests, Transport
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
-from bot.domain.people import Actor, UserGroup, is_group
+from bot.domain.people import Actor, Membership, UserGroup, is_group
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, SettingsError
@@ -285,6 +285,14 @@ class TelegramChannel(Poster):
     async def look_up(self, group: str) -> UserGroup:
         title, admins = await self._transport.admins(self._with_admins(group))
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
+
+    async def standing(self, actor: Actor, address: Address) -> Membership | None:
+        """Whether they are still let in, and in a group still one of it."""
+        place, user = self._moves.place(address), int(actor.key)
+        if not await self._admission.admits(user, place.chat_id):
+            return None
+        there = place.private or await self._transport.has_member(place, user)
+        return Membership.MEMBER if there else None
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)

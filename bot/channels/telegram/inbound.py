@@ -208,7 +208,7 @@ class Inbound:
         if not meant_for(message, self.me):
             self.overheard.keep(place, message, self.me, edited=edited)
             return None
-        if not await self.admission.admits(user, message.chat.id):
+        if not await self.admission.admits(user.id, message.chat.id):
             await self.admission.turn_away(user, place)
         elif message.sender_chat is not None:
             await self._say(place, _ANONYMOUS, message)

@@ -98,7 +98,7 @@ class TelegramPresses:
         message = TelegramPosted(query.message.chat.id, query.message.message_id)
         if callback.does in _PAIRING:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
-        elif not await self.admission.admits(query.from_user, message.chat_id):
+        elif not await self.admission.admits(query.from_user.id, message.chat_id):
             await answer.tell(_STRANGER, alert=True)
         else:
             who = Who(
@@ -123,7 +123,7 @@ class TelegramPresses:
         self, words: str, query: CallbackQuery, below: MaybeInaccessibleMessage
     ) -> tuple[str, bool]:
         """Hand in what a button says; return what to tell the person, and whether they must dismiss it."""
-        if not await self.admission.admits(query.from_user, below.chat.id):
+        if not await self.admission.admits(query.from_user.id, below.chat.id):
             return _STRANGER, True
         place = place_of(below, self.transport.moves)
         if place is None:

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from telegram import Bot, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters, User
-from telegram.constants import ChatAction
+from telegram import Bot, ChatMember, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters, User
+from telegram.constants import ChatAction, ChatMemberStatus
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
 from telegram.ext import ExtBot
 from telegram.request import HTTPXRequest
@@ -95,6 +95,7 @@ Markup = InlineKeyboardMarkup | ForceReply | None
 
 log = logger(__name__)
 
+_NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
 _BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
 
 
@@ -251,6 +252,16 @@ class Transport:
             chat = await self._follow(place, self._bot.get_chat)
             admins = await self._follow(place, self._bot.get_chat_administrators)
         return chat.title or str(place.chat_id), [each.user for each in admins if not each.user.is_bot]
+
+    async def has_member(self, place: TelegramPlace, user_id: int) -> bool:
+        """Whether someone is in a group by now."""
+
+        async def ask(chat_id: int) -> ChatMember:
+            return await self._bot.get_chat_member(chat_id, user_id)
+
+        with translated():
+            found = await self._follow(place, ask)
+        return found.status not in _NOT_THERE and getattr(found, "is_member", True)
 
     async def typing(self, place: TelegramPlace) -> None:
         """Show for five seconds that an answer is on its way."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import func, insert, literal_column
+from sqlalchemy import Integer, func, insert, literal_column
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
@@ -28,6 +28,7 @@ from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
 from bot.store.tables.row import table_of
 from bot.store.tables.rules import BookRow, GrantRow, RuleRow
+from bot.store.tables.schedules import ScheduleRow
 
 _TABLE = table_of(LedgerRow)
 _INSERT = insert(_TABLE)
@@ -49,6 +50,7 @@ class Thing(StrEnum):
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
     TRIAL = "trial"  # a name of its own
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
+    SCHEDULE = "schedule"  # its id
 
 
 _IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
@@ -148,6 +150,7 @@ def grant_state(row: GrantRow) -> State:
         "only_in": row.conversation_id if row.only_there else None,
         **({"for": row.requester} if row.requester else {}),
         **({"at": row.place} if row.place else {}),
+        **({"schedule": row.schedule} if row.schedule else {}),
         "person": row.person_id,
         "proposal": row.proposal_id,
     }
@@ -191,11 +194,16 @@ _HELD: dict[str, tuple[Any, str, frozenset[str]]] = {
     Thing.ABSENCE: (table_of(AbsenceRow), "id", frozenset()),
     Thing.TOKEN: (table_of(TokenRow), "label", frozenset()),
     Thing.PAUSE: (table_of(BookRow), "id", frozenset({"version", "memory"})),
+    Thing.SCHEDULE: (
+        table_of(ScheduleRow),
+        "id",
+        frozenset({"due_at", "runs", "ran_for", "last_at", "spent"}),
+    ),
 }
 """Per thing: its table, its key there, and the columns that change without a row here.
 
 How often a grant was used is counted in the proposals; the book's version is a cache's; its memory is what
-recurring tasks remember.
+recurring tasks remember. What a schedule's last run was, and when the next is, is in its conversation.
 """
 
 
@@ -207,7 +215,7 @@ def _concerned(thing: Thing, key: str, before: State, after: State) -> list[str]
             return [f"{thing} {ident}" for ident in sorted(found)]
         case Thing.GRANT:
             return [f"{thing} {key.removeprefix('G-')}"]
-        case Thing.ACCOUNT | Thing.TOKEN:
+        case Thing.ACCOUNT | Thing.TOKEN | Thing.SCHEDULE:
             return [f"{thing} {key}"]
         case Thing.PAUSE:
             return [f"{thing} 1"]
@@ -219,7 +227,7 @@ def _now(session: Session, name: str) -> str | None:
     """The hash of what a row is now, or None."""
     thing, _, key = name.partition(" ")
     table, by, _ = _HELD[thing]
-    same = table.c[by] == (int(key) if by == "id" else key)
+    same = table.c[by] == (int(key) if isinstance(table.c[by].type, Integer) else key)
     found = session.execute(select(table).where(same)).mappings().first()
     return _content(thing, found) if found else None
 

@@ -14,6 +14,7 @@ import bot.store.tables.people
 import bot.store.tables.proposals
 import bot.store.tables.record
 import bot.store.tables.rules
+import bot.store.tables.schedules
 import bot.store.trials  # noqa: F401 - each registers its tables
 
 SCHEMA = SQLModel.metadata

@@ -67,6 +67,7 @@ class GrantRow(Row, table=True):
     place: str | None = None  # an address as text: only there
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
     plan_digest: str | None = None
+    schedule: str | None = None
     uses: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)

@@ -13,6 +13,7 @@ from bot.web.sign_in.proxies import proxied, told
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
+_BY_ORGANISATION = ("sso.", "sso-id.")
 COOKIE = "nod_session"
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -43,10 +44,14 @@ class Authenticator:
         tokens: Mapping[str, str],
         issued: Callable[[str], Awaitable[str | None]],
         signed_in: Callable[[str], Awaitable[Actor | None]],
+        named: Callable[[str], Awaitable[bool]],
+        may: Callable[[Actor], bool],
         *,
         organised: bool = False,
     ) -> None:
         """``signed_in`` tells whose session a browser's cookie is.
+
+        ``named`` tells whether a token of that name works, ``may`` whether the organisation lets someone in.
 
         ``organised``: people sign in with their organisation's accounts, so no one is let in without.
         """
@@ -54,6 +59,8 @@ class Authenticator:
         self._tokens = {token.encode(): name for token, name in tokens.items()}
         self._issued = issued
         self._signed_in = signed_in
+        self._named = named
+        self._may = may
 
     async def __call__(self, request: HTTPConnection) -> Actor:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
@@ -79,6 +86,14 @@ class Authenticator:
         if name is None:
             raise Unauthenticated
         return Actor("http", name, name)
+
+    async def knows(self, actor: Actor) -> bool:
+        """Whether an account may still come in."""
+        if actor == LOCAL:
+            return not (self._tokens or self._organised)
+        if actor.key.startswith(_BY_ORGANISATION):
+            return self._organised and self._may(actor)
+        return actor.key in self._tokens.values() or await self._named(actor.key)
 
     @staticmethod
     def _local(request: HTTPConnection) -> Actor:

@@ -8,6 +8,7 @@ import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
+import { Schedules } from "./schedules.js";
 import { Settings } from "./settings.js";
 import { Subscription } from "./stream.js";
 import { Thread } from "./thread.js";
@@ -65,6 +66,7 @@ const PAGES = {
   rules: { title: "Rules and grants", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
   tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
   files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
+  schedules: { title: "Schedules", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   insights: { title: "Insights", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },

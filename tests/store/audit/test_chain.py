@@ -27,11 +27,13 @@ from bot.approvals.accounts import linking
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.proposals import State
+from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
+from bot.domain.schedules import Schedule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import absences, people, proposals, rules, tokens, transitions
+from bot.store import absences, people, proposals, rules, schedules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
 from bot.store.database import Database, run
@@ -76,6 +78,10 @@ NOT_COVERED = {
     "proposal.thing": "what it changes, once it runs",
     "proposal.undo_until": "until when its cards offer Undo; for how long it could be is recorded",
     "inverse": "what was there before, purged by retention; the proposal keeps the digest of the call",
+    **dict.fromkeys(
+        (f"schedule.{each}" for each in ("due_at", "runs", "ran_for", "last_at", "spent")),
+        "when it ran and runs next; its runs are in the conversation",
+    ),
     "book.version": "tells processes to read the rules again",
     "book.memory": "what recurring tasks remember",
     "alembic_version.version_num": "the schema's",
@@ -110,6 +116,8 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for _ in range(2):
         token = database.write_now(tokens.issue, "ci", ADA, clock())
     database.write_now(tokens.revoke, token.split("_")[1], ADA, clock())
+    schedule = Schedule(p.id, p.conversation_id, ANA, "look", None, declined.id, clock(), None)
+    database.write_now(schedules.add, schedule, By.nod(Act.SET), clock())
     assert faults(database) == []
     return database
 

@@ -1,6 +1,7 @@
 """files, memory, schedules, models"""
 
 import sqlalchemy as sa
+import sqlmodel
 from alembic import op
 
 revision = "0009"
@@ -18,3 +19,41 @@ def upgrade() -> None:
         sqlite_where=sa.text("thing = 'context'"),
         postgresql_where=sa.text("thing = 'context'"),
     )
+    op.create_table(
+        "schedule",
+        sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("conversation_id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("person", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("name", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("task", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("start", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("repeats", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("zone", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("follows", sqlmodel.sql.sqltypes.AutoString(), nullable=True),
+        sa.Column("created_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("due_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("runs", sa.Integer(), nullable=False),
+        sa.Column("ran_for", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("last_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("spent", sa.Integer(), nullable=False),
+        sa.Column("paused_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("ended_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.Column("ended_by", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("why", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.ForeignKeyConstraint(["conversation_id"], ["conversation.id"]),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    live = "ended_at IS NULL AND paused_at IS NULL"
+    for name, column, where in (
+        ("schedule_due", "due_at", f"{live} AND due_at IS NOT NULL"),
+        ("schedule_follows", "follows", f"{live} AND follows IS NOT NULL AND runs = 0"),
+        ("schedule_of_person", "person", "ended_at IS NULL"),
+        ("schedule_last", "last_at", "ended_at IS NULL"),
+        ("schedule_in", "conversation_id", "ended_at IS NULL"),
+    ):
+        there = sa.text(where)
+        op.create_index(name, "schedule", [column], unique=False, sqlite_where=there, postgresql_where=there)
+    op.create_index("schedule_made", "schedule", ["created_at"], unique=False)
+    for table in ("grant_given", "proposal"):
+        op.add_column(table, sa.Column("schedule", sqlmodel.sql.sqltypes.AutoString(), nullable=True))

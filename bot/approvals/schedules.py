@@ -1,0 +1,225 @@
+"""Schedules: made by an approved call, run as turns of their conversation, ended. One transaction each.
+
+A run is a note in the person's name that wants a turn, in the transaction that counts it: it can neither be
+lost nor come twice. What the agent then proposes asks as always, or runs under a grant of that schedule.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from bot.approvals import grants, rights
+from bot.domain.chat import Address, chat_of
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor, Membership, Role
+from bot.domain.proposals import Level, Risk
+from bot.domain.record import Act
+from bot.domain.rules import CallFacts, Place
+from bot.domain.schedules import MISSED, Schedule
+from bot.domain.text import one_line
+from bot.errors import Hopeless, LostRace
+from bot.store import conversations, messages, notices, people, proposals, schedules, turns
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+
+TOOL = "schedule_task"
+PLACE = 5
+"""How many times as many as one person may have there may be in one chat."""
+
+_DUE = (
+    "[Nod] Schedule {label} of {who} is due: {when}.{late} People approved this task. Do it now, as if {who} "
+    "had just asked, and answer with what came of it: {task}"
+)
+_TOLD = "{who}’s schedule `{label}`: {task}{late}"  # noqa: RUF001 - an apostrophe
+_LATE = timedelta(minutes=15)
+
+
+class ScheduleRun(NamedTuple):
+    """What became of a schedule that was due: the work it made, or why it was ended."""
+
+    jobs: tuple[Job, ...] = ()
+    ended: str = ""
+
+
+def begin(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
+    """Store what was approved. Raises Hopeless, in words, where it can't run."""
+    if schedules.get(session, made.id):
+        return  # an earlier run of the same approved call has made it
+    found = conversations.get_conversation(session, made.conversation_id)
+    if found is None or found.deleted:
+        raise Hopeless("Its conversation was deleted.")
+    if made.follows:
+        named = proposals.starting_with(session, made.follows)
+        if len(named) != 1 or not (
+            named[0].conversation_id == found.id or rights.visible(session, policies, named[0], made.person)
+        ):
+            raise Hopeless(f"There is no proposal {made.follows[:8]} that {made.person.label} may see.")
+        made = replace(made, follows=named[0].id)
+    elif made.due_at is None:
+        raise Hopeless("Its time is over. Ask for another one.")
+    person = people.person_of(session, made.person)
+    theirs, there = schedules.count(session, person.accounts, str(chat_of(found.origin)))
+    if theirs >= most or there >= PLACE * most:
+        whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
+        raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
+    schedules.add(session, made, _by(session, Act.SET, made.person), now)
+
+
+def run(
+    session: Session,
+    policies: Policies,
+    due: Schedule,
+    standing: Membership | None,
+    now: datetime,
+) -> ScheduleRun:
+    """Begin a run of what is due, once, or end it where its person can no longer be there.
+
+    ``standing``: what the platform says they are there; None where they have left. Raises LostRace where
+    something else is under way there: later, then.
+    """
+    where = conversations.get_conversation(session, due.conversation_id)
+    if where is None or where.deleted:
+        return _end(session, policies, due, None, "Its conversation was deleted", now)
+    if why := _hindrance(session, policies, due, where, standing, now):
+        return _end(session, policies, due, where, why, now)
+    due_at = due.times.after(now) if due.times else None
+    if not schedules.take(session, due, due_at, now):
+        return ScheduleRun()
+    late = _late(due, now)
+    current = conversations.open_at(session, where.address) or where.id
+    words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
+    after = messages.last_heard(session, current)
+    messages.add_notice(session, current, _TOLD.format(**words), after, now, delivered=False)
+    key = f"{due.id}.{due.runs + 1}"
+    messages.add_note(
+        session, current, _DUE.format(when=_when(session, due), **words), now, actor=due.person, event_id=key
+    )
+    if not turns.want_turn(session, current, now):
+        raise LostRace
+    return ScheduleRun((Job(Work.TURN, current),))
+
+
+def _hindrance(
+    session: Session,
+    policies: Policies,
+    due: Schedule,
+    where: Conversation,
+    standing: Membership | None,
+    now: datetime,
+) -> str:
+    """Why nothing runs in this person's name there; empty where it does."""
+    who, policy = due.person.label, policies.load(session)
+    if standing is None:
+        return f"{who} is no longer there"
+    person = people.person_of(session, replace(due.person, standing=standing))
+    place = Place(str(where.origin), where.private)
+    call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
+    if policy.refusal(person, place.address) or policy.forbidding(call, always=True):
+        return f"{who} may no longer do that there"
+    return ""
+
+
+def _when(session: Session, due: Schedule) -> str:
+    followed = proposals.get(session, due.follows) if due.follows else None
+    if followed is None:
+        return due.words
+    return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"
+
+
+def _late(due: Schedule, now: datetime) -> str:
+    """What people and the model are told of runs that were missed; empty for none."""
+    missed = due.times.missed(due.due_at, now) if due.times and due.due_at else 0
+    if not due.times or not due.due_at or now - due.due_at < _LATE:
+        return ""
+    told = f" It was due {due.times.said(due.due_at)}."
+    if missed:
+        many = f"more than {MISSED}" if missed == MISSED else str(missed)
+        told += f" This run stands for {many} more that {'was' if missed == 1 else 'were'} missed since."
+    return told
+
+
+def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
+    """Pause it, or let it run from its next time on; False where that is so already."""
+    act = Act.PAUSE if paused else Act.RESUME
+    return schedules.pause(session, found, _by(session, act, by), now, paused=paused)
+
+
+def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+    """Have it run as soon as may be; False where it is paused or was ended."""
+    return schedules.due_now(session, found, _by(session, Act.RUN, by), now)
+
+
+def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
+    """Nod pauses it, since its platform can't say for good whether its person is still there."""
+    if not schedules.pause(session, due, By.nod(Act.PAUSE, why), now, paused=True):
+        return ()
+    where = conversations.get_conversation(session, due.conversation_id)
+    return _tell(session, policies, due, where, "is paused", f"{why} `/nod schedules` resumes it", now)
+
+
+def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+    """End it, and what was allowed for its runs; False where that is so already."""
+    who = _by(session, Act.DROP, by)
+    grants.end_with_schedule(session, found.id, who, now)
+    return schedules.end(session, found, who, now)
+
+
+def end_in(session: Session, conversation_ids: list[str], now: datetime) -> None:
+    """End what runs in conversations that are deleted."""
+    by = By.nod(Act.END_WITH_CONVERSATION)
+    for each in (found for ident in conversation_ids for found in schedules.of_conversation(session, ident)):
+        grants.end_with_schedule(session, each.id, by, now)
+        schedules.end(session, each, by, now, "Its conversation was deleted")
+
+
+def _end(
+    session: Session, policies: Policies, due: Schedule, where: Conversation | None, why: str, now: datetime
+) -> ScheduleRun:
+    """Nod ends it; its conversation and the admins are told."""
+    by = By.nod(Act.END_BY_ITSELF, why)
+    if not schedules.end(session, due, by, now, why):
+        return ScheduleRun()
+    grants.end_with_schedule(session, due.id, by, now)
+    return ScheduleRun(_tell(session, policies, due, where, "has ended", why, now), why)
+
+
+def _tell(
+    session: Session,
+    policies: Policies,
+    due: Schedule,
+    where: Conversation | None,
+    what: str,
+    why: str,
+    now: datetime,
+) -> tuple[Job, ...]:
+    """Tell its conversation and the admins."""
+    told = f"{due.person.label}’s schedule `{due.label}` {what}. {why}: {due.task}"  # noqa: RUF001 - an apostrophe
+    for admin in sorted(policies.load(session).holders(Role.ADMIN, str(where.origin) if where else None)):
+        notices.keep(session, Address.parse(admin), told, now)
+    if where is None:
+        return ()
+    after = messages.last_heard(session, where.id)
+    messages.add_notice(session, where.id, told, after, now, delivered=False)
+    return (Job(Work.DELIVER, where.id),)
+
+
+def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
+    """This person's; for an admin of all of Nod everyone's."""
+    every = rights.rules_all(session, policies, actor)
+    return schedules.of_people(session, None if every else people.person_of(session, actor).accounts)
+
+
+def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
+    """Whether a person may pause, run or delete it: it is theirs, or they are an admin there."""
+    person = people.person_of(session, actor)
+    if str(found.person) in person.accounts:
+        return True
+    place = conversations.place_of(session, found.conversation_id).address
+    return Role.ADMIN in policies.load(session).roles_of(person, place)
+
+
+def _by(session: Session, act: Act, actor: Actor) -> By:
+    return By.press(act, actor, people.person_of(session, actor))

@@ -1,0 +1,213 @@
+"""A schedule: a task that comes back by itself, when, and in whose name. Pure; times are in UTC.
+
+Times of day are those of the schedule's zone, whatever daylight saving makes of them: a time that the clocks
+skip is as long after midnight as it would have been, and one that they repeat is its first.
+"""
+
+import re
+from calendar import monthrange
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from enum import StrEnum
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from bot.domain.people import Actor
+from bot.domain.times import DAYS, duration, moment, span, written
+
+LEAST = timedelta(minutes=15)
+MISSED = 100
+"""Up to how many missed runs are counted."""
+TASK = 2000
+"""Characters of a task."""
+
+_DAY = timedelta(days=1)
+_FURTHEST = 366  # days between two runs
+_SETS: Mapping[str, Collection[int]] = {
+    "day": range(7),
+    "weekday": range(5),
+    "weekend": (5, 6),
+    **{day: (at,) for at, day in enumerate(DAYS)},
+}
+_ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
+_PARTS = re.compile(r"\s*(?:,|\band\b|\s)\s*")
+_EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
+
+
+def zone_called(name: str) -> ZoneInfo:
+    """The time zone of that name, such as Europe/Berlin. Raises ValueError."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, KeyError, OSError):
+        raise ValueError(f"there is no time zone {name[:60]!r}; write one such as Europe/Berlin") from None
+
+
+def repeated(text: str, first: datetime) -> str:
+    """How often, as it is kept, of what someone wrote; empty for once. ``first`` is in its own zone.
+
+    Raises ValueError in words for people.
+    """
+    said = text.strip().lower().removeprefix("every ").strip()
+    said = _ALIKE.get(said, said)
+    if said in ("", "month"):
+        return said
+    if said == "week":
+        return DAYS[first.weekday()]
+    parts = filter(None, _PARTS.split(said))
+    names = [each if each in _SETS else each.removesuffix("s") for each in parts]
+    if all(each in _SETS for each in names):
+        days = {day for each in names for day in _SETS[each]}
+        alike = (name for name in ("day", "weekday", "weekend") if days == set(_SETS[name]))
+        return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
+    try:
+        length = duration(said)
+    except ValueError:
+        raise ValueError(_EVERY) from None
+    if length < LEAST:
+        raise ValueError(f"that is too often; the least is every {span(LEAST)}")
+    if length > _FURTHEST * _DAY or length % timedelta(minutes=1):
+        raise ValueError(f"write whole minutes, hours or days, up to {_FURTHEST}d")
+    return written(length.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a task is due: first at ``start``, then as ``every`` says (see `repeated`), up to ``until``."""
+
+    start: datetime
+    every: str
+    zone: tzinfo
+    until: datetime | None = None
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first time after a moment; None where there is no more."""
+        return next(self._from(moment), None)
+
+    def following(self, moment: datetime, count: int) -> list[datetime]:
+        """The next times after a moment, at most so many."""
+        return list(islice(self._from(moment), count))
+
+    def missed(self, due: datetime, now: datetime) -> int:
+        """How many times there were after ``due`` up to now, counted up to `MISSED`."""
+        return sum(each <= now for each in islice(self._from(due), MISSED))
+
+    def _from(self, moment: datetime) -> Iterator[datetime]:
+        for each in self._every(moment):
+            if self.until is not None and each > self.until:
+                return
+            if each > moment and each >= self.start:
+                yield each
+
+    def _every(self, moment: datetime) -> Iterator[datetime]:
+        """All times from somewhat before a moment, in order."""
+        if not self.every:
+            yield self.start
+            return
+        first = self.start.astimezone(self.zone)
+        length = None if self.every == "month" or self.every.split(", ")[0] in _SETS else duration(self.every)
+        if length is not None and length % _DAY:
+            at = self.start + length * max(0, (moment - self.start) // length)
+            while True:
+                yield at
+                at += length
+        clock = first.time().replace(fold=0)
+        day = max(first.date(), moment.astimezone(self.zone).date() - _DAY)
+        while day.year < date.max.year:
+            if self._falls_on(day, first.date(), length):
+                yield datetime.combine(day, clock, self.zone).astimezone(UTC)
+            day += _DAY
+
+    def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
+        if length is not None:
+            return (day - first) % length == timedelta()
+        if self.every == "month":
+            return day.day == min(first.day, monthrange(day.year, day.month)[1])
+        return any(day.weekday() in _SETS[name] for name in self.every.split(", "))
+
+    @property
+    def words(self) -> str:
+        """For example ``every weekday at 09:00``, ``every 2 h from Monday 30 Nov, 09:00`` or one moment."""
+        if not self.every:
+            return self.said(self.start)
+        first = self.start.astimezone(self.zone)
+        if self.every == "month":
+            last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
+            return f"every month on day {first.day}{last}, at {first:%H:%M}"
+        names = [each.capitalize() if each in DAYS else each for each in self.every.split(", ")]
+        if names[0].lower() in _SETS:
+            return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
+        length = duration(self.every)
+        how = f"every {span(length)}"
+        return f"{how} from {self.said(self.start)}" if length % _DAY else f"{how} at {first:%H:%M}"
+
+    def said(self, at: datetime) -> str:
+        """A moment as people there say it: ``Thursday 26 Nov, 16:00``."""
+        local = at.astimezone(self.zone)
+        return f"{local:%A} {local.day} {local:%b}, {local:%H:%M}"
+
+
+class ScheduleState(StrEnum):
+    """What becomes of a schedule by itself."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"  # it has no more times
+    ENDED = "ended"  # deleted, or its person can no longer be there
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One row, as a value. ``person`` is in whose name it runs.
+
+    ``follows``: the id of the proposal after whose end it runs once, instead of ``times``. ``due_at``: when
+    it runs next. ``ran_for``: the due time that its last run was for, ``last_at``: when that began,
+    ``spent``: its tokens. ``why``: why it was ended, where no person did.
+    """
+
+    id: str
+    conversation_id: str
+    person: Actor
+    task: str
+    times: Times | None
+    follows: str | None
+    created_at: datetime
+    due_at: datetime | None
+    runs: int = 0
+    ran_for: datetime | None = None
+    last_at: datetime | None = None
+    spent: int = 0
+    paused_at: datetime | None = None
+    ended_at: datetime | None = None
+    ended_by: str = ""
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call it by."""
+        return self.id[:8]
+
+    @property
+    def state(self) -> ScheduleState:
+        if self.ended_at is not None:
+            return ScheduleState.ENDED
+        if self.due_at is None and not (self.follows and not self.runs):
+            return ScheduleState.DONE
+        return ScheduleState.PAUSED if self.paused_at else ScheduleState.ACTIVE
+
+    @property
+    def words(self) -> str:
+        """When it runs, with its time zone."""
+        if self.times is None:
+            return f"once proposal {(self.follows or '')[:8]} has ended"
+        return f"{self.times.words} ({self.times.zone})"
+
+    @property
+    def next(self) -> str:
+        """When it runs next, in words; empty where it does not."""
+        return self.times.said(self.due_at) if self.times and self.due_at else ""
+
+
+def start_of(at: str, zone: tzinfo, now: datetime) -> datetime:
+    """The moment that someone wrote, as its time zone tells it. Raises ValueError, as `moment` does."""
+    return moment(at, now.astimezone(zone))

@@ -1,0 +1,99 @@
+"""Runs what schedules have due, each once however many processes look, while its person is still there."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.approvals import schedules as scheduling
+from bot.channels.delivery.notices import Pauses
+from bot.domain.chat import Address, Clock
+from bot.domain.jobs import Wake
+from bot.domain.people import Actor, Membership
+from bot.domain.schedules import Schedule
+from bot.errors import ChannelError, LostRace, NotDeliverable
+from bot.store import conversations, schedules
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+_LOOKED_AT = 200
+_BATCH = 25
+_AT_ONCE = 10
+_PATIENCE = 5.0  # seconds that a platform has to say who is there
+
+Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
+"""What a person is where a conversation is, None where they have left; raises ChannelError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """Looks for what is due; rows decide."""
+
+    database: Database
+    policies: Policies
+    wake: Wake
+    clock: Clock
+    standing: Standing
+    _pauses: Pauses[str] = field(init=False)  # of those whose platform could not be asked
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_pauses", Pauses(self.clock))
+
+    async def run_due(self, now: datetime) -> int:
+        """Begin what is due, some at a time, and nothing while everything is paused; returns how many."""
+        if (await self.database.read(self.policies.load)).book.paused:
+            return 0
+        found = await self.database.read(schedules.due, now, _LOOKED_AT)
+        due = [each for each in found if not self._pauses.holds(each.id)][:_BATCH]
+        done = 0
+        for at in range(0, len(due), _AT_ONCE):
+            done += sum(await asyncio.gather(*(self._run(each, now) for each in due[at : at + _AT_ONCE])))
+        return done
+
+    async def put_right(self, now: datetime) -> None:
+        """After a clock that was ahead: nothing waits for the time that it told."""
+        if many := await self.database.write(schedules.put_right, now):
+            log.warning("schedules ran by a clock that was ahead", schedules=many)
+
+    async def _run(self, due: Schedule, now: datetime) -> bool:
+        try:
+            standing = await self._ask(due)
+            made = await self.database.write(scheduling.run, self.policies, due, standing, now)
+        except LostRace:
+            return False  # something else is under way there, so it is next
+        except NotDeliverable as error:
+            jobs = await self.database.write(scheduling.hold, self.policies, due, error.message, now)
+            await self.wake(*jobs)
+            return False
+        except ChannelError as error:
+            self._pauses.refused(due.id)
+            log.warning("a schedule waits for its platform", schedule=due.id, why=error.message)
+            return False
+        self._pauses.over(due.id)
+        if made.ended:
+            log.info("a schedule was ended", schedule=due.id, why=made.ended)
+        await self.wake(*made.jobs)
+        return bool(made.jobs) and not made.ended
+
+    async def _ask(self, due: Schedule) -> Membership | None:
+        """Raises ChannelError where the platform can't say."""
+
+        def origin(session: Session) -> Address | None:
+            found = conversations.get_conversation(session, due.conversation_id)
+            return found.origin if found and not found.deleted else None
+
+        if (address := await self.database.read(origin)) is None:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                standing = await self.standing(due.person, address)
+        except TimeoutError:
+            raise ChannelError("It takes too long to answer.") from None
+        if standing is Membership.UNKNOWN:
+            raise ChannelError("It does not say who someone is.")
+        return standing

@@ -1,0 +1,180 @@
+"""Schedules as rows: made, due, run once, paused, ended. What people do to them is in the audit log.
+
+Any number of processes may look for what is due: a run is one guarded UPDATE (`take`).
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import func, text, update
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Actor
+from bot.domain.proposals import SETTLED
+from bot.domain.schedules import Schedule, Times
+from bot.store.audit import admin_changes
+from bot.store.audit.admin_changes import Thing
+from bot.store.audit.log import By
+from bot.store.tables.conversations import ConversationRow, inside
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import among, changed, table_of, value_of
+from bot.store.tables.schedules import LIVE, ScheduleRow
+
+_ROW = table_of(ScheduleRow)
+_OPEN = _ROW.c.ended_at.is_(None)
+_LIVE = text(LIVE)
+_TOLERATED = timedelta(minutes=1)  # between the clocks of two processes
+_LISTED = 200
+
+
+def add(session: Session, made: Schedule, by: By, now: datetime) -> None:
+    """Store a new one."""
+    times = made.times
+    row = ScheduleRow(
+        id=made.id,
+        conversation_id=made.conversation_id,
+        person=str(made.person),
+        name=made.person.name,
+        task=made.task,
+        start=times.start if times else None,
+        repeats=times.every if times else "",
+        zone=str(times.zone) if times else "",
+        until=times.until if times else None,
+        follows=made.follows,
+        created_at=now,
+        due_at=made.due_at,
+    )
+    session.add(row)
+    admin_changes.record(session, Thing.SCHEDULE, made.id, by, None, _state(row), now)
+
+
+def get(session: Session, ident: str) -> Schedule | None:
+    """The one with this id, or whose id alone begins like that."""
+    if not (ident.isalnum() and ident.isascii()):
+        return None
+    at = col(ScheduleRow.id)
+    found = session.exec(select(ScheduleRow).where(at >= ident, at < f"{ident}{{").limit(2)).all()
+    return _schedule(found[0]) if len(found) == 1 else None
+
+
+def newest(session: Session, task: str) -> Schedule | None:
+    """The one of this task that was made last."""
+    made = select(ScheduleRow).where(_ROW.c.task == task).order_by(_ROW.c.created_at.desc()).limit(1)
+    row = session.exec(made).first()
+    return _schedule(row) if row else None
+
+
+def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool = False) -> list[Schedule]:
+    """Those of a person with these accounts, or everyone's (None), what is due next first."""
+    which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
+    if accounts is not None:
+        which = which.where(_ROW.c.person.in_(sorted(accounts)))
+    rows = session.exec(which.order_by(_ROW.c.due_at.is_(None), _ROW.c.due_at, _ROW.c.id).limit(_LISTED))
+    return [_schedule(row) for row in rows]
+
+
+def of_conversation(session: Session, conversation_id: str) -> list[Schedule]:
+    """Those that run in a conversation."""
+    rows = session.exec(select(ScheduleRow).where(_OPEN, _ROW.c.conversation_id == conversation_id))
+    return [_schedule(row) for row in rows]
+
+
+def count(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
+    """How many a person has that still run, and how many there are in a chat and below it."""
+    runs = _OPEN & (_ROW.c.due_at.is_not(None) | (_ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)))
+    many = select(func.count()).select_from(_ROW).where(runs)
+    theirs = session.execute(many.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
+    there = many.join_from(_ROW, ConversationRow, col(ConversationRow.id) == _ROW.c.conversation_id)
+    return theirs, session.execute(there.where(runs, inside(place))).scalar_one()
+
+
+def due(session: Session, now: datetime, limit: int) -> list[Schedule]:
+    """Those whose time has come, or whose proposal has ended, what waited longest first."""
+    late = select(ScheduleRow).where(_LIVE, _ROW.c.due_at <= now).order_by(_ROW.c.due_at).limit(limit)
+    ended = select(ProposalRow.id).where(among(col(ProposalRow.state), sorted(SETTLED)))
+    after = select(ScheduleRow).where(_LIVE, _ROW.c.follows.is_not(None), _ROW.c.runs == 0)
+    found = [*session.exec(late), *session.exec(after.where(_ROW.c.follows.in_(ended)).limit(limit))]
+    return [_schedule(row) for row in found]
+
+
+def take(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
+    """Count one more run, the next of which is at ``due_at``; False where another process took it."""
+    values = {
+        "runs": schedule.runs + 1,
+        "ran_for": schedule.due_at,
+        "last_at": now,
+        "due_at": due_at,
+        "spent": 0,
+    }
+    same = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
+    return bool(changed(session.execute(update(_ROW).where(same).values(values))))
+
+
+def put_right(session: Session, now: datetime) -> int:
+    """Set again what ran by a clock that was ahead, so that it does not wait for that time."""
+    ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
+    found = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
+    for each in found:
+        due_at = each.times.after(max(now, each.ran_for or now)) if each.times else None
+        same = (_ROW.c.id == each.id) & _OPEN & (_ROW.c.runs == each.runs)
+        session.execute(update(_ROW).where(same).values(last_at=now, due_at=due_at))
+    return len(found)
+
+
+def pause(session: Session, schedule: Schedule, by: By, now: datetime, *, paused: bool) -> bool:
+    """Pause one, or let it run on from its next time; False where that is so already."""
+    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
+    if row is None or row.ended_at is not None or (row.paused_at is not None) == paused:
+        return False
+    before = _state(row)
+    row.paused_at = now if paused else None
+    if not paused and schedule.times:
+        row.due_at = schedule.times.after(now)
+    session.add(row)
+    admin_changes.record(session, Thing.SCHEDULE, row.id, by, before, _state(row), now)
+    return True
+
+
+def due_now(session: Session, schedule: Schedule, by: By, now: datetime) -> bool:
+    """Let it be due; False where it is paused or was ended."""
+    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
+    if row is None or row.ended_at is not None or row.paused_at is not None:
+        return False
+    row.due_at = now
+    session.add(row)
+    admin_changes.record(session, Thing.SCHEDULE, row.id, by, _state(row), _state(row), now)
+    return True
+
+
+def end(session: Session, schedule: Schedule, by: By, now: datetime, why: str = "") -> bool:
+    """End one for good; False where that is so already."""
+    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
+    if row is None or row.ended_at is not None:
+        return False
+    before = _state(row)
+    row.ended_at, row.ended_by, row.why = now, by.actor, why
+    session.add(row)
+    admin_changes.record(session, Thing.SCHEDULE, row.id, by, before, None, now)
+    return True
+
+
+def spend(session: Session, ident: str, tokens: int) -> None:
+    """Add what an answer took to what the run has spent."""
+    session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
+
+
+def spent(session: Session, ident: str) -> int:
+    """The tokens that its last run has taken by now."""
+    found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
+    return found or 0
+
+
+def _state(row: ScheduleRow) -> admin_changes.State:
+    return {"schedule": row.id, "paused": row.paused_at is not None}
+
+
+def _schedule(row: Any) -> Schedule:
+    times = Times(row.start, row.repeats, ZoneInfo(row.zone), row.until) if row.start else None
+    return value_of(Schedule, row, person=Actor.parse(row.person, row.name), times=times)
