@@ -121,7 +121,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     with existing(settings) as database:
         found = find(database, prefix)
         approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
-        if (approving or verb is Verb.UNDO) and not _sure(found, verb):
+        if (approving or verb in (Verb.UNDO, Verb.UNDO_ALL)) and not _sure(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_taken(settings, database, pressed))
@@ -140,7 +140,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 def _sure(found: Proposal, verb: Verb) -> bool:
     """Ask a person at a terminal before what can't be undone, and before Undo."""
     title, undoing = redact_text(found.description), found.inverse.words if found.inverse else ""
-    which = verb if verb in (Verb.UNDO, Verb.FOR_REAL) else Verb.APPROVE
+    which = verb if verb in (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL) else Verb.APPROVE
     asked = button(which, kind=found.kind, level=found.risk.level, title=title, undoing=undoing).sure
     if asked is None or not sys.stdin.isatty():
         return True

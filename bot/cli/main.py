@@ -386,12 +386,15 @@ def stop(proposal: Id) -> None:
 
 
 @command(main, section=DECIDE)
-def undo(proposal: Id) -> None:
-    """Put back what a proposal did, while its time for that lasts; shows first what would be done."""
+def undo(proposal: Id, *, every: Every = False) -> None:
+    """Put back what a proposal did, while its time for that lasts; shows first what would be done.
+
+    With --all: what each row of its batch did.
+    """
     from bot.cli.deciding import press
     from bot.domain.verbs import Verb
 
-    press(proposal, Verb.UNDO)
+    press(proposal, Verb.UNDO_ALL if every else Verb.UNDO)
 
 
 @command(main, section=DECIDE)

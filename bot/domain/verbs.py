@@ -111,6 +111,13 @@ _FOR_REAL = Sure(
     "It may do something else than when it was tried, and Nod may not be able to undo it.",
 )
 
+_UNDO_ALL = Sure(
+    "Undo all?",
+    "Undo all",
+    "Keep them",
+    "Each row gets back what was there. What changed since asks on a card.",
+)
+
 _BUTTONS: Mapping[Verb, Button] = {
     each.verb: each
     for each in (
@@ -178,7 +185,7 @@ _BUTTONS: Mapping[Verb, Button] = {
         Button(Verb.NEVER, "Never suggest this", "Saving…", rare=True),
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
-        Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM),
+        Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM, sure=_UNDO_ALL),
     )
 }
 

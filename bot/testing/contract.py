@@ -39,6 +39,17 @@ async def edited_elsewhere(driver: Driver, text: str) -> None:
     assert (await driver.world.app.core.assistant.handle(press)).answer is Answer.ACCEPTED
 
 
+async def tried(driver: Driver) -> SeenCard:
+    """The card of a call that was tried first."""
+    driver.world.script(Says("Should I?", (("tidy", {"text": "bread"}),)), Says("Tidied."))
+    await driver.say("tidy up")
+    (card,) = await cards(driver)
+    assert "Tried in a closed copy" in card.words
+    assert "tidied a copy" in card.words
+    assert {Verb.APPROVE, Verb.FOR_REAL} <= set(card.verbs)
+    return card
+
+
 async def becomes(driver: Driver, position: int, words: str) -> SeenCard:
     """Wait until a card says so."""
     await eventually(lambda: words in driver.cards()[position].words, f"{words!r} on card {position}")
@@ -653,6 +664,33 @@ class Contract(RulesContract):
         assert (await becomes(driver, 0, "Undone by")).verbs == ()
         assert driver.world.notes == ["milk"]
         await hears(driver, "Undo pressed by")
+
+    async def test_what_was_tried_is_applied_as_shown(self, driver: Driver) -> None:
+        await driver.press(await tried(driver), Verb.APPROVE)
+        await becomes(driver, 0, "Done. Approved by")
+        assert driver.world.notes == ["bread"]
+
+    async def test_what_was_tried_is_run_for_real_where_people_say_so(self, driver: Driver) -> None:
+        card = await tried(driver)
+        await driver.press(card, Verb.FOR_REAL, eve=True)
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        assert driver.world.notes == []
+        await driver.press(driver.cards()[0], Verb.FOR_REAL)
+        await becomes(driver, 0, "It ran for real")
+        assert driver.world.notes == ["bread", "sent"]
+
+    async def test_all_of_a_batch_is_undone_by_one_press(self, driver: Driver) -> None:
+        calls = tuple(("pin", {"text": text}) for text in ("bread", "milk", "tea"))
+        driver.world.script(Says("Should I?", calls))
+        await driver.say("pin all three")
+        (card, *_) = await cards(driver)
+        await driver.press(card, Verb.APPROVE_ALL)
+        await eventually(lambda: Verb.UNDO_ALL in driver.cards()[0].verbs, "Undo all")
+        assert len(driver.world.notes) == 3
+        await driver.press(driver.cards()[0], Verb.UNDO_ALL)
+        await eventually(lambda: driver.world.notes == [], "that all are undone")
+        await eventually(lambda: Verb.UNDO_ALL not in driver.cards()[0].verbs, "the end of Undo all")
+        await hears(driver, "for all of a batch")
 
     async def test_an_approved_plan_lets_its_teammate_propose_and_its_result_comes_back(
         self, driver: Driver

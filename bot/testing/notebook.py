@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.domain.proposals import PreviewField
-from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, tool
+from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
 
 
 def notebook(notes: list[str]) -> FixedToolset:
@@ -46,7 +46,40 @@ def notebook(notes: list[str]) -> FixedToolset:
         notes[:1] = [text]
         return "rewritten"
 
-    return FixedToolset("notebook", (note, erase, print_lines, brood, rewrite))
+    return FixedToolset("notebook", (note, erase, print_lines, brood, rewrite, *_undone_and_tried(notes)))
+
+
+def _undone_and_tried(notes: list[str]) -> tuple[Tool, ...]:
+    async def unpinned(ran: Ran) -> InverseCall:
+        return InverseCall("unpin", ran.arguments)
+
+    @tool(summary="Pin {text}", undo=unpinned)
+    async def pin(text: str) -> str:
+        """Pin something up."""
+        notes.append(text)
+        return "pinned"
+
+    @tool(summary="Unpin {text}")
+    async def unpin(text: str) -> str:
+        """Take something down."""
+        notes.remove(text)
+        return "unpinned"
+
+    async def tidied(arguments: Mapping[str, Any]) -> TrialOutput:
+        change = PreviewField("notes", ", ".join(notes), arguments["text"])
+        return TrialOutput([change], arguments["text"], output="tidied a copy")
+
+    async def take_over(_: Mapping[str, Any], token: str, __: CallContext) -> str:
+        notes[:] = [token]
+        return "taken over"
+
+    @tool(summary="Tidy the notes", trial=tidied, apply=take_over)
+    async def tidy(text: str) -> str:
+        """Write one note in place of all, and send it out."""
+        notes[:] = [text, "sent"]
+        return "tidied"
+
+    return pin, unpin, tidy
 
 
 notes_elsewhere: list[str] = []

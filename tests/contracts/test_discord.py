@@ -39,9 +39,14 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.RETRY: ("Retry",),
     Verb.STOP: ("Stop",),
     Verb.UNDO: ("Undo",),
+    Verb.UNDO_ALL: ("Undo all",),
+    Verb.FOR_REAL: ("Approve and run it for real",),
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }
+
+
+ASKING = (Verb.APPROVE_STEPS, Verb.RETRY, Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL)
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class DiscordDriver:
         before = len(self.discord.messages)
         await self.discord.press_data(user, message, data)
         asks = verb is Verb.APPROVE and "Can't be undone" in message.text.replace("\\", "")
-        needs_more = asks or ":view:" in data or verb in (Verb.APPROVE_STEPS, Verb.RETRY, Verb.UNDO)
+        needs_more = asks or ":view:" in data or verb in ASKING
         if needs_more:
             below = await eventually(lambda: self._below(user, before), "everything there is to read")
             if (data := _data(below.buttons, verb)) is not None:

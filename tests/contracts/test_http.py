@@ -22,7 +22,7 @@ from tests.kit.urls import Urls
 pytestmark = pytest.mark.platform
 
 TOKENS = {name: f"{name}-0123456789abcdef" for name in ("ana", "ben", "eve")}
-GROUP_VERBS = {Verb.APPROVE_ALL, Verb.DECLINE_ALL}
+GROUP_VERBS = {Verb.APPROVE_ALL, Verb.DECLINE_ALL, Verb.UNDO_ALL}
 
 
 class HttpDriver:
@@ -53,7 +53,12 @@ class HttpDriver:
                 if self._conversation:
                     base = f"/api/conversations/{self._conversation}"
                     ana = self._clients["ana"]
-                    self._proposals = (await ana.get(self._url(f"{base}/proposals"))).json()["proposals"]
+                    found = (await ana.get(self._url(f"{base}/proposals"))).json()["proposals"]
+                    for proposal in (p for p in found if p["batch"] and p["batch"]["id"] == p["id"]):
+                        table = (await ana.get(self._url(f"/api/batches/{proposal['id']}"))).json()["batch"]
+                        proposal["verbs"] += [each["verb"] for each in table["buttons"]]
+                        proposal["group"] = table
+                    self._proposals = found
                     for proposal in self._proposals:
                         if any("in a file" in note for note in proposal["notes"]):
                             await self._fetch(proposal)

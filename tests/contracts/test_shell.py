@@ -34,6 +34,8 @@ _FLAGS = {
     Verb.APPROVE_ALL: ("approve", "--all"),
     Verb.DECLINE_ALL: ("decline", "--all"),
     Verb.EXTEND: ("extend",),
+    Verb.UNDO_ALL: ("undo", "--all"),
+    Verb.FOR_REAL: ("approve", "--real"),
 }
 _ROUNDLESS = {Verb.EXTEND, Verb.STOP, Verb.UNDO}
 

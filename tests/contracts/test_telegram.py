@@ -37,6 +37,8 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.RETRY: ("Retry",),
     Verb.STOP: ("Stop",),
     Verb.UNDO: ("Undo",),
+    Verb.UNDO_ALL: ("Undo all",),
+    Verb.FOR_REAL: ("Approve and run it for real",),
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }
@@ -105,7 +107,10 @@ class TelegramDriver:
     async def _answer(self, user: int, message: Posted) -> None:
         """Where a press asked whether what can't be undone should be done: yes."""
         for each in self.telegram.shown(TEAM):
-            sure = next((data for data in _buttons(each).values() if data.startswith(("su.", "us."))), None)
+            sure = next(
+                (data for data in _buttons(each).values() if data.startswith(("su.", "us.", "fs.", "uz."))),
+                None,
+            )
             if each.message_id == message.message_id and sure is not None:
                 await self.telegram.press_data(user, each, sure)
 

@@ -96,12 +96,14 @@ class DiscordPresses:
         if data.way in (Way.VIEW, Way.ROW):
             verbs = GROUP if card.batch else _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
             return await self._everything(press, [card], card, verbs)
-        may = await self.lookup.may_press(data.id, press.actor, press.address, verb)
-        if unread and verb is Verb.UNDO and may and (sure := card.button(verb).sure):
-            words = literal(f"{sure.question} {sure.more}")
-            return Display(words, laid_out([[labelled(card, verb, Way.READ, sure.yes)]]))
+        each = Verb.UNDO if verb is Verb.UNDO_ALL else verb
+        may = await self.lookup.may_press(data.id, press.actor, press.address, each)
+        sure = card.button(verb).sure if unread and may else None
+        words = f"{sure.question} {sure.more}" if sure else ""
+        if sure and each is Verb.UNDO:
+            return Display(literal(words), laid_out([[labelled(card, verb, Way.READ, sure.yes)]]))
         if unread and needs is Needs.CONFIRM and (may or verb not in APPROVING):
-            return await self._everything(press, [card], card, {verb})
+            return await self._everything(press, [card], card, {verb}, words)
         if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):
             return await self._everything(press, hidden, card, {verb})
         if needs is Needs.WORDS or data.way is Way.WHY:
@@ -124,13 +126,18 @@ class DiscordPresses:
         return about if any(each.pending and not render(each).whole for each in about) else []
 
     async def _everything(
-        self, press: Press, cards: Sequence[Card], under: Card, verbs: Collection[Verb]
+        self,
+        press: Press,
+        cards: Sequence[Card],
+        under: Card,
+        verbs: Collection[Verb],
+        first: str = "",
     ) -> Display:
-        """Show all of these to this person, with what may then be pressed."""
-        said = "\n\n".join(map(everything, cards))
+        """Show all of these to this person, with what may then be pressed, and ``first`` what to know."""
+        said = "\n\n".join(filter(None, (first, *map(everything, cards))))
         may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
         rows = laid_out([[labelled(under, verb, Way.READ) for verb in under.verbs if may and verb in verbs]])
-        return _shown(said, "Everything it does:", rows)
+        return _shown(said, first or "Everything it does:", rows)
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
         """Show rows of a batch to pick from, or decide those that are picked."""

@@ -311,13 +311,14 @@ def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
 _ROWS_SURE = {
     Verb.DECLINE_ALL: "None of these rows runs.",
     Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
-    Verb.UNDO_ALL: "Each row gets back what was there. What changed since asks on a card.",
+    Verb.UNDO_ALL: "",
 }
 """What is asked before it counts for all rows of a batch."""
 
 
 def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
-    return b.button(card.button(action).label, action_id(action), value, style, confirm)
+    drawn = card.button(action)
+    return b.button(drawn.label, action_id(action), value, style, confirm, None if confirm else drawn.sure)
 
 
 def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:

@@ -236,16 +236,15 @@ class SlackPresses:
         if verb == cards.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)
             return NOT_YOURS if words is None else await self._show(click, screens.context(words, subject))
-        if verb == Verb.FOR_REAL:
-            may = await self.lookup.may_press(card.proposal_id, actor, at)
-            real = screens.review_real(card, subject, may_approve=may)
-            return await self._show(click, real.view, real.file, card.tool_name)
         if verb == Verb.SIMILAR:
             return await self._offer(click, actor, card)
         asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
         if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, asked):
             reason = "It is no longer open." if not card.pending else "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
+        if asked is Verb.FOR_REAL:
+            real = screens.review_real(card, subject)
+            return await self._show(click, real.view, real.file, card.tool_name)
         if asked is not Verb.EDIT:
             return await self._show(click, screens.words(card, asked, subject))
         arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}

@@ -98,13 +98,12 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     return Review(view, file)
 
 
-def review_real(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
+def review_real(card: Card, subject: ModalSubject) -> Review:
     """Show everything that was tried; submitting it approves that the call runs for real."""
     shown, file = _everything(whole_text(card))
     sure = card.button(Verb.FOR_REAL).sure
     view = _modal("Run it for real", [b.context(sure.more if sure else ""), *shown], REVIEW_REAL, subject)
-    if may_approve and card.pending and Verb.FOR_REAL in card.verbs:
-        view["submit"] = b.plain("Approve and run it", blocks.VIEW_TITLE)
+    view["submit"] = b.plain("Approve and run it", blocks.VIEW_TITLE)
     return Review(view, file)
 
 

@@ -32,6 +32,7 @@ class Does(StrEnum):
     UNDO = "un"
     FOR_REAL = "fr"
     FOR_REAL_SURE = "fs"  # the answer to the question that it asks
+    UNDO_ALL_SURE = "uz"  # the answer to the question that Undo all asks
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
@@ -73,6 +74,7 @@ VERBS = {
     Does.UNDO: Verb.UNDO,
     Does.FOR_REAL_SURE: Verb.FOR_REAL,
     Does.FOR_REAL: Verb.FOR_REAL,
+    Does.UNDO_ALL_SURE: Verb.UNDO_ALL,
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
     Does.RETRY: Verb.RETRY,
@@ -84,11 +86,16 @@ VERBS = {
 }
 """The buttons that are verbs as they stand. A verb that is not here carries its own name."""
 
-SURE = {Does.APPROVE: Does.SURE, Does.UNDO: Does.UNDO_SURE, Does.FOR_REAL: Does.FOR_REAL_SURE}
+SURE: dict[Does | Verb, Does] = {
+    Does.APPROVE: Does.SURE,
+    Does.UNDO: Does.UNDO_SURE,
+    Does.FOR_REAL: Does.FOR_REAL_SURE,
+    Verb.UNDO_ALL: Does.UNDO_ALL_SURE,
+}
 """What asks once more, and the answer that does it."""
 
 _OPENS = {Verb.EDIT: Does.EDIT, Verb.SIMILAR: Does.SIMILAR}
-_DOES: dict[Verb, Does] = {**{verb: does for does, verb in VERBS.items()}, **_OPENS}
+_DOES: dict[Verb, Does] = {verb: does for does, verb in VERBS.items() if does not in SURE.values()} | _OPENS
 
 
 def does_of(verb: Verb) -> Does | Verb | None:

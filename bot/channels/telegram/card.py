@@ -165,9 +165,9 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
     return TelegramCard(trimmed(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
 
 
-def question(card: Card, does: Does) -> InlineKeyboardMarkup | None:
+def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
     """The two answers to the question before what can't be undone, or before Undo."""
-    if (sure := card.button(VERBS[does]).sure) is None:
+    if (sure := card.button(does if isinstance(does, Verb) else VERBS[does]).sure) is None:
         return None
     answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))
     return InlineKeyboardMarkup([[_viewing(card, does, label, style) for does, label, style in answers]])

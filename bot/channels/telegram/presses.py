@@ -205,21 +205,18 @@ class TelegramPresses:
         self, does: Does | Verb, card: Card, who: Who, message: TelegramPosted
     ) -> tuple[str, bool] | None:
         """Ask once more, and say what; None where nothing is asked. What Undo puts back is on no card."""
-        if not isinstance(does, Does) or does not in SURE:
+        if does not in SURE:
             return None
-        verb = VERBS[does]
+        verb = does if isinstance(does, Verb) else VERBS[does]
         sure = card.button(verb).sure if card.pending or verb in card.verbs else None
+        each = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         if sure is None or not await self.lookup.may_press(
-            card.proposal_id, who.actor, who.place.address, verb
+            card.proposal_id, who.actor, who.place.address, each
         ):
             return None
         await who.answered()
         await self.views.ask(card, does, message)
-        return (
-            (f"{sure.question} {sure.more}", True)
-            if verb in (Verb.UNDO, Verb.FOR_REAL)
-            else (sure.question, False)
-        )
+        return (sure.question, False) if verb is Verb.APPROVE else (f"{sure.question} {sure.more}", True)
 
     async def _choose(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted

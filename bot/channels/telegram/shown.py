@@ -95,7 +95,7 @@ class ShownCards:
         view = await self.lay_out(card, message.chat_id)
         await self._transport.edit(message, view.rich, view.keyboard, urgency=Urgency.PRESSED)
 
-    async def ask(self, card: Card, does: Does, message: TelegramPosted) -> None:
+    async def ask(self, card: Card, does: Does | Verb, message: TelegramPosted) -> None:
         """Ask under a card whether that should be done, in place of its buttons."""
         await self._transport.dress(message, question(card, does), urgency=Urgency.PRESSED)
 

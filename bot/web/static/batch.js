@@ -174,8 +174,9 @@ export class Batch {
     if (!this.form && yes.length) found.push(act(`Approve ${yes.length}`, "approve", "primary", () => this.decide(yes, [])));
     if (!this.form && yes.length && no.length) found.push(act(`Approve ${yes.length}, decline ${no.length}`, "split", "", () => this.decide(yes, no)));
     if (!this.form && open.length) found.push(act(`Decline all ${open.length}`, "decline", "", () => this.decline(open)));
-    for (const { verb, label } of batch.buttons) {
-      if (!this.form && ["stop_all", "undo_all"].includes(verb)) found.push(act(label, verb, verb === "stop_all" ? "danger" : "", () => this.all(verb)));
+    for (const { verb, label, sure } of batch.buttons) {
+      if (!this.form && verb === "stop_all") found.push(act(label, verb, "danger", () => this.all(verb)));
+      if (!this.form && verb === "undo_all") found.push(act(label, verb, "", () => this.ask((answers) => sureForm({}, { label, sure }, answers), () => this.all(verb))));
     }
     this.buttons.replaceChildren(...found);
     this.element.setAttribute("aria-busy", String(this.busy));
@@ -191,6 +192,12 @@ export class Batch {
   }
 
   decline(rows) {
+    const made = { label: `Decline all ${rows.length}`, needs: "reason", question: "Why not?", hint: "Nod tells the agent, so that it can do better." };
+    this.ask((answers) => wordsForm(made, answers), (body) => this.decide([], rows, body));
+  }
+
+  /** Asks by a form before it does something. */
+  ask(form, does) {
     const close = () => {
       this.form = null;
       this.slot.replaceChildren();
@@ -199,10 +206,9 @@ export class Batch {
     };
     const send = (body) => {
       close();
-      this.decide([], rows, body);
+      does(body);
     };
-    const made = { label: `Decline all ${rows.length}`, needs: "reason", question: "Why not?", hint: "Nod tells the agent, so that it can do better." };
-    this.form = wordsForm(made, { send, cancel: close });
+    this.form = form({ send, cancel: close });
     this.slot.replaceChildren(this.form.element);
     this.drawButtons();
     this.form.focus();

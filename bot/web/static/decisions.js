@@ -19,7 +19,7 @@ function form(label, fields, submit, cancel, no = "Cancel") {
 export function sureForm({ headline }, { label, sure }, { send, cancel }) {
   const deletes = label === "Approve deletion";
   const asked = sure ?? { question: `${headline}?`, yes: deletes ? headline.split(" ")[0] : label, no: deletes ? "Keep" : "Don't", more: "This can't be undone." };
-  const submit = h("button", { type: "submit", class: `button primary ${label === "Undo" ? "" : "danger"}` }, asked.yes);
+  const submit = h("button", { type: "submit", class: `button primary ${label.startsWith("Undo") ? "" : "danger"}` }, asked.yes);
   const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(asked.question)), h("p", { class: "help", dir: "auto" }, shown(asked.more))],
     submit, cancel, asked.no);
   element.addEventListener("submit", (event) => {
