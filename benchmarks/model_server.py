@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bot.agent.openai.model import OpenAIModel
+from bot.domain.named_models import NamedModel
 
 KEY = "test-key"
 
@@ -26,11 +27,4 @@ async def model_server() -> AsyncIterator[str]:
 
 def client_of(url: str) -> OpenAIModel:
     """Nod's own client of that server, as shipped."""
-    return OpenAIModel(
-        model="gpt-test",
-        api_key=KEY,
-        base_url=url,
-        strict=True,
-        stream_options=True,
-        parallel_tool_calls=True,
-    )
+    return OpenAIModel(NamedModel("gpt-test", "gpt-test", url, secret=KEY))

@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from sqlalchemy.exc import SQLAlchemyError
@@ -15,6 +14,7 @@ from starlette.routing import BaseRoute
 from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
+from bot.agent.text_calls import TextCalls
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
@@ -33,6 +33,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Process
 from bot.domain.model import Model
+from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
@@ -103,7 +104,7 @@ class App:
     count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
     watched: MetricsServer | None  # /metrics of a process that serves nothing else
     doctor: Doctor
-    model: Model
+    models: Sequence[Model]
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
@@ -120,7 +121,8 @@ class App:
             stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
             stack.callback(self.core.execution.close)
-            stack.push_async_callback(self.model.close)
+            for model in self.models:
+                stack.push_async_callback(model.close)
             if self.receives:
                 self.web.listen()
                 stack.callback(self.web.close)
@@ -210,11 +212,15 @@ def build(
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
     registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
-    model = model or _model(settings)
-    prices = settings.prices(model.name)
+    named = [] if model else settings.models()
+    models = [model] if model else _models(named)
+    prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
-        server = urlsplit(settings.openai_base_url or "https://api.openai.com").hostname or ""
-        model = Traced(model, "nod") if settings.scripted else Traced(model, "openai", server)
+        hosts = {each.name: each.host for each in named}
+        models = [
+            Traced(each, "openai" if each.name in hosts else "nod", hosts.get(each.name, ""))
+            for each in models
+        ]
     channels: dict[str, Channel] = {}
     routes: list[BaseRoute] = []
     count = watched = None
@@ -222,12 +228,14 @@ def build(
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
-        model, count = metrics.timed(model), metrics.begin
+        models, count = [metrics.timed(each) for each in models], metrics.begin
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:
             watched = MetricsServer(page, settings.host, settings.metrics_port)
     alone = cluster.others is None
-    ports = Ports(database, dispatcher, registry, model, channels, clock, process, notifier, alone)
+    ports = Ports(
+        database, dispatcher, registry, models[0], channels, clock, process, notifier, alone, models[1:]
+    )
     made = core(
         ports,
         policies,
@@ -246,6 +254,7 @@ def build(
         ),
         briefing=Briefing(settings.timezone, settings.instructions),
         prices=prices,
+        named=named,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
@@ -293,11 +302,10 @@ def build(
         signed_in=signed_in,
         doctor=doctor,
         fault=lambda: dispatcher.fault,
-        model_fails=lambda: bool(made.loop.fault),
+        models=made.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
         base=settings.base_path,
         organisation=_organisation(settings, site_url, clock),
-        model_name=model.name,
         demo=demo,
         platforms=ports.channels,
     )
@@ -332,7 +340,7 @@ def build(
         count=count,
         watched=watched,
         doctor=doctor,
-        model=model,
+        models=models,
     )
 
 
@@ -435,18 +443,12 @@ def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock)
     )
 
 
-def _model(settings: Settings) -> Model:
-    """The real one where a key or a server is named; otherwise the clearly labelled offline one."""
-    if settings.scripted:
-        return DemoModel()
+def _models(named: Sequence[NamedModel]) -> list[Model]:
+    """Those that the settings name, the default one first; else the clearly labelled offline one."""
+    if not named:
+        return [DemoModel()]
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start
 
-    return OpenAIModel(
-        model=settings.model,
-        api_key=settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none",
-        base_url=settings.openai_base_url,
-        timeout=settings.model_timeout.total_seconds(),
-        strict=settings.model_strict,
-        stream_options=settings.model_stream_options,
-        parallel_tool_calls=settings.model_parallel_tool_calls,
-    )
+    made: list[Model] = [OpenAIModel(each) for each in named]
+    texts = {each.name for each in named if each.tools is ToolCalls.TEXT}
+    return [TextCalls(each) if each.name in texts else each for each in made]

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 from bot.agent.loop import Loop, TurnLimits
+from bot.agent.models import Models
 from bot.agent.prompt import Briefing
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
@@ -19,6 +20,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Dispatcher, OwnWork, Process
 from bot.domain.model import Model
+from bot.domain.named_models import NamedModel
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
 from bot.domain.prices import Prices
@@ -40,7 +42,8 @@ from bot.tools.registry import Registry
 class Ports:
     """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later.
 
-    ``alone``: no other process works on these rows.
+    ``model`` is the default one, ``others`` are those that rules may name. ``alone``: no other process works
+    on these rows.
     """
 
     database: Database
@@ -52,6 +55,7 @@ class Ports:
     process: Process = field(default_factory=Process.this)
     notifier: ChangeNotifier = field(default_factory=ChangeNotifier)
     alone: bool = True
+    others: Sequence[Model] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def core(
     limits: TurnLimits | None = None,
     briefing: Briefing | None = None,
     prices: Prices | None = None,
+    named: Sequence[NamedModel] = (),
     routes: Sequence[Address] = (),
     retention: timedelta = timedelta(days=30),
     notice: str = "",
@@ -85,7 +90,7 @@ def core(
 ) -> Core:
     """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
 
-    ``site_url``: where people find the console.
+    ``named``: what is known of the models. ``site_url``: where people find the console.
     """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
     channels, dispatcher, notifier = ports.channels, ports.dispatcher, ports.notifier
@@ -99,9 +104,9 @@ def core(
     )
     execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
-    loop = Loop(
-        ports.model, gate, database, clock, limits or TurnLimits(), briefing or Briefing(), prices or Prices()
-    )
+    limits = limits or TurnLimits()
+    models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
+    loop = Loop(models, gate, database, clock, limits, briefing or Briefing(), prices or Prices())
     boards = TeamStatusDelivery(channels, database, clock, leases)
     assistant = Assistant(
         database,

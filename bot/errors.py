@@ -98,6 +98,7 @@ class ModelError(NodError):
 
     window: int | None = None  # how many tokens its server says that it takes
     passing = False  # the same request may be answered later
+    away = False  # its server is down or over its limit: another model may answer
     choices: tuple[str, ...] = ("Try again",)  # what people may say to it
 
 
@@ -124,7 +125,7 @@ class ModelOverBudget(ModelError):
 class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
-    passing = True
+    passing = away = True
 
 
 class ModelEmpty(ModelError):

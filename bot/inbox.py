@@ -109,7 +109,7 @@ class Assistant:
                 wake=self.dispatcher.wake,
                 site_url=self.site_url,
                 prices=self.loop.prices,
-                model=self.loop.model.name,
+                models=list(self.loop.models.by_name),
                 hindrance=self.cards.hindrance,
                 groups=self.gate.groups,
             )

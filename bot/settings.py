@@ -1,17 +1,22 @@
 """Settings: read once, from the environment and ``.env``; a wrong value stops the start with one line."""
 
 import base64
+import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -26,10 +31,13 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from bot.domain.named_models import Api, NamedModel, ToolCalls, read_models
 from bot.domain.people import Actor
 from bot.domain.prices import Prices, read_prices
 from bot.domain.times import duration, written
 from bot.errors import SettingsError
+
+T = TypeVar("T")
 
 SCRIPTED = "The scripted demo model answers here. Set OPENAI_API_KEY for a real one."
 """What people are told where no model is named, outside the demo."""
@@ -110,10 +118,10 @@ def two_prices(text: object) -> object:
     return tuple(map(float, text.split(",")))
 
 
-def price_file(path: Path) -> Prices:
-    """What models cost; raises ValueError with the wrong line."""
+def _read(path: Path, read: Callable[[str], T]) -> T:
+    """What a file of settings says; raises ValueError with the wrong line."""
     try:
-        return read_prices(path.read_text(encoding="utf-8"))
+        return read(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -201,7 +209,7 @@ class Settings(BaseSettings):
     audit_key: Words = Field((), validation_alias="NOD_AUDIT_KEY", repr=False)
     retention: Duration = Field(timedelta(days=30), validation_alias="NOD_RETENTION")
     max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
-    history_tokens: int = Field(24_000, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
+    history_tokens: int | None = Field(None, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
     max_teammates: int = Field(4, ge=0, le=20, validation_alias="NOD_MAX_TEAMMATES")
     max_schedules: int = Field(20, ge=0, le=1000, validation_alias="NOD_MAX_SCHEDULES")
     schedule_tokens: int = Field(100_000, ge=1000, le=10**9, validation_alias="NOD_SCHEDULE_TOKENS")
@@ -223,6 +231,11 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
+    model_file: Path | None = Field(None, validation_alias="NOD_MODELS")
+    model_api: Literal["chat", "responses"] = Field("chat", validation_alias="NOD_MODEL_API")
+    model_tools: Literal["native", "text"] = Field("native", validation_alias="NOD_MODEL_TOOLS")
+    model_images: bool = Field(False, validation_alias="NOD_MODEL_IMAGES")  # noqa: FBT003
+    model_window: int | None = Field(None, ge=2000, validation_alias="NOD_MODEL_WINDOW")
     model_price: TwoPrices = Field((), validation_alias="NOD_MODEL_PRICE")
     price_file: Path | None = Field(None, validation_alias="NOD_PRICES")
     model_timeout: Duration = Field(timedelta(seconds=60), validation_alias="NOD_MODEL_TIMEOUT")
@@ -382,13 +395,68 @@ class Settings(BaseSettings):
         if any(file.is_relative_to(workspace) for file in own):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
 
-    def prices(self, model: str) -> Prices:
-        """The price file, and over it NOD_MODEL_PRICE for the model in use; raises SettingsError."""
+    def prices(self, default: str) -> Prices:
+        """The price file, and over it what the models' file and NOD_MODEL_PRICE say; raises SettingsError.
+
+        ``default``: the name of the model for which NOD_MODEL_PRICE is.
+        """
         try:
-            found = price_file(self.price_file or _PRICES)
+            found = _read(self.price_file or _PRICES, read_prices)
         except ValueError as error:
             raise SettingsError(f"NOD_PRICES: {error}") from None
-        return found.with_price(model, *self.model_price) if self.model_price else found
+        for each in self.models():
+            found = found.with_price(each.name, each.price or found.of(each.name) or found.of(each.model))
+        return found.with_price(default, self.model_price)
+
+    def models(self) -> list[NamedModel]:
+        """Every model that can be asked, the default one first; raises SettingsError.
+
+        None but those of the file where neither a key nor a server is named.
+        """
+        found: dict[str, NamedModel] = {}
+        if self.model_file is not None:
+            try:
+                found = _read(self.model_file, partial(read_models, default=self.model))
+            except ValueError as error:
+                raise SettingsError(f"NOD_MODELS: {error}") from None
+        key = self.openai_api_key.get_secret_value() if self.openai_api_key else ""
+        served = bool(key or self.openai_base_url)
+        given = {**dotenv_values(".env"), **os.environ}
+        for name, each in found.items():
+            secret = given.get(each.key) or ""
+            if each.key and not secret:
+                raise SettingsError(f"NOD_MODELS: {name}: the variable {each.key} is not set")
+            if not (each.key or each.base_url or served):
+                raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
+            shared = "" if each.key or each.base_url else key
+            found[name] = replace(
+                each,
+                base_url=each.base_url or self.openai_base_url,
+                secret=secret or shared,
+                key=each.key or "OPENAI_API_KEY",
+            )
+        if self.model not in found and served:
+            found[self.model] = NamedModel(
+                self.model,
+                self.model,
+                self.openai_base_url,
+                "OPENAI_API_KEY",
+                Api(self.model_api),
+                ToolCalls(self.model_tools),
+                self.model_images,
+                self.model_window,
+                timeout=self.model_timeout.total_seconds(),
+                strict=self.model_strict,
+                stream_options=self.model_stream_options,
+                parallel_tool_calls=self.model_parallel_tool_calls,
+                secret=key,
+                setting="NOD_MODEL",
+            )
+        if found and self.model not in found and self.model != type(self).model_fields["model"].default:
+            raise SettingsError(
+                f"NOD_MODEL: {self.model_file} has no {self.model}; it has {', '.join(found)}"
+            )
+        return sorted(found.values(), key=lambda each: each.name != self.model)
 
     @property
     def tokens(self) -> dict[str, str]:
@@ -398,7 +466,7 @@ class Settings(BaseSettings):
     @property
     def scripted(self) -> bool:
         """Whether no model is named, so that the offline one answers."""
-        return self.openai_api_key is None and self.openai_base_url is None
+        return self.openai_api_key is None and self.openai_base_url is None and self.model_file is None
 
     @property
     def own_url(self) -> str:

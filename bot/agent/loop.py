@@ -9,7 +9,6 @@ anything but its own rows.
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,8 +18,9 @@ from typing import Any, TypeVar
 from sqlmodel import Session
 
 from bot.agent.model_output import ModelOutput, ReasoningFilter
+from bot.agent.models import Models
 from bot.agent.prompt import Briefing, scene, system_prompt
-from bot.agent.transcript import CHARACTERS_PER_TOKEN, NOTE, entries, size_of
+from bot.agent.transcript import NOTE, entries, size_of
 from bot.approvals import budgets, grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
@@ -84,6 +84,8 @@ _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
 _LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
 _LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
+_AWAY = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
+_TOLD_FOR = timedelta(days=1)  # people know that another model answers
 _BREAK = "\n\n"  # between what two answers of one turn say
 _NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
 
@@ -93,10 +95,10 @@ _Read = tuple[Call, Tool, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """``model_calls`` per turn; ``history_tokens`` the model is given at most, roughly."""
+    """``model_calls`` per turn; ``history_tokens`` a model is given at most, roughly; None: by its window."""
 
     model_calls: int = 12
-    history_tokens: int = 24_000
+    history_tokens: int | None = None
     team: TeamLimits = field(default_factory=TeamLimits)
     schedule_tokens: int = 100_000  # of one run of a schedule
 
@@ -127,21 +129,28 @@ class _Run:
     ending: Ending | None = None
 
 
+@dataclass(slots=True)
+class _Request:
+    """What a model is asked, and how often it was: ``learned``: it is shorter than one that was refused."""
+
+    model: Model
+    room: int  # characters
+    history: Sequence[Entry]
+    learned: bool = False
+    attempt: int = 0
+
+
 @dataclass(eq=False)
 class Loop:
     """Runs turns, one after the other or side by side."""
 
-    model: Model
+    models: Models
     gate: Gate
     database: Database
     clock: Clock
     limits: TurnLimits
     briefing: Briefing
     prices: Prices = field(default_factory=Prices)
-    fault: str = ""  # why the model gave no answer last, in words
-
-    def __post_init__(self) -> None:
-        self._fits = sys.maxsize  # characters of a request that the model is known to take
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
@@ -179,7 +188,7 @@ class Loop:
 
     async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
-        turn = run.turn
+        turn, before = run.turn, run.turn.usage
         await self._check_bounds(turn)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
@@ -210,8 +219,7 @@ class Loop:
         for call, tool, arguments in reads:
             text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
-        before = turn.usage
-        run.turn = turn = replace(turn, usage=self._spent(turn.usage, finished))
+        run.turn = turn = replace(turn, usage=self._spent(turn.usage, answer.model, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
@@ -247,61 +255,75 @@ class Loop:
 
     async def _ask(
         self, transcript: Transcript, available: AvailableTools, answer: ModelOutput, *, further: bool
-    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited]:
+    ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
         A request that is too long is asked again with less of the history, and so are those that follow.
+        Where the model can't answer, the one that is named for that does.
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
         reach = await self.gate.offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
-        zone = self.briefing.zone
         here = scene(transcript, self.clock(), self.briefing)
         prompt = system_prompt(reach, transcript.teammate, self.briefing, here)
         offered = sum(spec.size for spec in specs)
-        room = min(self.limits.history_tokens * CHARACTERS_PER_TOKEN, self._fits - offered)
-        history, learned = entries(transcript, prompt, room, zone), False
-        attempt = 0
+        chosen = await self._chosen(transcript)
+
+        def request(model: Model, room: int) -> _Request:
+            return _Request(model, room, entries(transcript, prompt, room, self.briefing.zone))
+
+        model = self.models.answering(chosen)
+        if model is not chosen:
+            yield await self._tell_stand_in(transcript, chosen, model)
+        asked = request(model, self.models.room(model, offered))
         while True:
             try:
-                async for event in self._stream(history, specs, answer, further=further):
+                async for event in self._stream(asked, specs, answer, further=further):
                     yield event
-                self._note("")
-                if learned:
-                    self._fits = room + offered
-                correction = () if attempt else answer.correction(specs)
+                self.models.note(asked.model, None)
+                if asked.learned:
+                    self.models.fits(asked.model, asked.room + offered)
+                correction = () if asked.attempt else answer.correction(specs)
                 if not correction:
                     return
-                history += correction
+                asked.history = [*asked.history, *correction]
             except ModelError as error:
-                sent = size_of(history)
+                sent, attempt = size_of(asked.history), asked.attempt
                 less = _shorter(sent, offered, error) if _may_be_too_long(error, answer, attempt) else sent
-                shorter = entries(transcript, prompt, less, zone)
-                if size_of(shorter) < sent:
-                    room, history, learned, attempt = less, shorter, True, attempt - 1
+                shorter = request(asked.model, less)
+                if size_of(shorter.history) < sent:
+                    asked = replace(shorter, learned=True, attempt=attempt - 1)
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
                     if not isinstance(error, ModelEmpty | ModelTooLong):
-                        self._note(error.message)
-                    raise
-            attempt += 1
+                        self.models.note(asked.model, error)
+                    other = self.models.stand_in(chosen) if error.away and asked.model is chosen else None
+                    if other is None:
+                        raise
+                    asked = replace(request(other, self.models.room(other, offered)), attempt=-1)
+                    yield await self._tell_stand_in(transcript, chosen, other)
+            asked.attempt += 1
             if answer.restart():
                 yield TextRestarted()
 
-    def _note(self, fault: str) -> None:
-        """Keep whether the model answers; the log has the first time that it does not, and the end."""
-        if fault and not self.fault:
-            log.error("the language model gives no answers", why=fault)
-        elif self.fault and not fault:
-            log.info("the language model answers again")
-        self.fault = fault
+    async def _chosen(self, transcript: Transcript) -> Model:
+        """The model that answers there, by the rules."""
+        book = self.gate.policies.held.book
+        if book.about(Subject.MODEL):
+            return await self.database.read(self.models.chosen, book, transcript)
+        return self.models.default
+
+    async def _tell_stand_in(self, transcript: Transcript, model: Model, other: Model) -> FollowUpJobs:
+        """Tell people, once a day, that their words go to another model, before they do."""
+        words = _AWAY.format(model.name, other.name, self.models.about(other).host)
+        return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
     async def _stream(
-        self, history: Sequence[Entry], specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
+        self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
-        """Fill in the answer to a history; raises ModelEmpty for one that says nothing where it should."""
-        thoughts = ReasoningFilter()
-        async for part in self.model.stream(history, specs):
+        """Fill in the answer to a request; raises ModelEmpty for one that says nothing where it should."""
+        thoughts, answer.model = ReasoningFilter(), asked.model.name
+        async for part in asked.model.stream(asked.history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
             if thought:
                 yield ThoughtDelta(thought)
@@ -366,16 +388,16 @@ class Loop:
         async for told in _while(all_):
             yield told
 
-    def _spent(self, usage: Usage, finished: Finished) -> Usage:
+    def _spent(self, usage: Usage, model: str, finished: Finished) -> Usage:
         """What a turn has used with one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
-        cost = self.prices.cost(self.model.name, prompt, completion, finished.cached_tokens)
+        cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
         return Usage(
             usage.model_calls + 1,
             usage.prompt_tokens + prompt,
             usage.completion_tokens + completion,
             usage.cost if cost is None else (usage.cost or 0.0) + cost,
-            self.model.name,
+            model,
         )
 
     def _spent_up(self, teammate: Teammate) -> str | None:
@@ -457,14 +479,27 @@ def _commit(
 
 
 def _warn(session: Session, book: Rulebook, turn: Turn, cost: float, now: datetime) -> list[Job]:
-    """Tell people, where the lead agent talks with them, which budgets come to an end."""
-    teammate = turn.transcript.teammate
-    home = teammate.lead_id if teammate else turn.transcript.conversation.id
+    """Tell people which budgets come to an end."""
     told = budgets.warnings(session, book, turn, cost, now)
-    for words in told:
-        after = messages.last_heard(session, home)
-        messages.add_notice(session, home, words, after, now, delivered=False)
-    return [Job(Work.DELIVER, home)] if told else []
+    return [job for words in told for job in _tell(session, turn.transcript, words, now)]
+
+
+def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -> list[Job]:
+    """Tell people something where the lead agent talks with them."""
+    home = _home(transcript)
+    messages.add_notice(session, home, words, messages.last_heard(session, home), now, delivered=False)
+    return [Job(Work.DELIVER, home)]
+
+
+def _tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
+    """As `_tell`, unless people there were told the same lately."""
+    known = messages.was_noticed(session, _home(transcript), words, now - _TOLD_FOR)
+    return () if known else tuple(_tell(session, transcript, words, now))
+
+
+def _home(transcript: Transcript) -> str:
+    """The id of the conversation in which people read what the lead agent says."""
+    return transcript.teammate.lead_id if transcript.teammate else transcript.conversation.id
 
 
 def _continues(transcript: Transcript) -> bool:

@@ -18,8 +18,8 @@ from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, Too
 from bot.domain.redaction import redact_text
 
 _WRITTEN = (
-    "You wrote a tool call as text. Nothing runs that way. Call the tool through the tools you were given, "
-    "or answer in words."
+    "You wrote a tool call as text. Nothing runs that way. Make the call exactly as you were told to, or "
+    "answer in words."
 )
 
 
@@ -30,6 +30,7 @@ class ModelOutput:
     may_be_silent: bool
     pieces: list[str] = field(default_factory=list)
     finished: Finished | None = None
+    model: str = ""  # the name of the one that answers
     _held: str = ""  # not shown yet: it may become `SILENT`
     _speaks: bool = False
 

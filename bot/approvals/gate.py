@@ -136,6 +136,9 @@ class Gate:
             if position >= CALLS_PER_ANSWER:
                 judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
+            if call.refused:
+                judged.append(_answered(call, call.name, f"ERROR: {call.refused}"))
+                continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
             if each.proposal is not None and each.proposal.kind is Kind.PLAN:
                 if planned:

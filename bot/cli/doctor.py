@@ -26,7 +26,8 @@ from bot.cli.shared import coloured, given, log_at, looking, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
-from bot.domain.rules import Rulebook
+from bot.domain.named_models import NamedModel
+from bot.domain.rules import Rulebook, Subject
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
@@ -85,7 +86,7 @@ async def check(settings: Settings) -> list[Finding]:
         *_webhooks(settings),
         *await _tools(settings),
         *_prices(settings),
-        await look_at_model(settings),
+        *await look_at_models(settings),
         *await _channels(settings),
         *(await _running(settings) if running else []),
     ]
@@ -376,31 +377,49 @@ def _prices(settings: Settings) -> Iterator[Finding]:
         yield fault(error.message)
 
 
-async def look_at_model(settings: Settings) -> Finding:
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else ""
-    if not key and settings.openai_base_url is None:
-        return warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")
+async def look_at_models(settings: Settings) -> list[Finding]:
+    """Each model by its name, and the rules that name one which is gone."""
+    try:
+        named = settings.models()
+    except SettingsError as error:
+        return [fault(error.message)]
+    if not named:
+        return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
+    rules, known = _book(settings).about(Subject.MODEL), {each.name for each in named}
+    return [
+        *await asyncio.gather(*map(_look_at_model, named)),
+        *(
+            fail(f"rule {rule.id}", f"no model is called {rule.value}. Nod answers no one there")
+            for rule in rules
+            if rule.value not in known
+        ),
+    ]
+
+
+async def _look_at_model(named: NamedModel) -> Finding:
     import openai  # a fifth of a second, only for who has a model server
 
     client = openai.AsyncOpenAI(
-        api_key=key or "none", base_url=settings.openai_base_url, max_retries=0, timeout=_MODEL_SECONDS
+        api_key=named.secret or "none", base_url=named.base_url, max_retries=0, timeout=_MODEL_SECONDS
     )
-    name = f"model {settings.model} at {client.base_url}"
+    called = named.name if named.model == named.name else f"{named.name} ({named.model})"
+    name = f"model {called} at {client.base_url}"
+    address = "OPENAI_BASE_URL" if named.setting == "NOD_MODEL" else "base_url"
     async with client:
         try:
             offered = [model.id async for model in client.models.list()]
         except openai.AuthenticationError:
-            return fail(name, "OPENAI_API_KEY: the server does not accept this key")
+            return fail(name, f"{named.key}: the server does not accept this key")
         except openai.NotFoundError:
             return ok(name, "it answers, and keeps no list of models")
         except openai.APIConnectionError as error:
             why = f"cannot be reached ({type(error.__cause__ or error).__name__})"
-            return fail(name, f"OPENAI_BASE_URL: {why}; check the address and the network")
+            return fail(name, f"{address}: {why}; check the address and the network")
         except openai.APIStatusError as error:
             return fail(name, f"the server answers with HTTP {error.status_code}")
         except openai.OpenAIError as error:
-            return fail(name, f"OPENAI_BASE_URL: this is no OpenAI-compatible server ({error})")
-    if offered and settings.model not in offered:
-        some = ", ".join(sorted(difflib.get_close_matches(settings.model, offered, 5) or offered[:5]))
-        return fail(name, f"NOD_MODEL: the server does not offer it; it offers {some}")
+            return fail(name, f"{address}: this is no OpenAI-compatible server ({error})")
+    if offered and named.model not in offered:
+        some = ", ".join(sorted(difflib.get_close_matches(named.model, offered, 5) or offered[:5]))
+        return fail(name, f"{named.setting}: the server does not offer it; it offers {some}")
     return ok(name)

@@ -162,7 +162,7 @@ def _model_of(server: str, here: Sequence[LocalServer]) -> str:
 
 
 def _look_at_model(settings: Settings) -> list[Finding]:
-    return [asyncio.run(doctor.look_at_model(settings))]
+    return asyncio.run(doctor.look_at_models(settings))
 
 
 def _ask_chats() -> Given:

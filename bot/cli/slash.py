@@ -77,7 +77,7 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             wake,
             settings.site_url,
             settings.prices(settings.model),
-            settings.model,
+            [each.name for each in settings.models()] or [settings.model],
             hindrance,
             gate.groups,
         )

@@ -1,6 +1,7 @@
 """The language model as the loop sees it: a transcript in, a stream of parts out.
 
-``openai/model.py`` speaks to any OpenAI-compatible server; ``demo/model.py`` answers for the demo.
+``openai/model.py`` speaks to any OpenAI-compatible server; ``demo/model.py`` answers for the demo;
+``text_calls.py`` is for models that have no calls of their own.
 """
 
 import json
@@ -26,19 +27,31 @@ class UserText:
     name: str = ""
     when: str = ""
 
+    @property
+    def spoken(self) -> str:
+        """As a model reads it.
+
+        The name is on one line, so that it can't pass for what someone else said; servers' own fields for
+        names take only some letters.
+        """
+        speaker = " ".join(self.name.split())
+        said = f"{speaker}: {self.text}" if speaker else self.text
+        return f"[{self.when}]\n{said}" if self.when else said
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call the model asks for. ``arguments`` is the raw JSON text, unchecked.
 
     ``extra`` is what its server sent with it and wants back: of the ``answer`` and the
-    ``call``, for the same ``model``.
+    ``call``, for the same ``model``. ``refused`` says what is wrong with one that can't be read.
     """
 
     id: str
     name: str
     arguments: str
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ price, of what the server had of a prompt already. ``currency EUR`` says in whic
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,8 +46,12 @@ class Prices:
         price = self.of(model)
         return price.of(prompt, answer, cached) if price else None
 
-    def with_price(self, model: str, prompt: float, answer: float) -> "Prices":
-        return Prices(self.currency, {**self.models, model: Price(prompt, answer, prompt)})
+    def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":
+        """``price``: of a million tokens, two or three as in a line of the file; without any, as it was."""
+        if not price:
+            return self
+        prompt, answer, cached = (*price, price[0])[:3]
+        return Prices(self.currency, {**self.models, model: Price(prompt, answer, cached)})
 
 
 def read_prices(text: str) -> Prices:

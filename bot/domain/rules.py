@@ -49,6 +49,7 @@ class Subject(StrEnum):
     FETCH = "fetch"  # str: a host, with * and ?, whose every page is read without asking
     OUTSIDERS = "outsiders"  # "talk": guests and people of another company are heard here
     BUDGET = "budget"  # Budget: what models may cost
+    MODEL = "model"  # str: the name of the model that answers there, or this person
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
     BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
@@ -81,6 +82,9 @@ class Mode(StrEnum):
 
 STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBID)
 """Policy modes from the loosest to the strictest."""
+
+FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL})
+"""Subjects of rules that are for a place or a person, not about calls."""
 
 LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
@@ -246,7 +250,7 @@ class Rule:
     def said(self) -> str:
         """As an admin says it after ``/approvals``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
-        word = "for" if self.subject is Subject.BUDGET else "in"
+        word = "for" if self.subject in FOR_WHOM else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
         limits = f" {self.limits.said}" if self.limits else ""
         return f"{self.subject.typed} {value_words(self.subject, self.value)}{tools}{where}{limits}"
@@ -378,6 +382,11 @@ class Rulebook:
     def stops_batch(self, call: CallFacts) -> bool:
         """Whether a row that fails stops those of its batch that have not begun."""
         return bool(self.matching(Subject.BATCH, call))
+
+    def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
+        """The rule that says which model answers: that of a person, else of the narrowest place."""
+        rules = [r for r in self.about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
+        return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
     def hears_outsiders(self, place: str) -> bool:
         return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
@@ -525,5 +534,7 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return Budget(kept[0], kept[1], Per(kept[2]), *kept[3:])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
-        case Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS | Subject.BATCH:
+        case (
+            Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS | Subject.BATCH | Subject.MODEL
+        ):
             return str(kept)

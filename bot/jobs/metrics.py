@@ -89,17 +89,20 @@ class Metrics:
         )
         self._model = histogram(
             "nod_model_seconds",
-            "How long a call of the language model took, by how it ended.",
-            ["end"],
+            "How long a call of a language model took, by its name and how the call ended.",
+            ["model", "end"],
             buckets=_MODEL_SECONDS,
         )
         self._first = histogram(
             "nod_model_first_part_seconds",
-            "Until the language model said its first part.",
+            "Until a language model said its first part.",
+            ["model"],
             buckets=_MODEL_SECONDS,
         )
-        self._tokens = counter("nod_model_tokens", "Tokens, as the model server told.", ["kind"])
-        self._cost = counter("nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.")
+        self._tokens = counter("nod_model_tokens", "Tokens, as the model server told.", ["model", "kind"])
+        self._cost = counter(
+            "nod_model_cost", "What they cost, by the price file or NOD_MODEL_PRICE.", ["model"]
+        )
         self._spent = gauge("nod_budget_spent", "What of a budget is used, by its rule.", ["rule"])
         self._limit = gauge("nod_budget_limit", "How much a budget allows, by its rule.", ["rule"])
         self._recorded = gauge("nod_audit_rows", "The number of the audit log's newest row.")
@@ -165,9 +168,9 @@ class Metrics:
 
     def _note_tokens(self, model: str, end: Finished) -> None:
         prompt, completion = end.prompt_tokens, end.completion_tokens
-        self._tokens.labels("prompt").inc(prompt)
-        self._tokens.labels("completion").inc(completion)
-        self._cost.inc(self._prices.cost(model, prompt, completion, end.cached_tokens) or 0)
+        self._tokens.labels(model, "prompt").inc(prompt)
+        self._tokens.labels(model, "completion").inc(completion)
+        self._cost.labels(model).inc(self._prices.cost(model, prompt, completion, end.cached_tokens) or 0)
 
 
 class _Timed:
@@ -185,7 +188,7 @@ class _Timed:
             async for part in self._model.stream(transcript, tools):
                 if not heard:
                     heard = True
-                    self._first.observe(time.monotonic() - began)
+                    self._first.labels(self.name).observe(time.monotonic() - began)
                 if isinstance(part, Finished):
                     end = part.stop
                     self._ended(part)
@@ -194,7 +197,7 @@ class _Timed:
             end = "stopped"
             raise
         finally:
-            self._calls.labels(end).observe(time.monotonic() - began)
+            self._calls.labels(self.name, end).observe(time.monotonic() - began)
 
     async def close(self) -> None:
         await self._model.close()

@@ -115,6 +115,13 @@ def add_notice(
     return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
 
 
+def was_noticed(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
+    """Whether people were told exactly this in a conversation since then."""
+    same = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
+    found = select(_MESSAGE.c.id).where(*same, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
+    return session.connection().execute(found.limit(1)).first() is not None
+
+
 def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
     """What someone was last called in a conversation; empty where they said nothing there."""
     newest = (

@@ -31,7 +31,7 @@ from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
 from bot.web.schemas.proposals import Problem
-from bot.web.schemas.status import HealthBody, HeardView, Me, PauseView
+from bot.web.schemas.status import HealthBody, HeardView, Me, ModelView, PauseView
 from bot.web.server import files_left, most_connections
 from bot.web.sign_in import sessions
 from bot.web.sign_in.proxies import Forwarded
@@ -159,7 +159,7 @@ async def me(actor: Caller, request: Request, site: Here) -> Me:
         account=str(actor),
         accounts=sorted(found.person.accounts),
         roles=sorted(found.roles),
-        model=site.model_name,
+        model=site.models.default.name,
         demo=site.demo,
         notice=site.lookup.notice,
         admin=Role.ADMIN in found.roles,
@@ -212,7 +212,11 @@ async def readyz(site: Here) -> HealthBody:
 def _healthy(site: Site) -> HealthBody:
     found = {name: poster.hearing() for name, poster in posters(site.platforms).items()}
     return HealthBody(
-        model_fault=_NO_ANSWERS if site.model_fails() else "",
+        model_fault=_NO_ANSWERS if site.models.faults else "",
+        models=[
+            ModelView(name=name, fault=_NO_ANSWERS if name in site.models.faults else "")
+            for name in site.models.by_name
+        ],
         channels=[
             HeardView(
                 name=name,

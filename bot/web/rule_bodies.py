@@ -187,6 +187,13 @@ class BudgetRule(_Rule):
     per: Per
 
 
+class ModelRule(_Rule):
+    """Which language model answers in ``place``, which may be an account, too."""
+
+    subject: Literal["model"]
+    model: Word
+
+
 AnyRule = Annotated[
     PolicyRule
     | RiskRule
@@ -205,7 +212,8 @@ AnyRule = Annotated[
     | OutsidersRule
     | UndoRule
     | BatchRule
-    | BudgetRule,
+    | BudgetRule
+    | ModelRule,
     Field(discriminator="subject"),
 ]
 

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
+from bot.agent.models import Models
 from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.settings import Doctor
 from bot.channels.base import Channel, Lookup
@@ -48,11 +49,11 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 
 @dataclass
 class Site:
-    """What the web application works with; ``model_name`` and ``demo`` are what ``/api/me`` tells.
+    """What the web application works with; ``demo`` is told by ``/api/me``.
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
-    what keeps this process from its work, if anything. ``model_fails``: whether the model gives no answers.
+    what keeps this process from its work, if anything.
     """
 
     channel: HttpChannel
@@ -62,11 +63,10 @@ class Site:
     signed_in: SignedIn
     doctor: Doctor
     fault: Callable[[], str | None]
-    model_fails: Callable[[], bool]
+    models: Models
     secure: bool
     base: str
     organisation: OidcSignIn | None
-    model_name: str
     demo: bool
     platforms: Mapping[str, Channel]
     reading: Places = field(default_factory=lambda: Places(STREAMS))

@@ -48,7 +48,7 @@ def test_a_version_and_a_reseller_cost_what_the_model_does():
     assert prices.cost("gpt-5", 1_000_000, 100_000, 400_000) == pytest.approx(0.6 + 0.2 + 1)
     assert prices.cost("gpt-5", 10, 0, 400_000) == pytest.approx(10 * 0.5 / 1_000_000)  # a server that lies
     assert prices.cost("unknown", 1, 1) is None
-    assert prices.with_price("unknown", 1, 2).cost("unknown", 1_000_000, 1_000_000) == 3
+    assert prices.with_price("unknown", (1, 2)).cost("unknown", 1_000_000, 1_000_000) == 3
 
 
 def test_the_file_that_nod_brings_is_right():

@@ -52,9 +52,8 @@ def breaks(fault: Exception, after: str = "", hold: Hold | None = None) -> Scrip
 class ScriptedModel:
     """Implements `Model`: gives queued answers, then what its rule says; remembers what it was shown."""
 
-    name = "scripted"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str = "scripted") -> None:
+        self.name = name
         self.answers: deque[Scripted] = deque()
         self.rule: Callable[[Sequence[Entry]], Scripted] = lambda _: says("OK.")
         self.transcripts: list[tuple[Entry, ...]] = []

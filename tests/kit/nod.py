@@ -27,8 +27,10 @@ from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press,
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Process
 from bot.domain.model import ToolCall
+from bot.domain.named_models import NamedModel
 from bot.domain.people import NO_NAMES, Actor
 from bot.domain.policy import Policy
+from bot.domain.prices import Prices
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
@@ -84,6 +86,9 @@ class Nod:
         team: bool = False,
         schedules_each: int = 0,
         briefing: Briefing | None = None,
+        others: Sequence[ScriptedModel] = (),
+        named: Sequence[NamedModel] = (),
+        prices: Prices | None = None,
     ) -> None:
         self.url = url
         self.with_team = team
@@ -94,6 +99,7 @@ class Nod:
         self.briefing = briefing or Briefing()
         self.bounds = bounds or Bounds()
         self.model = ScriptedModel()
+        self.others, self.named, self.prices = others, named, prices
         self.world = World()
         self.toolset = lamp_tools(self.world)
         self.channels = {c.name: c for c in channels or (RecordingChannel(),)}
@@ -128,8 +134,19 @@ class Nod:
         decided = decision_tools(self.database, policies)
         registry = Registry([self.tools(), decided, suggested, scheduled, *team])
         made = core(
-            Ports(self.database, self.valve, registry, self.model, self.channels, self.clock, self.process),
+            Ports(
+                self.database,
+                self.valve,
+                registry,
+                self.model,
+                self.channels,
+                self.clock,
+                self.process,
+                others=self.others,
+            ),
             policies,
+            named=self.named,
+            prices=self.prices,
             bounds=self.bounds,
             limits=self.limits,
             briefing=self.briefing,

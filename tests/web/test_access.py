@@ -131,7 +131,8 @@ async def test_the_pages_own_origin_is_welcome(serve: Serve):
 
 async def test_health_and_pages_need_no_token_and_tell_nothing(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS) as nod:
-        told = {"ok": True, "channels": [], "model_fault": ""}
+        models = [{"name": nod.app.models[0].name, "fault": ""}]
+        told = {"ok": True, "channels": [], "model_fault": "", "models": models}
         assert (await nod.client.get("/healthz")).json() == told
         assert (await nod.client.get("/readyz")).json() == told
         assert (await nod.client.get("/docs")).status_code == 200
@@ -144,6 +145,7 @@ async def test_readiness_says_that_the_model_gives_no_answers_until_it_does(serv
             await nod.chat("Hi")
             answer = await nod.client.get("/readyz")
             assert (answer.status_code, answer.json()["model_fault"]) == (200, told)
+            assert [model["fault"] for model in answer.json()["models"]] == [told]
 
 
 async def test_ready_is_503_when_the_database_cannot_be_reached(serve: Serve):

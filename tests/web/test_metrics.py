@@ -122,12 +122,11 @@ async def test_what_happened_is_in_the_figures(serve: Serve):
         assert (seen["nod_proposals", "proposed"], seen["nod_proposals", "succeeded"]) == (0, 1)
         assert (seen["nod_decision_seconds_count",], seen["nod_decision_seconds_sum",]) == (2, 180)
         assert seen["nod_decision_seconds_bucket", "60.0"] == 0
-        assert seen["nod_model_seconds_count", "finished"] == 2
-        assert (seen["nod_model_tokens_total", "prompt"], seen["nod_model_tokens_total", "completion"]) == (
-            40,
-            2,
-        )
-        assert seen["nod_model_cost_total",] == pytest.approx((40 * 5 + 2 * 100) / 1_000_000)
+        name = model.name
+        assert seen["nod_model_seconds_count", "finished", name] == 2
+        tokens = [seen["nod_model_tokens_total", kind, name] for kind in ("prompt", "completion")]
+        assert tokens == [40, 2]
+        assert seen["nod_model_cost_total", name] == pytest.approx((40 * 5 + 2 * 100) / 1_000_000)
         assert seen["nod_turn_seconds_count", "waiting"] == 1
         waiting = {each[1]: value for each, value in seen.items() if each[0] == "nod_work_waiting"}
         assert waiting == {"turn": 0, "execute": 0, "redraw": 0, "deliver": 0, "webhook": 0}
@@ -168,7 +167,7 @@ async def test_a_model_that_fails_is_counted_and_so_is_what_was_logged(serve: Se
     async with serve(model=Broken(), **WATCHED) as nod:
         await nod.chat("hello")
         seen = await figures(nod)
-        assert seen["nod_model_seconds_count", "failed"] == 1
+        assert seen["nod_model_seconds_count", "failed", Broken.name] == 1
         assert seen["nod_turn_seconds_count", "failed"] == 1
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.agent.openai.model import OpenAIModel
+from bot.domain.named_models import NamedModel
 from bot.domain.proposals import PreviewField
 from bot.store import outputs
 from bot.tools.tool import ToolOutput, tool
@@ -33,10 +34,8 @@ def meet(serve: Serve) -> Meet:
         server: OpenAIServer | None = None, **given: Any
     ) -> AsyncIterator[tuple[Served, OpenAIServer]]:
         async with server or OpenAIServer() as running:
-            settings = {"strict": False, "stream_options": True, "parallel_tool_calls": True}
-            model = OpenAIModel(
-                model="gpt-test", api_key=running.key, base_url=running.url, max_retries=0, **settings
-            )
+            named = NamedModel("gpt-test", "gpt-test", running.url, secret=running.key, strict=False)
+            model = OpenAIModel(named, max_retries=0)
             async with serve(model=model, **given) as nod:
                 yield nod, running
             await model.close()

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import openai
 
+from bot.domain.named_models import NamedModel
 from bot.domain.text import shortened
 from bot.errors import ModelError, ModelTooLong
 
@@ -49,6 +50,11 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
     return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
 
 
+def away(error: openai.OpenAIError) -> bool:
+    """Whether the server is down or the account over its limit, so that another model may answer instead."""
+    return worth_retrying(error) or (isinstance(error, openai.APIStatusError) and _no_quota(error))
+
+
 def silent(error: openai.OpenAIError) -> bool:
     """Whether the server took the request, or the connection, and then let the time pass.
 
@@ -89,22 +95,25 @@ def error_in(answer: Any) -> Mapping[str, Any] | None:
     return error if isinstance(error, dict) else {"message": error} if error else None
 
 
-def refused(content: bytes, key: str) -> ModelError | None:
-    """What an error says that came as a plain JSON answer with status 200; None where it is an answer."""
+def refused(content: bytes, field: str, key: str) -> ModelError | None:
+    """What an error says that came as a plain JSON answer with status 200.
+
+    None where it is an answer, which has a ``field``.
+    """
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):
         return ModelError(STRANGE)
     error = error_in(answer)
     if error is None:
-        return None if isinstance(answer, dict) and answer.get("choices") else ModelError(STRANGE)
+        return None if isinstance(answer, dict) and answer.get(field) else ModelError(STRANGE)
     if too_long(error.get("code"), error.get("message")):
         return ModelTooLong()
     return ModelError(f"The model's server refused the request: {_line(error.get('message'), key)}")
 
 
-def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -> ModelError:
-    """Put the error into words. Never holds the key; the server's words are kept to one short line.
+def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
+    """Put the error of a model's server into words. Never holds the key; its own words are one short line.
 
     ``waited`` is how long people have waited for it, over all tries, in seconds.
     """
@@ -118,17 +127,17 @@ def explain(error: openai.OpenAIError, *, model: str, key: str, waited: float) -
         case openai.APIError() if too_long(error.code, f"{error.message} {_said(error, '')}"):
             return ModelTooLong()
         case openai.APIStatusError():
-            return ModelError(_status(error, model, key))
+            return ModelError(_status(error, named))
         case _:
             return ModelError(STRANGE)
 
 
-def _status(error: openai.APIStatusError, model: str, key: str) -> str:
-    status = error.status_code
+def _status(error: openai.APIStatusError, named: NamedModel) -> str:
+    status, model = error.status_code, named.model
     words = {
-        401: f"The model's server does not accept the API key. Please check OPENAI_API_KEY. {_FIXED}",
+        401: f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}",
         403: f"The API key may not use the model {model}. {_FIXED}",
-        404: f"The model's server does not know the model {model}. Please check NOD_MODEL. {_FIXED}",
+        404: f"The model's server does not know the model {model}. Please check {named.setting}. {_FIXED}",
         413: "The request is too large for the model's server.",
         429: _busy(error),
     }
@@ -136,7 +145,7 @@ def _status(error: openai.APIStatusError, model: str, key: str) -> str:
         return words[status]
     if status >= _SERVER_ERRORS:
         return f"The model's server is in trouble (HTTP {status})."
-    said = _said(error, key)
+    said = _said(error, named.secret)
     return f"The model's server refused the request (HTTP {status}): {said}{_remedy(said)}"
 
 

@@ -67,7 +67,7 @@ class RuleCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
-        self._groups, self._prices, self._model = parts.groups, parts.prices, parts.model
+        self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
         rest = LIMITED
         self.words = [
             Subcommand("rules", "every current rule, by number", self._rules),
@@ -126,6 +126,11 @@ class RuleCommands:
                 "budget [20 EUR a month|week|day|turn [for PLACE|ACCOUNT]], or budget extend NUMBER [10 EUR]",
                 "what the language model may cost; without words, how much is used",
                 self._budget,
+            ),
+            Subcommand(
+                "model [NAME [for PLACE|ACCOUNT]]",
+                "which language model answers in a place, or a person; without words, which there are",
+                self._model,
             ),
             Subcommand(f"ttl 4h {rest}", "how long a proposal waits", self._set(Subject.TTL)),
             Subcommand(f"remind 2h {rest}", "remind deciders this often", self._set(Subject.REMIND)),
@@ -299,8 +304,8 @@ class RuleCommands:
         if text:
             self._check_currency(text.split()[1:2])
             reply = await self._set(Subject.BUDGET)(command, text)
-            if self._prices.of(self._model) is None:
-                why = f" {self._model} has no price, so nothing counts yet: add its line to the price file."
+            if free := [name for name in self._models if self._prices.of(name) is None]:
+                why = f" {', '.join(free)} has no price, so nothing counts there: add one to the price file."
                 return replace(reply, text=reply.text + why)
             return reply
 
@@ -312,6 +317,18 @@ class RuleCommands:
             return people.named(session, "\n".join(lines)) or "There are no budgets."
 
         return await self._database.read(listed)
+
+    async def _model(self, command: Command, text: str) -> str | CommandReply:
+        name, rest = first_word(text)
+        if name in self._models and (not rest or first_word(rest)[0] in ("for", "in")):
+            return await self._set(Subject.MODEL)(command, text)
+        there = f"There are {', '.join(self._models)}."
+        if text:
+            raise CommandError(f"{name!r} is not a model here, or something follows it. {there}")
+        book = (await self._database.read(self._policies.load)).book
+        lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
+        lines += [f"- {rule.words}" for rule in book.about(Subject.MODEL)]
+        return await self._named("\n".join(lines))
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
         """More for a budget, until its period ends: so much, or a quarter of it."""

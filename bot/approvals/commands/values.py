@@ -15,6 +15,7 @@ from bot.domain.plans import Approver
 from bot.domain.proposals import Level, Mark
 from bot.domain.rules import (
     EVERYWHERE,
+    FOR_WHOM,
     DailyDigest,
     Escalation,
     Hours,
@@ -75,7 +76,7 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         _hours(*given["hours"]) if "hours" in given else None,
         now + _length(given["length"][0]) if "length" in given else _until(given.get("until"), now),
     )
-    if subject is Subject.BUDGET and "tools" in given:
+    if subject in FOR_WHOM and "tools" in given:
         if "place" in given:
             raise CommandError("Name one person or place, after `for`.")
         given["place"] = given.pop("tools")
@@ -325,10 +326,11 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.FETCH: _each(str, _host),
     Subject.OUTSIDERS: _only("talk"),
     Subject.BUDGET: _budget,
+    Subject.MODEL: _each(str, str),
     Subject.UNDO: _each(lambda length: length, _undo_for),
     Subject.BATCH: _only("stop"),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
 """Subjects whose value names a place."""
-_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, Subject.BUDGET})
+_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
 """Subjects that are not about a call."""

@@ -27,7 +27,7 @@ class CommandParts:
     ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
-    ``model`` is the one in use.
+    ``models`` are the names of those that can be asked, the default one first.
     """
 
     database: Database
@@ -39,7 +39,7 @@ class CommandParts:
     wake: Wake
     site_url: Callable[[], str]
     prices: Prices
-    model: str
+    models: Sequence[str]
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
 

@@ -16,10 +16,18 @@ class HeardView(View):
     fault: str
 
 
+class ModelView(View):
+    """A language model, by its name here. ``fault`` is empty while it answers."""
+
+    name: str
+    fault: str
+
+
 class HealthBody(DoneBody):
-    """``channels`` are the chat platforms. ``model_fault``: that the language model gives no answers."""
+    """``channels`` are the chat platforms. ``model_fault``: that a language model gives no answers."""
 
     model_fault: str
+    models: list[ModelView]
     channels: list[HeardView]
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
@@ -22,6 +22,7 @@ from bot.domain.model import (
     ToolSpec,
     UserText,
 )
+from bot.domain.named_models import NamedModel
 from bot.errors import ModelCut, ModelError, ModelTooLong
 from tests.fakes.openai_server import (
     OpenAIServer,
@@ -65,16 +66,13 @@ async def make(server):
     made = []
 
     def model(**changes) -> OpenAIModel:
-        settings = {
-            "model": "gpt-test",
-            "api_key": server.key,
-            "base_url": server.url,
-            "strict": True,
-            "stream_options": True,
-            "parallel_tool_calls": True,
-            "max_retries": 0,
-        }
-        made.append(OpenAIModel(**settings | changes))
+        known = {each.name for each in fields(NamedModel)}
+        named = {"name": "gpt-test", "model": "gpt-test", "base_url": server.url, "secret": server.key}
+        named |= {"key": "OPENAI_API_KEY", "setting": "NOD_MODEL"}
+        named["name"] = changes.get("model", "gpt-test")
+        given = {name: value for name, value in changes.items() if name in known}
+        others = {name: value for name, value in changes.items() if name not in known}
+        made.append(OpenAIModel(NamedModel(**named | given), **{"max_retries": 0} | others))
         return made[-1]
 
     yield model
@@ -340,14 +338,14 @@ async def test_an_answer_already_finished_survives_a_cut(server, make):
 
 
 async def test_a_wrong_key_is_said_without_showing_it(server, make):
-    message = await refused(make(api_key="sk-wrong"))
+    message = await refused(make(secret="sk-wrong"))
     assert "OPENAI_API_KEY" in message
     assert "sk-" not in message
     assert "test****" not in message
 
 
 async def test_a_key_that_no_header_can_hold_is_said(make):
-    assert "OPENAI_API_KEY" in await refused(make(api_key="sk-\u2013dash"))
+    assert "OPENAI_API_KEY" in await refused(make(secret="sk-\u2013dash"))
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ async def test_a_question_in_the_middle_of_a_turn_is_asked_before_the_turn_can_e
         question = await talk.question()
         await talk.press(question, "approve", arguments={"color": "red"})
         await talk.app.dispatcher.idle()
-        model: Any = talk.app.core.assistant.loop.model
+        model: Any = talk.app.core.assistant.loop.models.default
         assert "desk would be red" in str(model.seen[-1])
 
 

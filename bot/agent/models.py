@@ -1,0 +1,102 @@
+"""The models there are: which of them answers where, what is known of each, and which fails now."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from bot.agent.transcript import CHARACTERS_PER_TOKEN
+from bot.domain.chat import Clock
+from bot.domain.conversations import Transcript
+from bot.domain.model import Model
+from bot.domain.named_models import NamedModel
+from bot.domain.rules import Rulebook
+from bot.errors import ModelError
+from bot.store import people
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+_LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
+_HISTORY = 24_000  # tokens, where neither a setting nor a window says another
+_LEFT_ALONE = timedelta(minutes=1)  # a model that failed, where another answers in its place
+
+
+class ModelFault(NamedTuple):
+    """Why a model gave no answer when it was last asked, in words, and since when."""
+
+    words: str
+    at: datetime
+    away: bool  # another model may answer
+
+
+class Models:
+    """What is known here is of this process alone; rows and rules say what must be so."""
+
+    def __init__(
+        self, there: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
+    ) -> None:
+        """``there`` begins with the default one. ``history``: the most tokens of it that people want sent."""
+        self.by_name = {each.name: each for each in there}
+        self.faults: dict[str, ModelFault] = {}
+        self._named: Mapping[str, NamedModel] = {each.name: each for each in named}
+        self._clock, self._history = clock, history
+        self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
+
+    @property
+    def default(self) -> Model:
+        return next(iter(self.by_name.values()))
+
+    def about(self, model: Model) -> NamedModel:
+        """What the settings say of it."""
+        return self._named.get(model.name) or NamedModel(model.name)
+
+    def chosen(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
+        """The model for who asks there, by the rules; raises ModelError for one that is gone."""
+        accounts = people.person_of(session, transcript.asker).accounts
+        rule = book.model(str(transcript.conversation.origin), accounts)
+        if rule is None:
+            return self.default
+        found = self.by_name.get(str(rule.value))
+        if found is None:
+            raise ModelError(
+                f"An admin chose the model {rule.value} here (rule {rule.id}), and it is not set up. "
+                f"They can add it to the file of models, or drop the rule."
+            )
+        return found
+
+    def answering(self, model: Model) -> Model:
+        """The model itself, or the one that stands in for it while it has just failed."""
+        fault = self.faults.get(model.name)
+        just = fault is not None and fault.away and self._clock() - fault.at < _LEFT_ALONE
+        return self.stand_in(model) or model if just else model
+
+    def stand_in(self, model: Model) -> Model | None:
+        """The model that is named to answer when this one can't."""
+        return self.by_name.get(self.about(model).fallback)
+
+    def note(self, model: Model, error: ModelError | None) -> None:
+        """Keep whether a model answers; the log has the first time that it does not, and the end."""
+        before = self.faults.pop(model.name, None)
+        if error:
+            self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
+        if error and not before:
+            log.error("the language model gives no answers", model=model.name, why=error.message)
+        elif before and not error:
+            log.info("the language model answers again", model=model.name)
+
+    def room(self, model: Model, offered: int) -> int:
+        """Characters of history that it is given, where its tools take ``offered``.
+
+        What people want sent at most, and what its window takes, or is known to have taken.
+        """
+        window = self.about(model).window or 0
+        most = (self._history or max(_HISTORY, window // 4)) * CHARACTERS_PER_TOKEN
+        takes = [window * 3 // 4 * _LEAST_PER_TOKEN] if window else []
+        takes += [self._fits[model.name]] if model.name in self._fits else []
+        return min([most, *(each - offered for each in takes)])
+
+    def fits(self, model: Model, characters: int) -> None:
+        """A request of so many characters, tools included, is one that it takes."""
+        self._fits[model.name] = characters
