@@ -22,6 +22,7 @@ from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
 from bot.approvals.suggestions import suggestion_tools
+from bot.approvals.tools.memory import memory_tools
 from bot.approvals.tools.outputs import output_tools
 from bot.approvals.tools.requests import decision_tools, request_tools
 from bot.approvals.tools.schedules import schedule_tools
@@ -51,6 +52,7 @@ from bot.telemetry.logs import logger
 from bot.telemetry.tracing import Traced
 from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
+from bot.tools.builtin.files.agents_file import AgentsFile
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.custom import OwnTools
@@ -252,7 +254,11 @@ def build(
             TeamLimits(settings.max_teammates),
             settings.schedule_tokens,
         ),
-        briefing=Briefing(settings.timezone, settings.instructions),
+        briefing=Briefing(
+            settings.timezone,
+            settings.instructions,
+            AgentsFile(settings.workspace).read if settings.workspace else None,
+        ),
         prices=prices,
         named=named,
         routes=[Address.parse(chat) for chat in settings.approver_chats],
@@ -372,6 +378,7 @@ def registry_of(
         request_tools(),
         decision_tools(database, policies),
         suggestion_tools(database, policies, clock),
+        memory_tools(database, policies, clock),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         schedule_tools(database, policies, clock, settings.max_schedules),
     ]

@@ -112,6 +112,7 @@ class Assistant:
                 models=list(self.loop.models.by_name),
                 hindrance=self.cards.hindrance,
                 groups=self.gate.groups,
+                workspace=self.loop.briefing.workspace,
             )
         )
         self._stopping: set[str] = set()

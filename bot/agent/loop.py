@@ -19,11 +19,12 @@ from sqlmodel import Session
 
 from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.models import Models
-from bot.agent.prompt import Briefing, scene, system_prompt
+from bot.agent.prompt import Briefing, system_prompt, told_there
 from bot.agent.transcript import NOTE, entries, size_of
-from bot.approvals import budgets, grants
+from bot.approvals import budgets, grants, memory
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
+from bot.approvals.tool_visibility import FILES
 from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
@@ -44,6 +45,7 @@ from bot.domain.events import (
     Waited,
 )
 from bot.domain.jobs import Job, Work
+from bot.domain.memory import Fact
 from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.prices import Prices
@@ -265,8 +267,7 @@ class Loop:
         """
         reach = await self.gate.offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
-        here = scene(transcript, self.clock(), self.briefing)
-        prompt = system_prompt(reach, transcript.teammate, self.briefing, here)
+        prompt = await self._prompt(transcript, reach)
         offered = sum(spec.size for spec in specs)
         chosen = await self._chosen(transcript)
 
@@ -317,6 +318,18 @@ class Loop:
         """Tell people, once a day, that their words go to another model, before they do."""
         words = _AWAY.format(model.name, other.name, self.models.about(other).host)
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
+
+    async def _prompt(self, transcript: Transcript, reach: AvailableTools) -> str:
+        """The rules first, and last what is asked, remembered and so in this conversation."""
+        now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
+        workspace, facts = "", list[Fact]()
+        if self.briefing.workspace and any(tool.group == FILES for tool in reach):
+            workspace = await asyncio.to_thread(self.briefing.workspace)
+        if held.remembers:  # as it was when the turn was taken up, or newer
+            facts = await self.database.read(memory.told, here, transcript.asker, now)
+        asked = held.book.instructions(str(here.origin)) if held.book.about(Subject.INSTRUCTIONS) else ()
+        there = told_there(transcript, now, self.briefing, asked, facts)
+        return system_prompt(reach, transcript.teammate, self.briefing, workspace, there)
 
     async def _stream(
         self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool

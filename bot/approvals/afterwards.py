@@ -9,8 +9,8 @@ from typing import Any
 from bot.approvals.drafts import in_time, preview_of, title_of, watched, words_of
 from bot.domain.cards import redacted
 from bot.domain.proposals import (
+    CALLS,
     Inverse,
-    Kind,
     PreviewField,
     Proposal,
     Reread,
@@ -35,7 +35,7 @@ async def look_after(
     available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
 ) -> dict[str, Any]:
     """What the end of a run is stored with. Never raises, and takes at most so long for each of the two."""
-    if p.kind is not Kind.CALL:
+    if p.kind not in CALLS:
         return {}
     found: dict[str, Any] = {}
     if again := await _read_again(tool, p, seconds):

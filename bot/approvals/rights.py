@@ -50,7 +50,7 @@ def judged(
     if why is None or not policy.absences or person == requester or person.outside:
         return why, None  # what someone asked for they decide in no one's place
     approves = verb in _APPROVE
-    for each in policy.absences if verb not in _OWN_RIGHT and proposal.kind is not Kind.QUESTION else ():
+    for each in policy.absences if verb not in _OWN_RIGHT and not proposal.own else ():
         absent = people.person_of(session, each.who)
         if str(each.stand_in) not in person.accounts or absent == person:
             continue
@@ -72,6 +72,8 @@ def _objection(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
     """Why a person may not press that by their own right."""
+    if _is_hidden(proposal) and person != requester:
+        return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
         if policy.may_take_back(proposal, person, requester):
             return None
@@ -101,8 +103,13 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
     return (
         judged(session, policy, proposal, person, actor)[0] is None
         or person == people.person_of(session, proposal.requester)
-        or bool(policy.roles_for(person, proposal))
+        or (bool(policy.roles_for(person, proposal)) and not _is_hidden(proposal))
     )
+
+
+def _is_hidden(proposal: Proposal) -> bool:
+    """Whether what it is about is for who asked alone, and no role lets others see it."""
+    return proposal.kind is Kind.MEMORY and proposal.own
 
 
 def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:

@@ -13,7 +13,8 @@ from bot.errors import ToolError
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, Tool
 
-UNLOCKED_ONLY = frozenset({"fs", "runtime"})
+FILES = "fs"
+UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
 

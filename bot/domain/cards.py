@@ -304,6 +304,7 @@ _WAITING = {
     Kind.REQUEST: "Waiting for a decision.",
     Kind.QUESTION: "Waiting for an answer.",
     Kind.SUGGESTION: "Suggested to admins. Nothing has been changed.",
+    Kind.MEMORY: "Waiting for a decision. Nothing has been changed.",
 }
 
 

@@ -22,7 +22,7 @@ from bot.domain.people import (
     workspace_of,
 )
 from bot.domain.plans import Approver
-from bot.domain.proposals import Deciders, Inverse, Kind, Level, Proposal, Risk, clock
+from bot.domain.proposals import CALLS, Deciders, Inverse, Kind, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.times import written
 
@@ -72,6 +72,7 @@ class Policy:
     groups: Mapping[str, UserGroup] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set, compare=False)
     absences: tuple[Absence, ...] = ()
+    remembers: bool = False  # whether there is any fact
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Accounts with a role, by the settings or by an admin's rule.
@@ -117,8 +118,8 @@ class Policy:
     def judge(self, call: CallFacts) -> Verdict:
         """Whether a call runs immediately, needs approval, or can't be proposed at all.
 
-        A plan always needs approval. So does a script's request, which that script can never decide, and a
-        server's question, which only the person whose call it is about can answer. For what puts back
+        A plan always needs approval, and so does a fact to remember. So does a script's request, which that
+        script can never decide, and a server's question, which only who asked can answer. For what puts back
         what was approved, one approval is enough.
         """
         kind, requester = call.kind, call.requester
@@ -144,10 +145,10 @@ class Policy:
         deciders = replace(deciders, requester=deciders.requester and not requester.outside)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        alone = kind is Kind.QUESTION or call.undoes
+        alone = call.own or call.undoes
         needed, of = Quorum() if alone else self.book.quorum(call)
         ttl = self.book.ttl(call, self.ttl)
-        escalation = self.book.escalation(call)
+        escalation = None if call.own else self.book.escalation(call)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -159,7 +160,7 @@ class Policy:
             remind_every=self.book.remind_every(call),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
-            undo=self.book.undo(call) if kind is Kind.CALL else None,
+            undo=self.book.undo(call) if kind in CALLS else None,
         )
         if not asks:
             return replace(
@@ -213,7 +214,7 @@ class Policy:
         return Risk(level, found.rule.words), False
 
     def _deciders(self, call: CallFacts, risk: Risk) -> Deciders:
-        if call.kind is Kind.QUESTION:
+        if call.own:
             return Deciders(requester=True)
         place, requester, kind = call.place, call.requester, call.kind
         # in a private chat approvers decide only what can't be undone, and what a rule routes to others

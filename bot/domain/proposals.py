@@ -97,6 +97,16 @@ class Kind(StrEnum):
     REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
     QUESTION = "question"  # what a tool's server asks the person whose call it runs
     SUGGESTION = "suggestion"  # a rule that Nod suggests to admins
+    MEMORY = "memory"  # a fact to remember or to forget
+
+
+CALLS = (Kind.CALL, Kind.MEMORY)
+"""What the agent does itself, so that it can be undone."""
+
+
+def is_own(kind: Kind, arguments: Mapping[str, Any]) -> bool:
+    """Whether it is between Nod and who asked alone: a question to them, or what is remembered for them."""
+    return kind is Kind.QUESTION or (kind is Kind.MEMORY and arguments.get("about") == "person")
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +423,11 @@ class Proposal:
     def told_once(self) -> bool:
         """Whether others act on its end: then it never opens again, and what they do Nod cannot tell."""
         return self.kind in (Kind.REQUEST, Kind.QUESTION, Kind.SUGGESTION)
+
+    @property
+    def own(self) -> bool:
+        """Whether who asked decides alone, and no one else has a copy of the card."""
+        return is_own(self.kind, self.arguments)
 
     @property
     def called(self) -> bool:

@@ -46,6 +46,8 @@ class Act(StrEnum):
     UNLINK = "unlink"
     LEAVE = "leave"  # someone is away from then on
     RETURN = "return"
+    REMEMBER = "remember"  # a fact
+    FORGET = "forget"
     ISSUE = "issue"
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"

@@ -19,7 +19,8 @@ from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
-from bot.domain.proposals import Kind, Level, Risk
+from bot.domain.proposals import Kind, Level, Risk, is_own
+from bot.domain.text import one_line, shortened
 from bot.domain.times import written
 
 T = TypeVar("T")
@@ -27,6 +28,9 @@ T = TypeVar("T")
 EVERYWHERE = "*"
 UNDO_FOR = timedelta(minutes=30)  # where no rule says how long
 EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
+LONGEST_INSTRUCTIONS = 2_000
+"""Characters of what is asked of the agent at one place."""
+_QUOTED = 60  # characters of instructions in a list of rules
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
@@ -51,6 +55,7 @@ class Subject(StrEnum):
     BUDGET = "budget"  # Budget: what models may cost
     MODEL = "model"  # str: the name of the model that answers there, or this person
     UNDO = "undo"  # timedelta: how long what was done can be undone; 0: it can't
+    INSTRUCTIONS = "instructions"  # str: what is asked of the agent there, in addition to the settings' own
     BATCH = "batch"  # "stop": a row that fails stops those of its batch that have not begun
 
     @property
@@ -167,6 +172,11 @@ class CallFacts:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)
     undoes: bool = False  # it puts back what was approved
+
+    @property
+    def own(self) -> bool:
+        """Whether who asks decides alone."""
+        return is_own(self.kind, self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +398,11 @@ class Rulebook:
         rules = [r for r in self.about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
+    def instructions(self, place: str) -> list[str]:
+        """What is asked of the agent at a place (an address as text), the widest first."""
+        found = sorted(self._there(Subject.INSTRUCTIONS, place, EVERYWHERE), key=lambda rule: len(rule.scope))
+        return [str(rule.value) for rule in found]
+
     def hears_outsiders(self, place: str) -> bool:
         return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
 
@@ -486,6 +501,8 @@ def value_words(subject: Subject, value: RuleValue) -> str:
             return written(value.total_seconds()) if value else "off"
         case Escalation(after, to):
             return f"{written(after.total_seconds())} {to}"
+    if subject is Subject.INSTRUCTIONS:
+        return f"“{shortened(one_line(str(value)), _QUOTED)}”"
     return " ".join(map(str, _parts(stored(subject, value))))
 
 
@@ -534,7 +551,5 @@ def value_of(subject: Subject, kept: Any) -> RuleValue:
             return Budget(kept[0], kept[1], Per(kept[2]), *kept[3:])
         case Subject.ROLE:
             return GivenRole(kept[0], Role(kept[1]), EVERYWHERE_WORD in kept[2:])
-        case (
-            Subject.ROUTE | Subject.GRANTS | Subject.FETCH | Subject.OUTSIDERS | Subject.BATCH | Subject.MODEL
-        ):
+        case _:
             return str(kept)

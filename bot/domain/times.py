@@ -1,10 +1,10 @@
-"""Lengths of time, read and written in one place; how far away a moment is. None needs a time zone.
+"""Lengths of time, read and written in one place; how far away a moment is, and when it is where people are.
 
 ``36h`` is how an admin writes a length, in settings and rules; `span` gives it as people say it: "36 h".
 """
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
@@ -31,6 +31,12 @@ def when(at: datetime, now: datetime) -> str:
     else:
         far = f"{int(away / timedelta(days=1) + half)} d"
     return f"in {far}" if ahead else f"{far} ago"
+
+
+def stamp(at: datetime, zone: tzinfo) -> str:
+    """A moment as people in a time zone read it: ``22 Nov 2026, 21:46 CET``."""
+    local = at.astimezone(zone)
+    return f"{local.day} {local:%b %Y, %H:%M %Z}"
 
 
 def now() -> datetime:

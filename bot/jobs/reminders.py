@@ -21,7 +21,7 @@ from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.times import span
-from bot.store import absences, notices, posted_cards, proposals, rules, transitions
+from bot.store import absences, memory, notices, posted_cards, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -53,6 +53,8 @@ class Reminders:
         book = policy.book
         if any(each.until <= now for each in self.policies.held.absences):
             await self.database.write(_are_back, now)
+        if first_today and policy.remembers:
+            await self.database.write(memory.remove_due, now)
         if book.ended(now):
             await self.database.write(rules.end_due, book, now)
         if not book.paused:

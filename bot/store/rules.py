@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from sqlalchemy import update
+from sqlalchemy import func, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Clock
@@ -25,7 +25,7 @@ from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
-from bot.store.tables.people import AbsenceRow
+from bot.store.tables.people import AbsenceRow, MemoryRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 
@@ -107,7 +107,9 @@ class Policies:
             )
             zone = held.book.zone
             book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
-            self._held = held = replace(held, book=book, absences=_absences(session))
+            self._held = held = replace(
+                held, book=book, absences=_absences(session), remembers=_remembers(session)
+            )
         if not (self._groups or held.absences):
             return held
         away = tuple(each for each in held.absences if each.until > self._clock())
@@ -206,6 +208,12 @@ def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
     return [InForce(_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
 
+def versions(session: Session, rule: Rule) -> int:
+    """How often its subject was set at its place."""
+    set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
+    return session.exec(set_there).one()
+
+
 def pause(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
     conversation_lock.everywhere(session)
@@ -296,6 +304,10 @@ def _absences(session: Session) -> tuple[Absence, ...]:
         select(AbsenceRow).where(col(AbsenceRow.ended_at).is_(None)).order_by(col(AbsenceRow.id))
     )
     return tuple(absence_of(row) for row in rows)
+
+
+def _remembers(session: Session) -> bool:
+    return session.exec(select(func.max(MemoryRow.id))).one() is not None
 
 
 def absence_of(row: AbsenceRow) -> Absence:

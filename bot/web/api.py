@@ -26,7 +26,19 @@ from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
-from bot.web import approvals, audit, batches, chat, insights, people, proposals, rules, schedules, status
+from bot.web import (
+    approvals,
+    audit,
+    batches,
+    chat,
+    insights,
+    memory,
+    people,
+    proposals,
+    rules,
+    schedules,
+    status,
+)
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
@@ -49,6 +61,7 @@ PARTS = (
     people,
     rules,
     schedules,
+    memory,
     insights,
     audit,
     status,
@@ -63,6 +76,7 @@ _TAGS = {
     "schedules": "What comes back by itself.",
     "insights": "What asking costs.",
     "people": "Who is who: linked accounts and roles.",
+    "memory": "What Nod remembers: list, edit, export and forget it.",
     "audit": "For admins: who did what, and whether that record is intact.",
     "mcp": "For admins: MCP servers, and signing in at them.",
     "status": "Who you are, what there is, what it cost, and whether Nod is up.",

@@ -9,7 +9,7 @@ from bot.domain.conditions import LONGEST
 from bot.domain.people import Role
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level
-from bot.domain.rules import Mode, Subject
+from bot.domain.rules import LONGEST_INSTRUCTIONS, Mode, Subject
 from bot.web.body import Body
 
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
@@ -178,6 +178,17 @@ class BatchRule(_Rule):
     failed: Literal["stop"]
 
 
+class InstructionsRule(_Rule):
+    """What is asked of Nod at a place, in addition to the settings' own."""
+
+    subject: Literal["instructions"]
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_INSTRUCTIONS)]
+
+    @property
+    def words(self) -> str:
+        return f"instructions in {self.place} {self.text}"
+
+
 class BudgetRule(_Rule):
     """What the model may cost, in the currency of the prices; ``place`` may be an account, too."""
 
@@ -213,7 +224,8 @@ AnyRule = Annotated[
     | UndoRule
     | BatchRule
     | BudgetRule
-    | ModelRule,
+    | ModelRule
+    | InstructionsRule,
     Field(discriminator="subject"),
 ]
 

@@ -82,7 +82,7 @@ async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: Here
 ) -> SaidBody:
     """404 where no such rule is current."""
-    return await _end(site, actor, f"drop {rule_id}")
+    return await change(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
@@ -103,12 +103,12 @@ async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: Here
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
-    return await _end(site, actor, f"revoke {label}")
+    return await change(site, actor, f"revoke {label}")
 
 
-async def _end(site: Site, actor: Actor, words: str) -> SaidBody:
-    """End what the words name. Raises Missing where there is no such thing."""
-    reply = await say(site, actor, words)
+async def change(site: Site, actor: Actor, words: str, name: str = "approvals") -> SaidBody:
+    """End or change what the words name. Raises Missing where there is no such thing."""
+    reply = await say(site, actor, words, name)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)
     return SaidBody(text=reply.text)

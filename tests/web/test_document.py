@@ -101,6 +101,7 @@ LISTS = (
     "usage",
     "insights",
     "insights/export",
+    "memory",
     "mcp",
 )
 
@@ -179,6 +180,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("DELETE", "/api/people/absences?account=http:ben", None),
             ("POST", "/api/schedules/1a2b3c4d", {"do": "run"}),
             ("DELETE", "/api/schedules/1a2b3c4d", None),
+            ("PATCH", "/api/memory/1", {"fact": "x"}),
+            ("DELETE", "/api/memory/1", None),
             ("GET", "/api/audit", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),

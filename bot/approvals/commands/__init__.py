@@ -8,6 +8,7 @@ from bot.approvals.commands.away import AwayCommands
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
 from bot.approvals.commands.link import LinkCommands
+from bot.approvals.commands.memory import MemoryCommands
 from bot.approvals.commands.rules import EVERYWHERE_WORDS, RuleCommands
 from bot.approvals.commands.schedules import ScheduleCommands
 from bot.approvals.commands.words import CommandParts, Words, first_word
@@ -26,7 +27,14 @@ class Commands:
         ruling = RuleCommands(parts, undo).words
         self._stop = everyone.stop
         self._everyone = Words(
-            "nod", [*everyone.words, *away.words, *ScheduleCommands(parts).words, *linking.words]
+            "nod",
+            [
+                *everyone.words,
+                *away.words,
+                *ScheduleCommands(parts).words,
+                *linking.words,
+                *MemoryCommands(parts).words,
+            ],
         )
         self._deciding = Words("approvals", deciding)
         self._admins = Words("approvals", [*deciding, *ruling, *linking.admins])

@@ -1,5 +1,6 @@
 """Subcommands of ``/nod``, for everyone."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -21,7 +22,7 @@ from bot.store.audit.log import By
 class EveryoneCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._groups = parts.groups
+        self._groups, self._workspace = parts.groups, parts.workspace
         self._stop = parts.stop
         self.words = [
             Subcommand("new", "start a new conversation here", self._new, here=True),
@@ -43,7 +44,10 @@ class EveryoneCommands:
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
         parts = [titled(title, found, now) for title, found in headed]
         parts.append(await self._database.read(listed_away, self._policies, command.actor))
-        return "\n\n".join(part for part in parts if part) or "Nothing waits."
+        told = "\n\n".join(part for part in parts if part) or "Nothing waits."
+        read = await asyncio.to_thread(self._workspace) if self._workspace else ""
+        follows = f"I follow the workspace's `AGENTS.md` ({len(read):,} characters)."
+        return f"{told}\n\n{follows}" if read else told
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
         """What this person may decide, and what they asked for."""

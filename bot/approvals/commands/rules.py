@@ -12,7 +12,16 @@ from sqlmodel import Session
 from bot.approvals import budgets, grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.decide import mentioned, recorded
-from bot.approvals.commands.values import LIMITED, account, as_and_in, number, parse, rule_to_try, seconds
+from bot.approvals.commands.values import (
+    LIMITED,
+    account,
+    as_and_in,
+    instructions,
+    number,
+    parse,
+    rule_to_try,
+    seconds,
+)
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -43,11 +52,12 @@ from bot.domain.rules import (
     Subject,
     covers,
 )
-from bot.domain.times import when, written
+from bot.domain.times import stamp, when, written
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
 from bot.store.locks.process_lock import notify
+from bot.store.rules import InForce
 from bot.tools.tool import Tool
 
 _SHOWN_AUDIT = 20
@@ -150,6 +160,11 @@ class RuleCommands:
             Subcommand(
                 f"fetch HOST {rest}", "read every page of a host without asking", self._set(Subject.FETCH)
             ),
+            Subcommand(
+                "instructions [in PLACE] [WORDS, or clear]",
+                "what you ask of Nod in this chat, or in PLACE; without words, what is asked there",
+                self._instructions,
+            ),
             Subcommand("revoke G-7|all", "end a grant", self._revoke),
             Subcommand(
                 "audit [ACCOUNT|TOOL|ID|G-7|7d], or audit verify",
@@ -228,6 +243,34 @@ class RuleCommands:
         ttl = written(policy.ttl.total_seconds())
         head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
         return await self._named("\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])]))
+
+    async def _instructions(self, command: Command, text: str) -> str | CommandReply:
+        given = instructions(text, command)
+        there = await self._database.read(self._asked_of, given.scope)
+        own = next((each for each, _ in there if each.rule.scope == given.scope), None)
+        if str(given.value).lower() == "clear":
+            return await self._drop(command, str(own.rule.id)) if own else "Nothing is asked of me there."
+        if given.value:
+            rule, _ = await self._database.write(self._add, given, command)
+            said = f"Set: {rule.words}. It holds from the next message on, in addition to the settings' own."
+            return CommandReply(await self._named(said), rule=rule.id)
+        zone = self._policies.held.book.zone
+        lines = [
+            f"**In {each.rule.scope}** (version {version}, set by {each.by}, {stamp(each.at, zone)})\n"
+            f"{each.rule.value}"
+            for each, version in there
+        ]
+        return await self._named("\n\n".join(lines)) if lines else "Nothing is asked of me there."
+
+    def _asked_of(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
+        """The instructions for a place, the widest first, each with how often they were set."""
+        found = [
+            each
+            for each in rules.in_force(session)
+            if each.rule.subject is Subject.INSTRUCTIONS and covers(each.rule.scope, scope)
+        ]
+        found.sort(key=lambda each: len(each.rule.scope))
+        return [(each, rules.versions(session, each.rule)) for each in found]
 
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
         which = number(text)

@@ -16,6 +16,7 @@ from bot.domain.proposals import Level, Mark
 from bot.domain.rules import (
     EVERYWHERE,
     FOR_WHOM,
+    LONGEST_INSTRUCTIONS,
     DailyDigest,
     Escalation,
     Hours,
@@ -159,6 +160,17 @@ def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     if last > _LONGEST_LOOK:
         raise CommandError("At most 366d back.")
     return RuleToTry(given, last, before)
+
+
+def instructions(text: str, command: Command) -> Rule:
+    """Read ``[in PLACE] WORDS``; without words there is no value yet. Raises CommandError."""
+    word, rest = first_word(text)
+    where, said = first_word(rest)
+    if word != "in" or not (":" in where or where == "here"):
+        where, said = "here", text.strip()
+    if len(said) > LONGEST_INSTRUCTIONS:
+        raise CommandError(f"At most {LONGEST_INSTRUCTIONS:,} characters.")
+    return Rule(0, Subject.INSTRUCTIONS, _place(where, command), EVERYWHERE, said)
 
 
 def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:

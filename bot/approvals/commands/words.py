@@ -27,7 +27,8 @@ class CommandParts:
     ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
-    ``models`` are the names of those that can be asked, the default one first.
+    ``models`` are the names of those that can be asked, the default one first. ``workspace`` reads what its
+    owner says about working there; it blocks.
     """
 
     database: Database
@@ -42,6 +43,7 @@ class CommandParts:
     models: Sequence[str]
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
+    workspace: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

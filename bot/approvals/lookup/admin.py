@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import budgets, grants, rights, schedules
+from bot.approvals import budgets, grants, memory, rights, schedules
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
 from bot.approvals.lookup import insights, past, usage
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
+from bot.approvals.memory import KnownFact
 from bot.domain.chat import Clock, Command, Parts, Used
 from bot.domain.insights import Insights
 from bot.domain.people import Actor, Person, Role
@@ -182,6 +183,10 @@ class AdminLookup:
         given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
         since = now - given.last
         return await self._database.read(past.tried, self._policies, given.rule, since, given.before)
+
+    async def memory(self, actor: Actor) -> list[KnownFact]:
+        """What Nod remembers, as far as this person may see it."""
+        return await self._database.read(memory.seen_by, self._policies, actor, self._clock())
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""

@@ -21,7 +21,7 @@ from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor, Names, Role, called, channel_called, is_group
 from bot.domain.policy import Policy, same_chat
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, rules
@@ -236,7 +236,7 @@ class Cards:
 
     def _addresses(self, session: Session, conversation: Conversation, proposal: Proposal) -> list[Address]:
         """Where its card is posted first, each place once: where it was asked for, then the routes."""
-        if proposal.kind is Kind.QUESTION:
+        if proposal.own:
             return [conversation.origin]
         policy = self.policies.load(session)
         ruled = bool(policy.book.about(Subject.ROUTE))

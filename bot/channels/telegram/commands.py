@@ -87,7 +87,7 @@ class Typed:
     def confidential(self) -> bool:
         """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
-        codes = entry.typed == "nod" and self.arguments.lower().startswith(("link", "console"))
+        codes = entry.typed == "nod" and self.arguments.lower().startswith(("link", "console", "memory"))
         return entry.admins or entry.decides or codes or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:

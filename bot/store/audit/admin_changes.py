@@ -23,7 +23,7 @@ from bot.domain.record import Act
 from bot.domain.rules import Subject
 from bot.store.audit import chain, log
 from bot.store.audit.log import By
-from bot.store.tables.people import AbsenceRow, AccountRow, TokenRow
+from bot.store.tables.people import AbsenceRow, AccountRow, MemoryRow, TokenRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
 from bot.store.tables.row import table_of
@@ -43,6 +43,7 @@ class Thing(StrEnum):
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
+    MEMORY = "memory"  # the number of a fact
     PAUSE = "pause"  # always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
     KEY = chain.KEY  # the name of the audit key
@@ -192,6 +193,7 @@ _HELD: dict[str, tuple[Any, str, frozenset[str]]] = {
     Thing.GRANT: (table_of(GrantRow), "id", frozenset({"uses"})),
     Thing.ACCOUNT: (table_of(AccountRow), "actor", frozenset()),
     Thing.ABSENCE: (table_of(AbsenceRow), "id", frozenset()),
+    Thing.MEMORY: (table_of(MemoryRow), "id", frozenset()),
     Thing.TOKEN: (table_of(TokenRow), "label", frozenset()),
     Thing.PAUSE: (table_of(BookRow), "id", frozenset({"version", "memory"})),
     Thing.SCHEDULE: (
@@ -215,7 +217,7 @@ def _concerned(thing: Thing, key: str, before: State, after: State) -> list[str]
             return [f"{thing} {ident}" for ident in sorted(found)]
         case Thing.GRANT:
             return [f"{thing} {key.removeprefix('G-')}"]
-        case Thing.ACCOUNT | Thing.TOKEN | Thing.SCHEDULE:
+        case Thing.ACCOUNT | Thing.TOKEN | Thing.SCHEDULE | Thing.MEMORY:
             return [f"{thing} {key}"]
         case Thing.PAUSE:
             return [f"{thing} 1"]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import false
+from sqlalchemy import Index, false
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -48,6 +48,27 @@ class AbsenceRow(Row, table=True):
     until: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class MemoryRow(Row, table=True):
+    """A fact that people had Nod remember; ``scope`` is the account, chat or workspace that it is for.
+
+    One that is forgotten is deleted, and the audit log keeps its hash.
+    """
+
+    __tablename__ = "memory"
+    __table_args__ = (
+        Index("memory_of_scope", "about", "scope"),
+        partial("memory_due", "until", where="until IS NOT NULL"),
+    )
+
+    id: int | None = serial()
+    about: str
+    scope: str
+    fact: str
+    asked_by: str
+    said_at: datetime = Field(sa_type=UTCDateTime)
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class LinkCodeRow(Row, table=True):

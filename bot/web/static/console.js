@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
+import { Memory } from "./memory.js";
 import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
 import * as proposals from "./proposals.js";
@@ -68,6 +69,7 @@ const PAGES = {
   files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   schedules: { title: "Schedules", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
   people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
+  memory: { title: "Memory", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
   usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
   insights: { title: "Insights", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
   audit: { title: "Audit log", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },

@@ -25,6 +25,7 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address
+from bot.domain.memory import About, Fact
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.record import Act
@@ -33,7 +34,7 @@ from bot.domain.schedules import Schedule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import absences, people, proposals, rules, schedules, tokens, transitions
+from bot.store import absences, memory, people, proposals, rules, schedules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
 from bot.store.database import Database, run
@@ -112,6 +113,11 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for _ in range(2):
         until = clock() + timedelta(days=3)
         database.write_now(absences.begin, ANA, Actor("chat", "ben", "Ben"), until, clock())
+    by = By.press(Act.REMEMBER, ANA, ana)
+    for said in ("The desk is red.", "The door is open."):
+        fact = Fact(0, said, (About.PERSON, str(ANA)), ANA, clock(), None)
+        database.write_now(memory.add, fact, by)
+    database.write_now(memory.remove, [1], by, clock())
     database.write_now(rules.pause, ADA, clock())
     for _ in range(2):
         token = database.write_now(tokens.issue, "ci", ADA, clock())

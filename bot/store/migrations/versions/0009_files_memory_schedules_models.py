@@ -57,3 +57,25 @@ def upgrade() -> None:
     op.create_index("schedule_made", "schedule", ["created_at"], unique=False)
     for table in ("grant_given", "proposal"):
         op.add_column(table, sa.Column("schedule", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
+    op.create_table(
+        "memory",
+        sa.Column(
+            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
+        ),
+        sa.Column("about", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("scope", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("fact", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("asked_by", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
+        sa.Column("said_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
+        sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("memory", schema=None) as batch_op:
+        batch_op.create_index("memory_of_scope", ["about", "scope"], unique=False)
+        batch_op.create_index(
+            "memory_due",
+            ["until"],
+            unique=False,
+            sqlite_where=sa.text("until IS NOT NULL"),
+            postgresql_where=sa.text("until IS NOT NULL"),
+        )

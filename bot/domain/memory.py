@@ -1,0 +1,98 @@
+"""Facts that people had Nod remember: what one is, for whom it is, and its bounds."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from bot.domain.chat import Address, chat_of
+from bot.domain.people import Actor, Person, workspace_of
+from bot.domain.redaction import redact_text
+from bot.domain.text import one_line
+
+LONGEST = 500
+"""Characters of one fact."""
+ROOM = 4_000
+"""Characters of all facts for one person, one place or one team."""
+_TOLD = re.compile(
+    r"(?i)\b(password|passphrase|passcode|pin|secret|token|(api|access|private)[ _-]?key)s?\b"
+    r"\W{0,3}(is|are|=|:)?\s{0,3}(?=\S*\d)[^\s,]{4,}"
+)
+
+
+class About(StrEnum):
+    """Whom a fact is for: it is told to the model where they are alone."""
+
+    PERSON = "person"
+    PLACE = "place"
+    TEAM = "team"
+
+    @property
+    def words(self) -> str:
+        """Whom it is for, on a card."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    About.PERSON: "the person who asked",
+    About.PLACE: "this chat",
+    About.TEAM: "the team",
+}
+
+Scope = tuple[About, str]
+"""For whom: an account, the address of a chat, or a workspace; empty for those of no workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact. ``said_at``: when it was said, or edited."""
+
+    id: int
+    text: str
+    scope: Scope
+    asked_by: Actor
+    said_at: datetime
+    until: datetime | None
+
+    @property
+    def about(self) -> About:
+        return self.scope[0]
+
+
+def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
+    """For whom a fact is that someone has remembered in a conversation; threads share those of their chat."""
+    match about:
+        case About.PERSON:
+            return about, str(asker)
+        case About.PLACE:
+            return about, str(chat_of(origin))
+        case About.TEAM:
+            return about, workspace_of(str(asker)) or ""
+
+
+def own_scopes(person: Person) -> set[Scope]:
+    """What is for a person, and for the teams of their accounts; those from outside have no team."""
+    teams = () if person.outside else person.accounts
+    return {(About.PERSON, each) for each in person.accounts} | {
+        (About.TEAM, workspace_of(each) or "") for each in teams
+    }
+
+
+def told_in(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
+    """What the model is told there; what is for a person only where no one else reads along."""
+    found = {scope_of(About.PLACE, asker, origin)}
+    if not person.outside:
+        found.add(scope_of(About.TEAM, asker, origin))
+    return found | ({(About.PERSON, each) for each in person.accounts} if alone else set())
+
+
+def checked(text: str) -> str:
+    """A fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
+    if len(text) > LONGEST:
+        raise ValueError(f"At most {LONGEST} characters. Remember what matters of it.")
+    fact = one_line(text)
+    if not fact:
+        raise ValueError("Say what to remember.")
+    if redact_text(fact) != fact or _TOLD.search(fact):
+        raise ValueError("This looks like a secret, and secrets are not remembered. Leave it out.")
+    return fact

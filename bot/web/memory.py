@@ -1,0 +1,40 @@
+"""Routes of what Nod remembers: what the caller may see of it, other words for it, and forgetting it."""
+
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import Field
+
+from bot.domain.memory import LONGEST
+from bot.web.body import Body
+from bot.web.rules import change
+from bot.web.schemas import SaidBody
+from bot.web.schemas.memory import Facts
+from bot.web.site import Caller, Here, api_routes
+
+router = api_routes("memory", prefix="/api")
+
+Number = Annotated[int, Path(ge=1, lt=10**9)]
+
+
+class FactBody(Body):
+    fact: Annotated[str, Field(min_length=1, max_length=LONGEST)]
+
+
+@router.get("/memory", summary="What Nod remembers")
+async def listed(actor: Caller, site: Here) -> Facts:
+    """What is for you, which no one else sees, for your teams, and for chats in which you wrote.
+
+    Admins see what is for all chats and teams.
+    """
+    return Facts.of(facts=await site.channel.admin.memory(actor))
+
+
+@router.patch("/memory/{number}", summary="Put other words in the place of a fact")
+async def edit(number: Number, body: FactBody, actor: Caller, site: Here) -> SaidBody:
+    return await change(site, actor, f"memory edit {number} {body.fact}", "nod")
+
+
+@router.delete("/memory/{number}", summary="Forget a fact")
+async def forget(number: Number, actor: Caller, site: Here) -> SaidBody:
+    return await change(site, actor, f"memory forget {number}", "nod")

@@ -1,0 +1,63 @@
+// What Nod remembers: of the person who looks, of chats, of teams. Each fact can be edited and forgotten.
+
+import { download, get, patch, remove } from "./api.js";
+import { h, shown } from "./dom.js";
+import { nothing, Page } from "./pages.js";
+import { ago, stamp } from "./times.js";
+
+const LONGEST = 500;
+
+export class Memory extends Page {
+  head() {
+    const save = () => download("api/memory", "memory.json").catch((error) => this.say(error.message, true));
+    return [h("p", { class: "muted" }, "What people approved to be remembered. What is for you alone, no one else sees here. To add a fact, ask Nod to remember it."),
+      h("div", { class: "buttons" }, h("button", { type: "button", class: "button small", onclick: save }, "Export JSON"))];
+  }
+
+  load() {
+    return get("api/memory");
+  }
+
+  draw({ facts }) {
+    const groups = new Map();
+    for (const each of facts) groups.set(each.whose, [...(groups.get(each.whose) ?? []), each]);
+    this.body.replaceChildren(...[...groups].flatMap(([whose, found]) => [
+      h("h2", { class: "section", dir: "auto" }, shown(`For ${whose}`)), ...found.map((each) => this.fact(each))]));
+    if (!facts.length) this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. A card shows it before."));
+  }
+
+  fact(each) {
+    const { id, fact, about, asked_name: asked, said_at: at, until, oldest } = each;
+    const facts = [about === "person" ? null : shown(`${asked} asked`), ["Said ", ago(at)], until ? ["Until ", stamp(until)] : null].filter(Boolean);
+    const place = h("div", { class: "buttons" });
+    const body = h("p", { dir: "auto" }, shown(fact));
+    const card = h("article", { class: "card person", "aria-label": `Fact ${id}` }, body,
+      h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", part] : [part]))),
+      oldest ? h("p", { class: "help" }, h("span", { class: "state waiting" }, "Forget first"), " There is little room, and this was said longest ago.") : null, place);
+    this.offer(place, body, each);
+    return card;
+  }
+
+  offer(place, body, each) {
+    if (!each.may_change) return;
+    const button = (words, onclick, more = "") => h("button", { type: "button", class: `button small ${more}`, "aria-label": `${words} fact ${each.id}`, onclick }, words);
+    const cancel = () => {
+      body.replaceChildren(shown(each.fact));
+      this.offer(place, body, each);
+      place.firstElementChild.focus();
+    };
+    const edit = () => {
+      const field = h("textarea", { "aria-label": `Fact ${each.id}`, maxlength: LONGEST, rows: 3, class: "memory-words" });
+      field.value = each.fact;
+      body.replaceChildren(field);
+      place.replaceChildren(button("Save", () => this.doing(() => patch(`api/memory/${each.id}`, { fact: field.value })), "primary"), button("Cancel", cancel));
+      field.focus();
+    };
+    const forget = () => {
+      const sure = button("Forget", () => this.doing(() => remove(`api/memory/${each.id}`)), "danger");
+      place.replaceChildren(h("p", { class: "help" }, "It can't be restored."), sure, button("Keep", cancel));
+      sure.focus();
+    };
+    place.replaceChildren(button("Edit", edit), button("Forget", forget));
+  }
+}
