@@ -191,7 +191,7 @@ def _decide_one(
     if p.state is State.EXPIRED and prepared.current is not None and not p.told_once:
         return _ask_again(session, context, p, prepared.current)
     if p.state is not _FROM.get(press.verb, State.PROPOSED):
-        late = "It isn't running." if press.verb is Verb.STOP else too_late(p, now)
+        late = _NOT_NOW.get(press.verb) or too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
     if _is_about_another(press, p):
         return refused(Answer.STALE, p, _what_changed(p, press.round))
@@ -206,6 +206,9 @@ def _decide_one(
     if press.verb in _OF_PLANS and p.kind is not Kind.PLAN:
         return refused(Answer.INVALID, p, "That only works on a teammate's plan.")
     return _STEPS[press.verb](session, context, p)
+
+
+_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has begun already."}
 
 
 def _is_about_another(press: Press, p: Proposal) -> bool:

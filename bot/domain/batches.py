@@ -35,11 +35,11 @@ def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Proposals by what people see as one: the rows of a batch, or one alone; each where its first stands."""
+    """Proposals by what people see as one: the rows of a batch in their order, or one alone."""
     each: dict[str, list[Proposal]] = {}
     for p in found:
         each.setdefault(p.batch or p.id, []).append(p)
-    return list(each.values())
+    return [sorted(rows, key=lambda p: p.position) for rows in each.values()]
 
 
 def others(more: int) -> str:
@@ -121,9 +121,9 @@ def _one(texts: Iterable[str]) -> str:
 
 
 def _tools(cards: Sequence[Card]) -> str:
-    """What the tools of the rows are called together."""
+    """What the tools of the rows are called together, such as ``Files``."""
     shared = "_".join(_begin([card.tool_name.split("_") for card in cards]))
-    return label_of(shared) if shared else "Several tools"
+    return f"{label_of(shared)}s" if shared else "Several tools"
 
 
 def _first_words(titles: Sequence[str]) -> list[str]:

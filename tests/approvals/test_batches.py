@@ -179,7 +179,8 @@ async def test_what_has_not_begun_can_be_stopped(make_nod: MakeNod) -> None:
     hold.go.set()
     await nod.idle()
     ended = await states(nod, found)
-    assert reply.text == f"{ended.count(State.CANCELLED)} stopped."
+    assert reply.text.partition(" stopped.")[0] == str(ended.count(State.CANCELLED))
+    assert set(reply.text.split(" not: ")[1:]) <= {"It has begun already."}
     assert 0 < ended.count(State.SUCCEEDED) < 30
     assert ended.count(State.SUCCEEDED) == len(nod.world.runs)
     assert {(await nod.now(p)).cause for p in found} == {None, Cause.TAKEN_BACK}
@@ -230,3 +231,22 @@ async def test_a_batch_survives_a_crash_between_its_rows(make_nod: MakeNod) -> N
     assert set(await states(nod, found)) <= {State.SUCCEEDED, State.FAILED}
     assert len(nod.world.runs) == len({run.key for run in nod.world.runs})
     assert len(nod.chat.cards) == 1
+
+
+async def test_lists_and_overviews_have_one_line_for_a_batch(make_nod: MakeNod) -> None:
+    nod = make_nod(policy=TEAM)
+    await nod.command("/approvals digest 08:00 chat:desk", by=ADA)
+    found = await asked(nod, 3)
+    [lone] = await nod.asked(call("pay", amount=1))
+    for line in ("/approvals list", "/nod status"):
+        text = (await nod.command(line)).text
+        assert "Paint lamp lamp 1 red, and 2 more of its batch (asked by Ana" in text
+        assert "lamp 2" not in text
+        assert f"`{lone.id[:8]}`" in text
+    await nod.tick(timedelta(hours=23))
+    digests = [text for _, text in nod.chat.texts if "waiting for a decision**" in text]
+    assert [text.count("more of its batch") for text in digests] == [1]
+    seen = await nod.lookup.overview(ANA)
+    [card] = [each for each in seen.waiting if each.batch]
+    assert (len(seen.waiting), len(seen.asked), card.proposal_id) == (2, 2, found[0].id)
+    assert card.round == sum(p.round for p in found)

@@ -73,6 +73,33 @@ async def test_two_distant_edits_of_a_file_are_shown_once_as_two_edits_everywher
         assert "def f40" not in text, place
 
 
+async def test_calls_of_the_file_tools_are_one_batch_whose_table_is_their_joint_diff(
+    make_nod: MakeNod, tmp_path: Path
+) -> None:
+    (tmp_path / "a.py").write_text("def a():\n    return 1\n\n\nprint(a())\n")
+    (tmp_path / "b.py").write_text("from a import a\n")
+    nod = make_nod()
+    nod.toolset = file_tools(tmp_path)
+    nod.rebuild()
+    found = await nod.asked(
+        call("file_edit", path="a.py", old="def a()", new="def answer()"),
+        call("file_write", path="c.md", content="# Renamed\n"),
+        call("file_delete", path="b.py"),
+    )
+    [card] = nod.chat.cards.values()
+    assert card.title == "Files: 3 changes"
+    for place, text in shown_everywhere(card).items():
+        assert "- def a():\n+ def answer():" in text, place
+        assert "# Renamed" in text, place
+        assert "from a import a" in text, place
+        assert "… 2 lines stay the same" in text, place
+    await nod.press(Verb.APPROVE_ALL, found[0])
+    await nod.idle()
+    assert (tmp_path / "a.py").read_text().startswith("def answer()")
+    assert (tmp_path / "c.md").exists()
+    assert (tmp_path / "b.py").exists() is (found[2].risk.level is Level.DESTRUCTIVE)
+
+
 async def test_a_deleted_file_is_shown_once_without_a_word_of_nothing(
     make_nod: MakeNod, tmp_path: Path
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,12 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
+from bot.approvals import suggestions
+from bot.approvals.lookup import insights, past
 from bot.domain.chat import Address
 from bot.domain.people import SHELL
-from bot.domain.proposals import State
+from bot.domain.proposals import Mark, State
+from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.store import outputs, posted_cards, proposals, questions, teams, transitions, turns
 from bot.store.database import Database
@@ -122,6 +125,25 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
     await nod.recovery.purge(nod.clock())
     texts = list(asked.texts)
     assert len(texts) > 80
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
+
+
+async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
+    asked = Asked(nod)
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"))
+    await nod.approve(p)
+    asked.texts.clear()
+    month = nod.clock() - timedelta(days=30)
+    rule = Rule(0, Subject.POLICY, str(ROOM), "paint", Mode.NEVER)
+    policies, tools = nod.gate.policies, await nod.gate.registry.available()
+    for accounts in (None, frozenset({str(ANA)})):
+        await nod.database.read(insights.counted, month, accounts, UTC)
+    await nod.database.read(past.tried, policies, rule, month, Mark(nod.clock(), p.id))
+    await nod.database.read(suggestions.found, policies, tools, nod.clock())
+    await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
+    texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few
+    assert len(texts) >= 8
     found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
 

@@ -106,20 +106,21 @@ export class Batch {
     all.addEventListener("change", () => this.tick(free, all.checked));
     const names = [...new Set(batch.rows.flatMap((row) => row.changes.map((each) => each.field)))];
     const flat = names.length <= 4 && batch.rows.every((row) => row.changes.every((each) => [each.old_value, each.new_value].every((value) => !value || (value.length <= 64 && !/[\n\r]/.test(value)))));
-    const heads = flat ? names : names.length ? ["Changes"] : [];
+    const heads = flat ? names : [];
     return h("table", {},
       h("thead", {}, h("tr", {}, h("th", {}, all), h("th", { scope: "col" }, "What"), heads.map((name) => h("th", { scope: "col", dir: "auto" }, shown(name))), h("th", { scope: "col" }, "How it stands"))),
-      h("tbody", {}, batch.rows.map((row, at) => this.row(row, at + 1, flat ? names : null, heads.length)).flat()));
+      h("tbody", {}, batch.rows.map((row, at) => this.row(row, at + 1, heads, flat)).flat()));
   }
 
-  row(row, number, names, wide) {
+  /** What is too long for columns stands below its row, over the full width: of files that is their joint diff. */
+  row(row, number, names, flat) {
     const p = this.states.get(row.id);
     const box = h("input", { type: "checkbox", data: { part: "select" }, "aria-label": `Approve ${number}: ${row.about}` });
     box.checked = this.ticks(row);
     box.disabled = !this.mayTick(row);
     box.addEventListener("change", () => this.tick([row], box.checked));
     const cell = (each) => (each ? values(each) : null);
-    const cells = names ? names.map((name) => h("td", {}, cell(row.changes.find((each) => each.field === name)))) : wide ? [h("td", {}, row.changes.length ? changes(row.changes) : null)] : [];
+    const cells = names.map((name) => h("td", {}, cell(row.changes.find((each) => each.field === name))));
     const opened = this.opened === row.id;
     const look = h("button", { type: "button", class: "link-button", "aria-expanded": String(opened), data: { part: `look-${row.id}` }, onclick: () => this.look(row.id) }, opened ? "Fold" : "Look");
     const tone = p.state === "succeeded" && p.ended_badly ? "warned" : TONES[p.state] ?? "quiet";
@@ -127,9 +128,10 @@ export class Batch {
       h("td", { dir: "auto" }, `${number}. `, shown(row.about), row.notes.map((note) => h("span", { class: "muted" }, " ", shown(note)))), cells,
       h("td", {}, h("span", { class: `state ${tone}` }, icon(row.alone ? "warning" : SIGNS[p.state]), row.alone ? "Can't be undone" : WORDS[p.state]),
         row.fault ? h("span", { class: "muted" }, " ", shown(row.fault.replace(`${WORDS[p.state]} `, ""))) : null, " ", look));
-    if (!opened) return [line];
+    const wide = (kind, ...inside) => h("tr", { class: kind }, h("td", { colspan: 3 + names.length }, ...inside));
+    if (!opened) return flat || !row.changes.length ? [line] : [line, wide("below", changes(row.changes))];
     if (!this.cards.has(row.id)) this.cards.set(row.id, new Card(row.id, { own: this.own, origin: this.origin }));
-    return [line, h("tr", { class: "opened" }, h("td", { colspan: 3 + (names ? names.length : wide) }, this.cards.get(row.id).element))];
+    return [line, wide("opened", this.cards.get(row.id).element)];
   }
 
   /** Open one row by itself, with its own buttons. */

@@ -176,7 +176,7 @@ export class Usage extends Page {
 
 const VERBS = {
   propose: "Proposed", approve: "Approved", decline: "Declined", edit: "Edited", cancel: "Withdrawn", execute: "Started", succeeded: "Done", failed: "Failed",
-  expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes", ask: "Asked about it", stop: "Stopped", undo: "Undo pressed", undone: "Undone",
+  expire: "Expired", expired: "Expired", extend: "Extended", retry: "Retried", similar: "Approved, and calls like it", revise: "Asked for changes", ask: "Asked about it", stop: "Stopped", undo: "Undo pressed", undone: "Undone", read: "Read",
   link: "Linked", unlink: "Unlinked", issue: "Made", revoke: "Revoked", give: "Given", set: "Set", drop: "Dropped", pause: "Paused", resume: "Resumed", "sign in": "Signed in", "sign out": "Signed out",
 };
 
