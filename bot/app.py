@@ -15,6 +15,7 @@ from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.agent.text_calls import TextCalls
+from bot.approvals.asking import ask_tools
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
@@ -381,6 +382,7 @@ def registry_of(
         memory_tools(database, policies, clock),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         schedule_tools(database, policies, clock, settings.max_schedules),
+        ask_tools(),
     ]
     builtin = [*builtin_tools(settings, database, clock), *always]
     taken = frozenset(tool.name for toolset in builtin for tool in toolset.fixed)

@@ -14,6 +14,7 @@ NodError
 │   └── ToolTimedOut     the tool did not answer within its limit
 ├── ModelError           the model's server could not give an answer; the message is for people
 │   ├── ModelTooLong     the request was longer than the model takes; a shorter one may be answered
+│   ├── ModelTooManyQuestions  it asked people once more after it was told to stop asking
 │   ├── ModelCut         the answer was cut off in the middle; asking again may help
 │   └── ModelEmpty       the answer held no text and no call; asking again may help
 ├── SignInError          signing in at an MCP server failed; the message says what to do
@@ -112,6 +113,12 @@ class ModelTooManySteps(ModelError):
     """I stopped, as this was taking too many steps. Send “continue”, or break it into smaller requests."""
 
     choices = ("Continue",)
+
+
+class ModelTooManyQuestions(ModelError):
+    """I've asked as many questions as I may for one request. Write what I should know."""
+
+    choices = ()
 
 
 class ModelOverBudget(ModelError):

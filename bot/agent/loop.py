@@ -21,7 +21,7 @@ from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, told_there
 from bot.agent.transcript import NOTE, entries, size_of
-from bot.approvals import budgets, grants, memory
+from bot.approvals import asking, budgets, grants, memory
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import FILES
@@ -160,7 +160,9 @@ class Loop:
         try:
             available = (await self.gate.registry.available()).offered
             while run.ending is None:
-                if run.turn.transcript.awaits_answer:
+                if left := asking.overtaken(run.turn.transcript):
+                    yield FollowUpJobs(await self.database.write(asking.withdraw, left, self.clock))
+                elif run.turn.transcript.awaits_answer:
                     async for event in self._step(run, available):
                         yield event
                 elif await self.database.write(_rest, run.turn, self.clock()):

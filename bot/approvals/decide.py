@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import questions, rights, undo, votes
+from bot.approvals import asking, questions, rights, undo, votes
 from bot.approvals.lifecycle import end, expire, moved, redraw
 from bot.approvals.team import teammates
 from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
@@ -24,7 +24,7 @@ from bot.domain.proposals import Cause, Deciders, Kind, Level, Proposal, State, 
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
-from bot.domain.verbs import Verb
+from bot.domain.verbs import CHOICES, Verb
 from bot.store import people, proposals, transitions
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
@@ -349,5 +349,6 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.REASSIGN: _reassign,
     Verb.FOR_REAL: votes.approve,
     Verb.UNDO: undo.undo,
+    **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.answer),
 }
 """What a press on one proposal does."""

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.approvals import arrive, grants
+from bot.approvals import arrive, asking, grants
 from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
     as_error,
@@ -62,7 +62,10 @@ _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
-_ONE_PLAN = "ERROR: You already submitted a plan in this answer. One is enough."
+_ONE_EACH = {
+    Kind.PLAN: "ERROR: You already submitted a plan in this answer. One is enough.",
+    Kind.QUESTION: "ERROR: You already ask a question in this answer. Ask one at a time.",
+}
 _READS_TOGETHER = 4  # of one conversation
 
 
@@ -116,6 +119,8 @@ class Gate:
         """
         if not calls:
             return []
+        if any(call.name == asking.ASK for call in calls):
+            asking.check_in_a_row(transcript)
         conversation_id = transcript.conversation.id
 
         def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
@@ -131,7 +136,7 @@ class Gate:
         place = Place(str(there.origin), there.private)
         case = _Case(reach, whole, transcript, said, policy, person, declined, place)
         judged: list[JudgedCall] = []
-        left, planned = room.left, False
+        left, kinds = room.left, set[Kind]()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
                 judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
@@ -140,10 +145,10 @@ class Gate:
                 judged.append(_answered(call, call.name, f"ERROR: {call.refused}"))
                 continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
-            if each.proposal is not None and each.proposal.kind is Kind.PLAN:
-                if planned:
-                    each = _answered(call, each.call.summary, _ONE_PLAN)
-                planned = True
+            kind = each.proposal.kind if each.proposal else Kind.CALL
+            if kind in kinds and kind in _ONE_EACH:
+                each = _answered(call, each.call.summary, _ONE_EACH[kind])
+            kinds.add(kind)
             left -= each.proposal is not None
             judged.append(each)
         if any(each.tries for each in judged):
@@ -220,6 +225,9 @@ class Gate:
                 return _answered(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes and not plans:
                 check_unlocked(case.transcript.teammate, tool)
+            if tool.kind is Kind.QUESTION:
+                asked = await self.database.read(asking.addressed, case.transcript, arguments)
+                verdict = replace(verdict, deciders=asked)
             if plans:
                 summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
             else:
@@ -248,7 +256,7 @@ class Gate:
             like=like,
             tries=tool if tool.trying and asks else None,
             undo=undo,
-            batch="" if plans else tool.batch or tool.name,
+            batch=(tool.batch or tool.name) if tool.kind is Kind.CALL else "",
             proposal=replace(
                 drafted,
                 conversation_id=case.transcript.conversation.id,
@@ -265,7 +273,8 @@ class Gate:
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
         tool = (await self.registry.available()).get(request.tool_name)
-        if tool.effect is not None or tool.kind in (Kind.PLAN, Kind.SUGGESTION):
+        own = tool.kind in (Kind.PLAN, Kind.SUGGESTION) or (tool.kind is Kind.QUESTION and tool.offered)
+        if tool.effect is not None or own:
             raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")

@@ -238,6 +238,8 @@ class Presses:
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
+        if proposal.choices is not None:
+            raise ToolError("It is a question: answer it. There is nothing to edit.")
         if proposal.kind is Kind.SUGGESTION:
             raise ToolError("A suggestion is decided as it is. Set another rule with /approvals.")
         if proposal.kind is Kind.PLAN:

@@ -148,6 +148,8 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
             return accepted(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
+    if p.choices is not None:
+        return refused(Answer.INVALID, p, "It is a question: answer it. There is nothing to approve.")
     if p.kind is Kind.QUESTION and (missing := _unanswered(session, p)):
         return refused(
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing

@@ -345,6 +345,17 @@ def ask(
 
 
 @command(main, section=DECIDE)
+def answer(
+    proposal: Id, words: Annotated[str, typer.Argument(help="Your answer.")], *, seen: Seen = None
+) -> None:
+    """Answer a question of the agent. This approves nothing."""
+    from bot.cli.deciding import press
+    from bot.domain.verbs import Verb
+
+    press(proposal, Verb.ANSWER, seen, reason=words)
+
+
+@command(main, section=DECIDE)
 def revise(
     proposal: Id, changes: Annotated[str, typer.Argument(help="What should change.")], *, seen: Seen = None
 ) -> None:

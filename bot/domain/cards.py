@@ -23,7 +23,7 @@ from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import is_echo, one_line, sentence
 from bot.domain.times import span, when
 from bot.domain.trials import Trial
-from bot.domain.verbs import Button, Verb, button
+from bot.domain.verbs import CHOICES, Button, Verb, button
 
 
 class Tone(StrEnum):
@@ -96,6 +96,7 @@ class Card:
     undoing: str = ""  # what Undo would do, where it is offered
     batch: "Batch | None" = None  # of a card that stands for several proposals
     again: str = ""  # that it was read again and is as approved, one sentence
+    choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
@@ -110,6 +111,7 @@ class Card:
             left_out=self.group.alone if self.group else 0,
             undoing=self.undoing,
             undoable=self.undo if self.undo.startswith(_CAN) else "",
+            choices=self.choices or (),
         )
 
     @property
@@ -168,7 +170,7 @@ class Card:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
         if self.kind is Kind.SUGGESTION:
             return "Suggested by Nod"
-        whom = f"Asked {'of' if self.kind is Kind.QUESTION else 'by'} {self.asked_by}"
+        whom = f"Asked {'of' if self.kind is Kind.QUESTION and self.asker_decides else 'by'} {self.asked_by}"
         if self.kind is Kind.REQUEST and self.pending:
             return f"{whom}, whose script carries it out"
         return f"{whom} in {self.asked_in}" if self.asked_in else whom
@@ -184,7 +186,7 @@ class Card:
 
         The arguments that would run, where the tool previews nothing.
         """
-        if self.fields:
+        if self.fields or self.choices is not None:
             return tuple(each for each in self.fields if not self.quotes(each))
         told = told_values(self.schema, self.arguments)
         return tuple(PreviewField(label_of(name), None, said) for name, said in told)
@@ -299,6 +301,7 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
+_APPROVES_NOTHING = "An answer approves nothing."
 _WAITING = {
     Kind.CALL: "Waiting for a decision. Nothing has been changed.",
     Kind.REQUEST: "Waiting for a decision.",
@@ -338,12 +341,20 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             return Tone.QUIET, f"Expired: {why_expired(p, decided)}.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
-        case State.CANCELLED if p.cause is Cause.UNASKED:
-            return Tone.QUIET, "Withdrawn: the call that asked this has ended."
         case State.CANCELLED:
-            return Tone.QUIET, f"Withdrawn by {who}{_because(p)}."
+            return Tone.QUIET, _withdrawn(p, who)
         case State.FAILED:
             return Tone.BAD, _failure(p, who)
+
+
+def _withdrawn(p: Proposal, who: str) -> str:
+    match p.cause:
+        case Cause.UNASKED:
+            return "Withdrawn: the call that asked this has ended."
+        case Cause.WRITTEN:
+            return f"Withdrawn: {who} wrote in the conversation instead."
+        case _:
+            return f"Withdrawn by {who}{_because(p)}."
 
 
 def _failure(p: Proposal, who: str) -> str:
@@ -389,7 +400,9 @@ def _verbs(
 ) -> tuple[Verb, ...]:
     alone: tuple[Verb, ...] = ()
     asks = (Verb.ASK,) if p.called else ()
-    if p.state is State.PROPOSED and p.kind is Kind.QUESTION:
+    if p.state is State.PROPOSED and p.choices is not None:
+        alone = (*CHOICES[: len(p.choices)], Verb.ANSWER, Verb.DECLINE)
+    elif p.state is State.PROPOSED and p.kind is Kind.QUESTION:
         filling = (Verb.EDIT,) if schema.get("properties") else ()
         alone = (*filling, Verb.APPROVE, Verb.DECLINE)
     elif p.state is State.PROPOSED and p.kind is Kind.SUGGESTION:
@@ -552,7 +565,7 @@ def card_of(
         title=one_line(clean(p.description)),
         tool_name=p.tool_name,
         level=p.risk.level,
-        risk_reason=one_line(p.risk.reason),
+        risk_reason=one_line(p.risk.reason) if p.choices is None else _APPROVES_NOTHING,
         reason=one_line(clean(p.reason)),
         fields=_with_people(redacted(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
@@ -582,6 +595,7 @@ def card_of(
         undo=clean(one_line(_undo(p))),
         again=clean(_again(p)),
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
+        choices=None if p.choices is None else tuple(one_line(clean(each)) for each in p.choices),
     )
 
 

@@ -51,6 +51,8 @@ def for_model(p: Proposal) -> str:
     """The tool result that stands for the proposal in the model's history, from its state right now."""
     who = p.decided_by or "someone"
     edited = "".join(f" {each.told}." for each in p.edits)
+    if p.choices is not None:
+        return _of_question(p, who)
     match p.state:
         case State.DECLINED if p.kind is Kind.PLAN:
             words = _plan_sent_back(p, who)
@@ -82,6 +84,32 @@ def for_model(p: Proposal) -> str:
         case State.FAILED:
             words = _failed(p, who)
     return words.rstrip() + edited
+
+
+def _of_question(p: Proposal, who: str) -> str:
+    """How a question of the agent's stands or ended."""
+    match p.state:
+        case State.PROPOSED:
+            may = one_line(p.deciders.in_words(p.requester.label))
+            return f"{WAITING}: the question is open, and {may} can answer it. Do not ask it again."
+        case State.SUCCEEDED:
+            return f"ANSWERED by {who}: “{p.result}”. An answer approves nothing."
+        case State.DECLINED:
+            return f"DECLINED: {who} gives no answer{_because(p)}. Do not ask it again."
+        case State.EXPIRED:
+            return f"EXPIRED: {why_expired(p, 'answered')}. Continue without an answer, or say what you need."
+        case State.CANCELLED if p.cause is Cause.WRITTEN:
+            return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
+        case State.CANCELLED:
+            return f"CANCELLED: it was withdrawn or reached no one{_because(p)}. Continue without an answer."
+        case State.FAILED:
+            return f"FAILED: the answer was lost: {p.error or 'no one knows why'}. You may ask it again."
+        case State.APPROVED | State.EXECUTING:
+            return f"{WAITING}: {who} has answered, and you get the answer in a moment."
+
+
+def _because(p: Proposal) -> str:
+    return f": {one_line(p.decline_reason).rstrip('. ')}" if p.decline_reason else ""
 
 
 def _result(p: Proposal) -> str:
@@ -161,7 +189,7 @@ def too_late(p: Proposal, now: datetime) -> str:
     ago = f", {when(p.decided_at, now)}" if p.decided_at else ""
     match p.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
-            return f"Already approved{by}{ago}."
+            return f"Already {'answered' if p.kind is Kind.QUESTION else 'approved'}{by}{ago}."
         case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
         case State.FAILED if p.cause in _NOT_RUN:

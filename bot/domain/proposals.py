@@ -87,6 +87,7 @@ class Cause(StrEnum):
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
     UNASKED = "unasked"  # cancelled: the call that asked this question waits no more
+    WRITTEN = "written"  # cancelled: who was asked this question wrote in the conversation instead
     SUPERSEDED = "superseded"  # cancelled: a newer version of the plan took its place
     REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
 
@@ -95,7 +96,7 @@ class Kind(StrEnum):
     CALL = "call"  # one write call of a tool
     PLAN = "plan"  # a teammate's plan
     REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
-    QUESTION = "question"  # what a tool's server asks the person whose call it runs
+    QUESTION = "question"  # what the agent asks people, or a tool's server the person whose call it runs
     SUGGESTION = "suggestion"  # a rule that Nod suggests to admins
     MEMORY = "memory"  # a fact to remember or to forget
 
@@ -428,6 +429,12 @@ class Proposal:
     def own(self) -> bool:
         """Whether who asked decides alone, and no one else has a copy of the card."""
         return is_own(self.kind, self.arguments)
+
+    @property
+    def choices(self) -> tuple[str, ...] | None:
+        """What a question of the agent's offers as answers; None for anything else."""
+        asks = self.kind is Kind.QUESTION and self.called
+        return tuple(self.arguments.get("choices") or ()) if asks else None
 
     @property
     def called(self) -> bool:

@@ -10,7 +10,7 @@ For platforms whose buttons take about a hundred characters and open windows.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -43,6 +43,15 @@ class Verb(StrEnum):
     UNDO = "undo"  # put back what was done
     STOP_ALL = "stop_all"  # a batch: withdraw what has not begun to run
     UNDO_ALL = "undo_all"  # a batch: put back what each row did
+    ANSWER = "answer"  # a question of the agent's: ``reason`` is the answer
+    FIRST = "first"  # the same with the first of its choices, and so on
+    SECOND = "second"
+    THIRD = "third"
+    FOURTH = "fourth"
+    FIFTH = "fifth"
+
+
+CHOICES = (Verb.FIRST, Verb.SECOND, Verb.THIRD, Verb.FOURTH, Verb.FIFTH)
 
 
 class Needs(StrEnum):
@@ -99,8 +108,9 @@ class Button:
 
 
 _WHY = AskedFor("Why not?", "Nod tells the agent, so that it can do better.", "[reason]")
-_CHANGES = AskedFor("What should change?", "The teammate is told what you write.", "CHANGES")
+_CHANGES = AskedFor("What should change?", "The agent is told what you write.", "CHANGES")
 _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decides nothing.", "QUESTION")
+_ANSWER = AskedFor("What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
 _FOR_REAL = Sure(
@@ -186,6 +196,15 @@ _BUTTONS: Mapping[Verb, Button] = {
         Button(Verb.UNDO, "Undo", "Undoing…", Needs.CONFIRM, command="put back what it did"),
         Button(Verb.STOP_ALL, "Stop the rest", "Stopping…", look=Look.DANGER),
         Button(Verb.UNDO_ALL, "Undo all", "Undoing all…", Needs.CONFIRM, sure=_UNDO_ALL),
+        Button(
+            Verb.ANSWER,
+            "Answer in words",
+            "Sending…",
+            Needs.WORDS,
+            command="answer a question of the agent",
+            asks=_ANSWER,
+        ),
+        *(Button(verb, f"Choice {number}", "Sending…") for number, verb in enumerate(CHOICES, 1)),
     )
 }
 
@@ -236,12 +255,13 @@ def button(
     left_out: int = 0,
     undoing: str = "",
     undoable: str = "",
+    choices: Sequence[str] = (),
 ) -> Button:
     """The button of a verb on a card.
 
     ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
     are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
-    ``undoable``: that it can be undone although it is destructive, in words.
+    ``undoable``: that it can be undone although it is destructive, in words. ``choices``: of a question.
     """
     found = replace(_with_harm(_BUTTONS[verb], level), **_SAYS.get((verb, kind), {}))
     match verb, kind:
@@ -256,6 +276,8 @@ def button(
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO, _ if undoing:
             return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"This puts back: {undoing}."))
+        case _ if verb in CHOICES[: len(choices)]:
+            return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
             return replace(found, label=f"Extend {span(wait)}")
         case Verb.APPROVE_ALL, _ if count is not None and left_out:

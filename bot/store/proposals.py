@@ -79,7 +79,7 @@ _WAITING_HERE_AND_OF = select(
 )
 _SIBLINGS = (
     select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level", "batch")))
-    .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)))
+    .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)), _TABLE.c.kind != Kind.QUESTION)
     .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
 _DECLINED = ALL.where(_TABLE.c.state == State.DECLINED)
@@ -114,7 +114,9 @@ def group_of(session: Session, p: Proposal) -> list[Proposal]:
     """What is decided together with a proposal: its batch, or what stands in none of the same answer."""
     if p.batch:
         return of_batch(session, p.batch)
-    return [each for each in of_message(session, p.message_id) if each.batch is None]
+    asks = p.kind is Kind.QUESTION  # which is answered by itself
+    found = of_message(session, p.message_id)
+    return [each for each in found if each.batch is None and (each.kind is Kind.QUESTION) is asks]
 
 
 def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:

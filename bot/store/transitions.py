@@ -149,9 +149,9 @@ def own(session: Session, proposal_id: str, process: str) -> None:
 
 
 def questions_left(session: Session, process: str) -> list[str]:
-    """Ids of the open questions whose process is gone; this ``process`` is not."""
+    """Ids of the open questions of servers whose process is gone; this ``process`` is not."""
     left = processes.left(_TABLE.c.owner, process)
-    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), left)
+    found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
     return list(session.connection().execute(found).scalars())
 
 

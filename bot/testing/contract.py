@@ -603,6 +603,30 @@ class Contract(RulesContract):
         assert "decline: nothing" in driver.world.model.results()[-1]
         await asking
 
+    async def test_the_agents_question_is_answered_by_a_choice_or_in_words_and_approves_nothing(
+        self, driver: Driver
+    ) -> None:
+        asks = ("ask_person", {"question": "Which color?", "choices": ["deep red", "sky blue"]})
+        driver.world.script(Says("Let me ask.", (asks,)), Says("And the door?", (asks,)), Says("So be it."))
+        await driver.say("paint the lamp")
+        (card,) = await cards(driver)
+        assert "Which color?" in card.words
+        assert set(card.verbs) == {Verb.FIRST, Verb.SECOND, Verb.ANSWER, Verb.DECLINE}
+        await driver.press(card, Verb.FIRST, eve=True)
+        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await driver.world.restart()
+
+        await driver.press(driver.cards()[0], Verb.SECOND)
+        answered = await becomes(driver, 0, "Answered by")
+        assert answered.verbs == ()
+        _, card = await cards(driver, 2)
+        assert "ANSWERED by" in driver.world.model.results()[-1]
+        assert "“sky blue”" in driver.world.model.results()[-1]
+        await driver.write(card, Verb.ANSWER, "Whatever you like.")
+        await becomes(driver, 1, "Answered by")
+        await hears(driver, "So be it.")
+        assert "“Whatever you like.”. An answer approves nothing." in driver.world.model.results()[-1]
+
     async def test_a_question_about_a_card_is_answered_by_the_agent_and_decides_nothing(
         self, driver: Driver
     ) -> None:

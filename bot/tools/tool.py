@@ -299,7 +299,7 @@ _REASON_SCHEMA = {
 
 def _spec(tool: Tool) -> ToolSpec:
     """A tool as the model sees it; writes take the agent's reason in addition."""
-    if tool.reads:
+    if tool.reads or tool.kind is Kind.QUESTION:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
     parameters = dict(tool.parameters)
     parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}

@@ -61,7 +61,8 @@ class Decide(Body):
 
     ``digest`` covers tool and arguments, ``seen`` all that the card shows: old values, too.
 
-    ``arguments`` replace the proposed ones (verbs approve and edit); what was hidden stays what it was.
+    ``reason`` is the answer with the verb answer. ``arguments`` replace the proposed ones (verbs approve
+    and edit); what was hidden stays what it was.
     ``rung``, ``lasting`` and ``reach`` go with the verb similar: which calls the grant allows, how long it
     holds, and whose calls it lets run where.
     """

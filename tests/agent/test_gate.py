@@ -46,7 +46,7 @@ def red() -> ToolCall:
         (call("paint", "[" * 100_000), "arguments: this is not JSON"),
         (
             call("repaint", RED),
-            "There is no tool called 'repaint'. There are: enroll, hang, look, my_decisions, paint",
+            "There is no tool called 'repaint'. There are: ask_person, enroll, hang, look, my_decisions",
         ),
         (call("approve", proposal="1"), "There is no tool called 'approve'"),
         (call("paint", lamp="sun", color="red"), "There is no lamp sun."),

@@ -28,6 +28,9 @@ ANA, EVE, BEN = "101", "102", "103"
 SIGNS = ("🟡", "✅", "🔴", "🟠", "⚪")  # a card begins with how it stands
 BOARD = "👥"
 LABELS: dict[Verb, tuple[str, ...]] = {
+    Verb.FIRST: ("deep red",),
+    Verb.SECOND: ("sky blue",),
+    Verb.ANSWER: ("Answer in words",),
     Verb.APPROVE: ("Send answer", "Approve", "Approve deletion", "Approve plan"),
     Verb.DECLINE: ("Decline", "Reject"),
     Verb.ASK: ("Ask",),

@@ -36,6 +36,8 @@ _FLAGS = {
     Verb.EXTEND: ("extend",),
     Verb.UNDO_ALL: ("undo", "--all"),
     Verb.FOR_REAL: ("approve", "--real"),
+    Verb.FIRST: ("answer", "deep red"),
+    Verb.SECOND: ("answer", "sky blue"),
 }
 _ROUNDLESS = {Verb.EXTEND, Verb.STOP, Verb.UNDO}
 

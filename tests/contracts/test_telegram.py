@@ -26,6 +26,9 @@ pytestmark = pytest.mark.platform
 ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
 SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
 LABELS: dict[Verb, tuple[str, ...]] = {
+    Verb.FIRST: ("deep red",),
+    Verb.SECOND: ("sky blue",),
+    Verb.ANSWER: ("Answer in words",),
     Verb.APPROVE: ("Send answer", "Approve", "Approve deletion", "Approve plan"),
     Verb.DECLINE: ("Decline", "Reject"),
     Verb.ASK: ("Ask",),

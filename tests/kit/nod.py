@@ -17,6 +17,7 @@ from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
+from bot.approvals.asking import ask_tools
 from bot.approvals.suggestions import suggestion_tools
 from bot.approvals.tools.requests import decision_tools
 from bot.approvals.tools.schedules import schedule_tools
@@ -132,7 +133,7 @@ class Nod:
         suggested = suggestion_tools(self.database, policies, self.clock)
         scheduled = schedule_tools(self.database, policies, self.clock, self.schedules_each)
         decided = decision_tools(self.database, policies)
-        registry = Registry([self.tools(), decided, suggested, scheduled, *team])
+        registry = Registry([self.tools(), decided, suggested, scheduled, ask_tools(), *team])
         made = core(
             Ports(
                 self.database,

@@ -23,7 +23,18 @@ from bot.domain.plans import Plan, PlanLine
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
-from bot.domain.verbs import CHOOSE, DETAILS, EACH_ROW, VIEW_ALL, Look, Needs, Verb, button, with_reason
+from bot.domain.verbs import (
+    CHOICES,
+    CHOOSE,
+    DETAILS,
+    EACH_ROW,
+    VIEW_ALL,
+    Look,
+    Needs,
+    Verb,
+    button,
+    with_reason,
+)
 
 REVIEW = "review"  # opens "View all", whose submit approves
 VIEW = "view"
@@ -269,7 +280,8 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     if card.batch:
         return [*footer, b.actions(*_for_rows(card, value, whole=whole))]
     plan = card.kind is Kind.PLAN
-    buttons, views = [], [(VIEW_ALL, f"{VIEW}:{value}")]
+    views = [(VIEW_ALL, f"{VIEW}:{value}")]
+    buttons = [_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
     if Verb.APPROVE in card.verbs:
         first = "View all, then answer" if card.kind is Kind.QUESTION else "View all, then approve"
         first = f"{first} plan" if plan else first
@@ -346,7 +358,7 @@ def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
 
 
 _WORDED = frozenset(verb for verb in Verb if button(verb).needs is Needs.WORDS and not button(verb).rare)
-_BUTTONS = frozenset({*_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+_BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""
 _PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL})
 """What needs nothing and has a button of its own; the rest of that is in the menu."""

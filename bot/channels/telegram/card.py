@@ -16,7 +16,18 @@ from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.batches import Picked, page_of, said_of
 from bot.domain.cards import Batch, Card, everything
-from bot.domain.verbs import CHOOSE, CONTEXT, DETAILS, EACH_ROW, VIEW_ALL, Look, Needs, Verb, with_reason
+from bot.domain.verbs import (
+    CHOICES,
+    CHOOSE,
+    CONTEXT,
+    DETAILS,
+    EACH_ROW,
+    VIEW_ALL,
+    Look,
+    Needs,
+    Verb,
+    with_reason,
+)
 
 _STYLES = {
     Look.PRIMARY: KeyboardButtonStyle.SUCCESS,
@@ -24,12 +35,12 @@ _STYLES = {
     Look.PLAIN: KeyboardButtonStyle.PRIMARY,
 }
 _ROWS = (
-    (Verb.APPROVE, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
+    (Verb.APPROVE, Verb.ANSWER, Verb.DECLINE, Verb.RETRY, Verb.STOP, Verb.UNDO),
     (Verb.EDIT, Verb.REVISE),
     (Verb.APPROVE_STEPS, Verb.FOR_REAL),
     (Verb.SIMILAR, Verb.EXTEND),
 )
-_PLACED = frozenset(verb for row in _ROWS for verb in row)
+_PLACED = frozenset({*CHOICES, *(verb for row in _ROWS for verb in row)})
 _MORE = "⋯ More"
 _GROUP = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
@@ -88,6 +99,7 @@ def keyboard(
         rare = []
         rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
     rows += rare
+    rows[:0] = [[_button(card, a)] for a in CHOICES if a in offered]
     if left_out and card.pending and not cut and not viewed:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
     group = [_button(card, a) for a in _GROUP if a in offered and not (unseen and a is Verb.APPROVE_ALL)]

@@ -70,10 +70,13 @@ class _Payload(BaseModel):
     reason: Annotated[str, Field(max_length=1000)] | None = None
     edited: Annotated[dict[str, Any] | None, Field(alias="editedArgs")] = None
     revise: Annotated[str, Field(max_length=1000)] | None = None
+    answer: Annotated[str, Field(max_length=1000)] | None = None
 
     @property
     def verb(self) -> Verb | None:
         """None leaves it open."""
+        if self.answer is not None:
+            return Verb.ANSWER
         if self.revise is not None:
             return Verb.REVISE
         if self.approved is None:
@@ -94,8 +97,9 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     """An entry of `resume` answers an interrupt, checked like any press.
 
     Its payload is `{"approved": true}`, `{"approved": false, "reason": "…"}` or
-    `{"approved": true, "editedArgs": {…}}`; with status `cancelled` the proposal is withdrawn. The
-    interrupt's `metadata.nod` is the proposal as `GET /api/proposals/{id}` gives it.
+    `{"approved": true, "editedArgs": {…}}`, for a question `{"answer": "…"}`; with status `cancelled` the
+    proposal is withdrawn. The interrupt's `metadata.nod` is the proposal as `GET /api/proposals/{id}`
+    gives it.
     """
     http = site.channel
     conversation_id = await _conversation_of(http, actor, body.thread_id)
@@ -157,7 +161,7 @@ class _Run:
             verb = Verb.CANCEL if entry.status == "cancelled" else payload.verb
             if verb is not None:
                 there = Address(NAME, key_of(self.actor, conversation_of(seen[ident])))
-                why = payload.reason or payload.revise
+                why = payload.answer or payload.reason or payload.revise
                 press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
                 reply = await site.take_in(press)
                 told.append(self.stream.answered(entry.interrupt_id, ident, reply))

@@ -353,6 +353,10 @@ def response_schema(proposal: ProposalView) -> dict[str, Any]:
     }
     reason = {"type": "string", "maxLength": _LONGEST_REASON, "description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
+    if Verb.ANSWER in proposal.verbs:
+        likely = {"examples": proposal.choices} if proposal.choices else {}
+        answer = {"type": "string", "maxLength": _LONGEST_REASON, "description": "your answer", **likely}
+        properties["answer"] = answer
     if Verb.EDIT in proposal.verbs:
         properties["editedArgs"] = {
             **proposal.schema_,

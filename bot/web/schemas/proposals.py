@@ -252,6 +252,7 @@ class _OfCard(View):
     group: GroupView | None
     undo: str
     again: str
+    choices: list[str] | None
 
 
 class ProposalView(_OfRow, _OfCard):
@@ -283,6 +284,8 @@ class ProposalView(_OfRow, _OfCard):
     - `undo`: before it is decided: whether it can be undone, and for how long, in words.
     - `undo_until`, `undone_by`, `undone`: until when `undo` can be pressed; the proposal that undoes it;
       who had that done, once it was. `undoes`: the proposal that this one undoes.
+    - `choices`: the likely answers to a question of the agent; null for anything else. Press `first` to
+      `fifth`, or `answer` with your own words as `reason`.
     - `read_again`, `again`: its fields as they were after the run, as far as they could be read; the same in
       words, where they are what was approved.
     - `digest`, `round`, `version`: the same for tool and arguments, for the content, for any change.

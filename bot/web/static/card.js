@@ -151,6 +151,7 @@ export class Card {
     const open = p.state === "proposed";
     const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
     if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
+    if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note" }, shown(p.risk_reason)));
     if (open && p.warning && p.warning !== p.undo && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p));
@@ -209,7 +210,7 @@ export class Card {
 
   asked(p) {
     if (p.kind === "suggestion") return h("span", {}, "Suggested by Nod, ", ago(p.created_at));
-    const by = p.kind === "question" ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
+    const by = p.kind === "question" && p.asker_decides ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
     if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
     else if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
@@ -484,7 +485,7 @@ export function contextOf(holder, id) {
 /** What it changes; without a preview, the arguments are what people decide about. */
 function difference(p, fields = p.preview) {
   if (p.outline.length) return outline(p.outline);
-  if (p.preview.length && !fields.length) return null;
+  if ((p.preview.length || p.choices) && !fields.length) return null;
   return fields.length ? changes(fields, p.preview) : boxed(JSON.stringify(p.tool_arguments, null, 2));
 }
 
