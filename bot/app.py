@@ -31,6 +31,7 @@ from bot.approvals.tools.team import team_tools
 from bot.channels.base import Channel
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, core, policies_of
+from bot.domain.attachments import MEGABYTE, FileBounds
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Process
@@ -235,7 +236,7 @@ def build(
         routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
         if settings.metrics_port is not None:
             watched = MetricsServer(page, settings.host, settings.metrics_port)
-    alone = cluster.others is None
+    alone, files = cluster.others is None, FileBounds(settings.max_file_mb * MEGABYTE)
     ports = Ports(
         database, dispatcher, registry, models[0], channels, clock, process, notifier, alone, models[1:]
     )
@@ -248,6 +249,7 @@ def build(
             settings.max_open_by_person,
             settings.max_open_in_conversation,
             settings.max_turns_by_person,
+            files,
         ),
         limits=TurnLimits(
             settings.max_model_calls,
@@ -315,6 +317,7 @@ def build(
         organisation=_organisation(settings, site_url, clock),
         demo=demo,
         platforms=ports.channels,
+        files=files,
     )
     application = api.create(
         site,

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from bot.agent.attachments import AttachmentReader
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.channels.base import Channel, look_up, standing
+from bot.channels.base import Channel, fetch_file, look_up, standing
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
@@ -106,7 +107,9 @@ def core(
     presses = Presses(database, gate, clock)
     limits = limits or TurnLimits()
     models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
-    loop = Loop(models, gate, database, clock, limits, briefing or Briefing(), prices or Prices())
+    attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files)
+    briefing, prices = briefing or Briefing(), prices or Prices()
+    loop = Loop(models, gate, database, clock, limits, briefing, attachments, prices)
     boards = TeamStatusDelivery(channels, database, clock, leases)
     assistant = Assistant(
         database,

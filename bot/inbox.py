@@ -177,7 +177,9 @@ class Assistant:
         return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _message(self, message: Message, new: Names) -> Reply:
-        if not made_visible(message.text, lambda _: "").strip():
+        if refusal := self.bounds.files.refusal(message.files):
+            return Reply(Answer.INVALID, refusal)
+        if not message.files and not made_visible(message.text, lambda _: "").strip():
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > MAX_MESSAGE:
             return Reply(

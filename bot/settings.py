@@ -220,6 +220,7 @@ class Settings(BaseSettings):
     max_conversations: int = Field(1000, ge=1, validation_alias="NOD_MAX_CONVERSATIONS")
     max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
     max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
+    max_file_mb: int = Field(10, ge=0, le=50, validation_alias="NOD_MAX_FILE_MB")
     max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
     plan_approval: Literal["human", "lead", "both"] = Field("human", validation_alias="NOD_PLAN_APPROVAL")
     otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(

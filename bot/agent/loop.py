@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from sqlmodel import Session
 
+from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, told_there
@@ -152,6 +153,7 @@ class Loop:
     clock: Clock
     limits: TurnLimits
     briefing: Briefing
+    attachments: AttachmentReader
     prices: Prices = field(default_factory=Prices)
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
@@ -168,9 +170,7 @@ class Loop:
                 elif await self.database.write(_rest, run.turn, self.clock()):
                     run.ending = Ending.WAITING
                 if run.ending is None:  # continue with what was said by it and by people since
-                    before = run.turn.transcript
-                    now = await self.database.read(teams.read_transcript, before.conversation.id)
-                    run.turn = replace(run.turn, transcript=now or before)
+                    await self._read_rows(run)
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
@@ -190,8 +190,25 @@ class Loop:
         else:
             yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
 
+    async def _read_rows(self, run: _Run) -> None:
+        before = run.turn.transcript
+        now = await self.database.read(teams.read_transcript, before.conversation.id)
+        run.turn = replace(run.turn, transcript=now or before)
+
+    async def _receive(self, run: _Run) -> AsyncIterator[TurnEvent | FollowUpJobs]:
+        """Read what people attached, and tell them of what can't be read."""
+        transcript = run.turn.transcript
+        yield Waited(f"Reading {', '.join(each.name for each in transcript.unread)}.")
+        pictures = self.models.about(await self._chosen(transcript)).images
+        if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
+            yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
+        await self._read_rows(run)
+
     async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
+        if run.turn.transcript.unread:
+            async for received in self._receive(run):
+                yield received
         turn, before = run.turn, run.turn.usage
         await self._check_bounds(turn)
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
@@ -273,8 +290,11 @@ class Loop:
         offered = sum(spec.size for spec in specs)
         chosen = await self._chosen(transcript)
 
+        seen = await self._with_pictures(transcript)
+
         def request(model: Model, room: int) -> _Request:
-            return _Request(model, room, entries(transcript, prompt, room, self.briefing.zone))
+            shown = seen if self.models.about(model).images else transcript
+            return _Request(model, room, entries(shown, prompt, room, self.briefing.zone))
 
         model = self.models.answering(chosen)
         if model is not chosen:
@@ -308,6 +328,10 @@ class Loop:
             asked.attempt += 1
             if answer.restart():
                 yield TextRestarted()
+
+    async def _with_pictures(self, transcript: Transcript) -> Transcript:
+        shows = transcript.files and self.models.take_pictures
+        return await self.attachments.with_pictures(transcript) if shows else transcript
 
     async def _chosen(self, transcript: Transcript) -> Model:
         """The model that answers there, by the rules."""

@@ -52,6 +52,11 @@ class Models:
         """What the settings say of it."""
         return self._named.get(model.name) or NamedModel(model.name)
 
+    @property
+    def take_pictures(self) -> bool:
+        """Whether one of them does."""
+        return any(each.images for each in self._named.values())
+
     def chosen(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
         """The model for who asks there, by the rules; raises ModelError for one that is gone."""
         accounts = people.person_of(session, transcript.asker).accounts

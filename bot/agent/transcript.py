@@ -14,9 +14,10 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+from bot.domain.attachments import called, sized
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import EARLIER, WAITING, for_model, shortened
+from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, for_model, shortened
 from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
@@ -186,7 +187,9 @@ def _line(part: _Part) -> Sequence[Entry]:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
         # a note may follow someone's request, but it is not in their words
         named = line.actor if told and line.role is LineRole.USER else None
-        return [UserText(text, named.label if named else "", part.when)]
+        pictures = [transcript.pictures.get(handle) for handle in _shown_pictures(part)]
+        said = "\n\n".join(filter(None, [text, *_attached(part)]))
+        return [UserText(said, named.label if named else "", part.when, tuple(filter(None, pictures)))]
     if not line.calls and not line.text.strip():
         return []  # servers refuse a history with an answer that is empty
     kept = part.running or part.length < _Length.THIN
@@ -194,6 +197,35 @@ def _line(part: _Part) -> Sequence[Entry]:
         ToolCall(c.id, c.tool_name, _arguments(c, part), c.extra if kept else {}) for c in line.calls
     )
     return [AssistantText(text, calls), *(_result(at, c, part) for at, c in enumerate(line.calls))]
+
+
+def _shown_pictures(part: _Part) -> Sequence[str]:
+    """Handles of the pictures of a line, while it is told in full."""
+    return part.line.files if part.length < _Length.THIN else ()
+
+
+def _attached(part: _Part) -> Iterator[str]:
+    """What came with a line, each file as data from outside: no line of it can pass for anything else."""
+    shown = _shown_pictures(part)
+    most = MAX_RESULT if part.length is _Length.FULL else part.share if part.length is _Length.BOUNDED else 0
+    for handle in part.line.files:
+        file = part.transcript.files.get(handle)
+        if file is None:
+            yield f"{FROM_FILE} A file that came with this is no longer kept.]"
+            continue
+        about = (
+            f"{FROM_FILE} “{file.name}”, {called(file.kind) if file.kind else 'unknown'}, {sized(file.size)}"
+        )
+        if file.fault:
+            yield f"{about}. It can't be read: {file.fault}.]"
+        elif file.is_picture:
+            seen = handle in shown and handle in part.transcript.pictures
+            yield f"{about}.{' You see it.' if seen else ' You can not see it.'}]"
+        else:
+            text = file.text[: most // len(part.line.files)]
+            rest = f" Read further with output_read(handle={handle!r}, offset={len(text)})."
+            quoted = "".join(f"\n| {each}" for each in text.splitlines())
+            yield f"{about}, {file.length:,} characters.{rest if len(text) < file.length else ''}]{quoted}"
 
 
 def _words(text: str, part: _Part) -> str:
@@ -285,9 +317,12 @@ def _size(entry: Entry) -> int:
         case AssistantText(text, calls):
             extra = sum(len(json.dumps(c.extra)) for c in calls if c.extra)
             return len(text) + extra + sum(_OF_A_CALL + len(c.name) + len(c.arguments) for c in calls)
-        case SystemText(text) | UserText(text) | ToolResult(_, text, _):
+        case UserText(text, pictures=pictures):
+            return len(text) + _OF_AN_ENTRY + _OF_A_PICTURE * len(pictures)
+        case SystemText(text) | ToolResult(_, text, _):
             return len(text) + _OF_AN_ENTRY
 
 
 _OF_AN_ENTRY = 40  # characters around a text in a request
 _OF_A_CALL = 100
+_OF_A_PICTURE = 4_000

@@ -3,12 +3,15 @@
 A request opens a proposal that no model call led to, together with the notice above it, in one transaction.
 """
 
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlmodel import Session
 
 from bot.approvals import grants
+from bot.domain.attachments import Upload, sized
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
@@ -18,7 +21,7 @@ from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
 from bot.errors import LostRace, TooMuch
-from bot.store import conversations, messages, proposals, transitions, turns, webhooks
+from bot.store import conversations, messages, outputs, proposals, transitions, turns, webhooks
 from bot.store.audit.log import By
 from bot.store.engine import id_of_new
 from bot.store.rules import Policies
@@ -52,8 +55,12 @@ def accept(
     if conversation_id is None:
         if messages.of_event(session, message.address.channel, message.event_id):
             return None  # received elsewhere, or before the conversation here was ended: it starts nothing
-        conversation_id = conversations.begin(session, message, message.text, now)
+        title = message.text or ", ".join(each.name for each in message.files)
+        conversation_id = conversations.begin(session, message, title, now)
     text, name = storable((message.text, message.actor.name))
+    files = [
+        (f"out-{secrets.token_hex(8)}", each, bounds.files.too_large(each.bytes)) for each in message.files
+    ]
     message_id = id_of_new(
         session,
         MessageRow,
@@ -65,6 +72,7 @@ def accept(
             "name": name,
             "channel": message.address.channel,
             "event_id": message.event_id,
+            "files": [handle for handle, *_ in files] or None,
             "delivered": True,
             "created_at": now,
         },
@@ -83,8 +91,26 @@ def accept(
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
+    if files:
+        _take_files(session, conversation_id, message, files, now, bounds)
     new = turns.want_turn(session, conversation_id, now, owner)
     return Accepted(conversation_id, message_id, found.person, new)
+
+
+def _take_files(
+    session: Session,
+    conversation_id: str,
+    message: Message,
+    files: Sequence[tuple[str, Upload, str]],
+    now: datetime,
+    bounds: Bounds,
+) -> None:
+    """Raises TooMuch where this person has sent more files than they may within a day."""
+    outputs.take_in(session, conversation_id, message.actor, files, now)
+    count, size = outputs.taken_since(session, message.actor, now - _DAY)
+    if count > bounds.files.files_a_day or size > bounds.files.a_day:
+        most = f"{bounds.files.files_a_day} files and {sized(bounds.files.a_day)}"
+        raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:

@@ -194,6 +194,13 @@ class Poster(Channel, Protocol):
         CopyGone where the card is gone.
         """
 
+    async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
+        """The bytes of a file that someone attached there, as `Upload.ref` names it; raises ChannelError.
+
+        It is fetched from the platform's own servers alone, and no more than ``most`` bytes of it.
+        """
+        raise NotDeliverable("files of this platform can't be fetched")
+
     async def post_file(self, address: Address, name: str, text: str) -> None:
         """Post a text as a file; raises NotDeliverable where files can never be posted."""
 
@@ -227,6 +234,13 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
     if (channel := channels.get(actor.channel)) is None:
         raise ChannelError(f"Nod is not connected to {actor.channel} here.")
     return await channel.standing(actor, address)
+
+
+async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:
+    """The bytes of a file that someone attached at an address; raises ChannelError."""
+    if (poster := poster_at(channels, address)) is None:
+        raise ChannelError("it did not arrive")
+    return await poster.fetch_file(address, ref, most)
 
 
 def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:

@@ -1,6 +1,8 @@
 """How much one answer, one conversation and one person may ask for. Anything beyond is refused in words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from bot.domain.attachments import FileBounds
 
 CALLS_PER_ANSWER = 100
 QUESTIONS_PER_HOUR = 30
@@ -28,6 +30,7 @@ class Bounds:
     open_by_person: int = 2000
     open_in_conversation: int = 200
     turns_by_person: int = 10
+    files: FileBounds = field(default_factory=FileBounds)
 
     def room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
         """For the next answer, by what waits in its conversation and what its person asked for anywhere."""

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from bot.domain.attachments import Upload
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
@@ -71,6 +72,7 @@ class Message:
     names: Names = field(
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them
+    files: tuple[Upload, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

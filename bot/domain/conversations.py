@@ -9,7 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from bot.domain.attachments import Attachment
 from bot.domain.chat import Address
+from bot.domain.model import Picture
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.teams import Teammate
@@ -90,6 +92,7 @@ class Line:
     results: Mapping[str, CallResult]
     created_at: datetime
     event_id: str | None = None  # what its channel calls it; of an answer its key; of a run, which it is
+    files: Sequence[str] = ()  # handles of what came with it
 
     @property
     def schedule(self) -> str | None:
@@ -106,11 +109,20 @@ class Transcript:
     lines: Sequence[Line]
     proposals: Mapping[tuple[int, str], Proposal]  # by message id and call id
     teammate: Teammate | None = None  # whose conversation it is; None: the lead agent's
+    files: Mapping[str, Attachment] = field(
+        default_factory=dict
+    )  # by handle; those that are forgotten are not
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # those that the model is shown, by handle
 
     @property
     def seen(self) -> int:
         """The id of the last heard line, 0 in an empty conversation."""
         return max((line.id for line in self.lines if line.role in HEARD), default=0)
+
+    @property
+    def unread(self) -> list[Attachment]:
+        """What people attached and no one has read yet."""
+        return [each for each in self.files.values() if not each.ready]
 
     @property
     def asker(self) -> Actor:

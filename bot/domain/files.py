@@ -19,10 +19,15 @@ _MOST_FIELDS = 60
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """``name`` is for people and may be anything; see `safe_name`."""
+    """``name`` is for people and may be anything; see `safe_name`.
+
+    ``data``: its bytes, of the media type ``kind``, where it is more than its text.
+    """
 
     name: str
     text: str
+    data: bytes | None = None
+    kind: str = ""
 
 
 def safe_name(name: str) -> str:

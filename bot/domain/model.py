@@ -17,6 +17,19 @@ class SystemText:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for the model: its media type, and its bytes in base64."""
+
+    kind: str
+    data: str
+
+    @property
+    def address(self) -> str:
+        """As servers take it."""
+        return f"data:{self.kind};base64,{self.data}"
+
+
+@dataclass(frozen=True, slots=True)
 class UserText:
     """What a person wrote, or a note of Nod's own. ``name`` is the speaker as people know them.
 
@@ -26,6 +39,7 @@ class UserText:
     text: str
     name: str = ""
     when: str = ""
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def spoken(self) -> str:

@@ -19,7 +19,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.rules import Place
 from bot.domain.text import storable
-from bot.store import database, messages, people
+from bot.store import database, messages, outputs, people
 from bot.store import proposals as proposal_store
 from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
@@ -265,7 +265,9 @@ def transcript_of(
     if any(line.calls for line in lines):
         found = proposal_store.of_conversation(session, conversation.id)
         proposals = {(p.message_id, p.call_id): p for p in found}
-    return Transcript(conversation, lines, proposals)
+    handles = [handle for line in lines for handle in line.files]
+    files = outputs.attached(session, conversation.id, handles) if handles else {}
+    return Transcript(conversation, lines, proposals, files=files)
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

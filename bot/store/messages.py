@@ -39,6 +39,7 @@ _LINES = select(
             "results",
             "created_at",
             "event_id",
+            "files",
         )
     )
 )
@@ -235,7 +236,7 @@ def until(session: Session, conversation_id: str, message_id: int, most: int) ->
 
 
 def _line(row: Any) -> Line:
-    ident, role, text, after, actor, name, calls, results, created_at, event_id = row
+    ident, role, text, after, actor, name, calls, results, created_at, event_id, files = row
     return Line(
         id=ident,
         role=LineRole(role),
@@ -246,6 +247,7 @@ def _line(row: Any) -> Line:
         results={key: CallResult(*r) for key, r in (results or {}).items()},
         created_at=created_at,
         event_id=event_id,
+        files=files or (),
     )
 
 

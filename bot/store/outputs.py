@@ -1,31 +1,40 @@
-"""Long output of tools and the files they make, kept whole: the model reads on, people get them as files.
+"""Files of a conversation: long output of tools, what they make, and what people attach.
 
-The model's tool is in ``bot/approvals/tools/outputs.py``. People's files are posted by
-``bot/channels/delivery/turns.py``.
+Kept whole: the model reads on, people get them as files. The model's tool is in
+``bot/approvals/tools/outputs.py``. What people get is posted by ``bot/channels/delivery/turns.py``; what they
+attach is read by ``bot/agent/attachments.py``.
 
 Every function is one short transaction.
 """
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Index, Text, bindparam, delete, func, update
+from sqlalchemy import Index, LargeBinary, Text, bindparam, case, delete, func, insert, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.domain.attachments import Attachment, FileContent, Upload, called_name
 from bot.domain.files import File, fits_card, safe_name
+from bot.domain.outcomes import MAX_RESULT
+from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, veiled
+from bot.domain.text import storable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, forget, partial, since, table_of
+from bot.store.tables.row import Row, changed, forget, partial, since, table_of
 
 
 class OutputRow(Row, table=True):
-    """One text that was too long to show; ``posted`` once people have it or never can."""
+    """One file; ``posted`` once people have it or never can.
+
+    ``data`` are its bytes, of the media type ``kind``, where it is more than a text. What an ``actor``
+    attached has a ``ref`` until it is fetched from its platform, and a ``fault`` where it can't be read.
+    """
 
     __tablename__ = "output"
     __table_args__ = (
@@ -38,6 +47,7 @@ class OutputRow(Row, table=True):
             postgresql="NOT posted",
         ),
         Index("output_created", "created_at"),
+        partial("output_of_person", "actor", "created_at", where="actor IS NOT NULL"),
     )
 
     id: str = Field(primary_key=True)
@@ -45,6 +55,13 @@ class OutputRow(Row, table=True):
     proposal_id: str | None = None
     name: str
     text: str = Field(sa_type=Text)
+    data: bytes | None = Field(default=None, sa_type=LargeBinary)
+    kind: str = ""
+    size: int = 0
+    actor: str | None = None
+    ref: str = ""
+    fault: str = ""
+    ready: bool = True
     posted: bool = False
     created_at: datetime = Field(sa_type=UTCDateTime)
 
@@ -81,7 +98,7 @@ class KeptOutput:
 
 
 class KeptFile(NamedTuple):
-    """A kept text in a list, ``size`` in characters, with the conversation that it is of."""
+    """A file in a list, ``size`` in characters or bytes, with the conversation that it is of."""
 
     handle: str
     name: str
@@ -108,7 +125,10 @@ def keep(
             conversation_id=conversation_id,
             proposal_id=proposal_id,
             name=safe_name(file.name),
-            text=file.text.replace("\0", "\ufffd").encode(errors="replace").decode(),
+            text=storable(file.text),
+            data=file.data,
+            kind=file.kind,
+            size=len(file.data or b""),
             created_at=now,
         )
     )
@@ -117,14 +137,14 @@ def keep(
 
 def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datetime) -> bool:
     """Store what a card cannot show of an ended proposal; False when there is nothing."""
-    given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text]
+    given: list[tuple[File, str | None]] = [(file, None) for file in files if file.text or file.data]
     if p.result and not fits_card(p.result):
         given.insert(0, (File(f"{p.tool_name}-{p.id}.txt", p.result), p.output))
     if not given:
         return False
     secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
-        hidden = File(file.name, veiled(file.text, secrets))
+        hidden = replace(file, text=veiled(file.text, secrets))
         keep(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
     return True
 
@@ -166,7 +186,8 @@ def listed(session: Session, conversation_id: str) -> list[tuple[str, str]]:
 def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[KeptFile]:
     """The newest that are kept of what one account began in a channel, and did not delete."""
     out, conversation = _OUTPUT.c, table_of(ConversationRow).c
-    shown = (out.id, out.name, func.length(out.text), out.created_at, conversation.id, conversation.title)
+    size = case((out.size > 0, out.size), else_=func.length(out.text))
+    shown = (out.id, out.name, size, out.created_at, conversation.id, conversation.title)
     query = (
         select(*shown)  # type: ignore[call-overload]
         .join_from(_OUTPUT, table_of(ConversationRow), conversation.id == out.conversation_id)
@@ -181,7 +202,82 @@ def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[Kep
 def file(session: Session, conversation_id: str, handle: str) -> File | None:
     query = select(OutputRow).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
     row = session.exec(query).one_or_none()
-    return File(row.name, row.text) if row else None
+    return File(row.name, row.text, row.data, row.kind) if row and row.ready else None
+
+
+def take_in(
+    session: Session,
+    conversation_id: str,
+    actor: Actor,
+    files: Sequence[tuple[str, Upload, str]],
+    now: datetime,
+) -> None:
+    """Store what came with a message: for each its handle and, where it is not taken, why."""
+    rows = [
+        {
+            "id": handle,
+            "conversation_id": conversation_id,
+            "name": storable(called_name(file.name)),
+            "text": "",
+            "data": None if fault else file.data,
+            "kind": "",
+            "size": file.bytes,
+            "actor": str(actor),
+            "ref": file.ref,
+            "fault": fault,
+            "ready": False,
+            "posted": True,
+            "created_at": now,
+        }
+        for handle, file, fault in files
+    ]
+    session.connection().execute(insert(_OUTPUT), rows)
+
+
+def taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
+    """How many files an account attached since then, and the bytes of those that were taken."""
+    taken = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
+    found = select(func.count(), func.coalesce(func.sum(taken), 0)).where(
+        _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
+    )
+    count, size = session.connection().execute(found).one()
+    return count, int(size)
+
+
+def attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
+    """Those of the files that are still kept, by handle: the beginning of their text, without their bytes."""
+    out = _OUTPUT.c
+    begins = func.substr(out.text, 1, MAX_RESULT)
+    columns = (out.id, out.name, out.size, out.kind, begins, func.length(out.text), out.fault, out.ready)
+    here = select(*columns).where(  # type: ignore[call-overload]
+        out.conversation_id == conversation_id, out.id.in_(handles)
+    )
+    return {row[0]: Attachment(*row) for row in session.connection().execute(here)}
+
+
+def source(session: Session, handle: str) -> tuple[bytes | None, str]:
+    """The bytes of an attached file where they are here, and what its channel fetches it by."""
+    row = (
+        session.connection()
+        .execute(select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle))
+        .first()
+    )
+    return (row.data, row.ref) if row else (None, "")
+
+
+def contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
+    """Media type and bytes of files, by handle."""
+    query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
+    return {ident: (kind, data) for ident, kind, data in session.connection().execute(query) if data}
+
+
+def mark_read(session: Session, handle: str, read: FileContent) -> bool:
+    """Keep what was read of an attached file; False where it was forgotten, or read before."""
+    kept = {"text": storable(read.text), "data": read.data, "kind": read.kind, "fault": read.fault}
+    size = {"size": len(read.data)} if read.data else {}
+    unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
+    done = update(_OUTPUT).where(*unread).values(**kept, **size, ref="", ready=True)
+    return bool(changed(session.execute(done)))
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
@@ -221,4 +317,4 @@ def purge(session: Session, before: datetime, most: int) -> int:
 
 
 def _kept(row: Any) -> KeptOutput:
-    return KeptOutput(row.id, File(row.name, row.text), row.proposal_id)
+    return KeptOutput(row.id, File(row.name, row.text, row.data, row.kind), row.proposal_id)

@@ -40,9 +40,9 @@ class Child:
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
 
-    def ask(self, question: Any) -> Any:
-        """The answer; raises TookTooLong."""
-        line = json.dumps(question).encode() + b"\n"
+    def ask(self, question: Any, data: bytes = b"") -> Any:
+        """The answer; raises TookTooLong. ``data`` follows the line, for a script that reads it."""
+        line = json.dumps(question).encode() + b"\n" + data
         with self._one:
             try:
                 try:
@@ -104,6 +104,7 @@ class Child:
 
     def stop(self) -> None:
         """End the child, if there is one."""
+        atexit.unregister(self.stop)
         with self._one:
             if self._process is not None:
                 self._end(self._process)

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Match
 
+from bot.domain.attachments import PICTURES, UNKNOWN
 from bot.domain.files import File, for_people, safe_name
 from bot.domain.text import escaped, made_visible
 from bot.errors import NodError
@@ -94,9 +95,16 @@ async def download(file: File | None) -> Response:
     """The file as an attachment, without secrets; 404 for None."""
     if file is None:
         raise Missing("There is no such file. It may have expired (NOD_RETENTION).")
+    attached = {
+        "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    if file.data is not None:
+        return Response(
+            file.data, headers=attached, media_type=file.kind if file.kind in PICTURES else UNKNOWN
+        )
     text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escaped)
-    attached = f'attachment; filename="{safe_name(file.name)}"'
-    return PlainTextResponse(text, headers={"Content-Disposition": attached})
+    return PlainTextResponse(text, headers=attached)
 
 
 def plain_page(words: str, status: int, base: str) -> HTMLResponse:

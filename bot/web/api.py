@@ -123,7 +123,7 @@ def create(
     )
     app.state.site = site
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
-    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace)
+    app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
     for part in PARTS:

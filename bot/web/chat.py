@@ -4,12 +4,15 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from fastapi import Depends, Header, Query
-from pydantic import BaseModel, Field
+from fastapi import Depends, Header, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.datastructures import UploadFile
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Command, Message
 from bot.domain.conversations import Conversation
 from bot.domain.events import Ending, TurnEnded, TurnFailed
@@ -36,6 +39,7 @@ from bot.web.streams import STILL_THERE, heard, sse
 
 router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
+_FIELDS = 10  # of a form, files apart
 _PIECE = 500  # messages or proposals of an export
 
 
@@ -44,6 +48,65 @@ class Chat(Body):
 
     message: str = Field(min_length=1)
     conversation_id: str | None = None
+
+
+class ChatWithFiles(Chat):
+    """With files, words may be missing."""
+
+    message: str = ""
+
+
+_UPLOADS = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
+_FORM = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "conversation_id": {"type": "string"},
+        "files": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": _UPLOADS},
+    },
+}
+_JSON_OR_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": Chat.model_json_schema()},
+            "multipart/form-data": {"schema": _FORM},
+        },
+    }
+}
+
+
+class _Said(NamedTuple):
+    """What a request says, and the files that it brings."""
+
+    chat: Chat
+    files: tuple[Upload, ...] = ()
+
+
+async def _said(request: Request, site: Here) -> _Said:
+    """Of JSON or of a form; raises RequestValidationError."""
+    given: Any
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        try:
+            given = await request.json()
+        except (ValueError, RecursionError):
+            raise RequestValidationError(
+                [{"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}]
+            ) from None
+        return _Said(_checked(Chat, given))
+    async with request.form(max_files=site.files.files, max_fields=_FIELDS) as form:
+        given = {name: value for name, value in form.items() if name != "files"}
+        sent = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
+        files = [Upload(each.filename or "", await each.read()) for each in sent if each.filename]
+    return _Said(_checked(Chat if not files else ChatWithFiles, given), tuple(files))
+
+
+def _checked(kind: type[Chat], given: Any) -> Chat:
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        faults = [{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(faults) from None
 
 
 class Named(Body):
@@ -72,23 +135,24 @@ Own = Annotated[Conversation, Depends(_own)]
 @router.post(
     "/chat",
     summary="Say something; the answer is an SSE stream",
+    openapi_extra=_JSON_OR_FORM,
     **event_stream(TurnEvents),
 )
 async def chat(
-    body: Chat,
     actor: Caller,
+    said: Annotated[_Said, Depends(_said)],
     site: Here,
     streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
-    http = site.channel
+    http, (body, files) = site.channel, said
     if body.conversation_id is not None and await own(http, actor, body.conversation_id) is None:
         raise Missing(NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
-    message = Message(address, actor, body.message, event_id, begin=conversation_id)
+    message = Message(address, actor, body.message, event_id, begin=conversation_id, files=files)
     with ExitStack() as stack:
         listener = stack.enter_context(http.hub.listen(address.key))  # before the turn can begin to speak
         reply = await site.take_in(message)
@@ -101,7 +165,7 @@ async def chat(
         if reply.answer is Answer.LATER:
             raise Later(reply.text)
         if reply.message_id is None:
-            raise Fault(413 if body.message.strip() else 422, reply.text)
+            raise Fault(413 if body.message.strip() or files else 422, reply.text)
         listening = stack.pop_all()
     accepted = AcceptedBody.of(conversation_id=reply.conversation_id, message_id=reply.message_id)
     answered = _until_answered(http, listener, reply.message_id, conversation_id)
@@ -189,11 +253,11 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
     said, seen = await http.conversations.in_full(mine.id, actor)
     available = await http.registry.available()
     about = ConversationView.with_open(mine, sum(each.proposal.state is State.PROPOSED for each in seen))
-    lines, found = (said.lines, said.proposals) if said else ((), {})
+    lines, found, kept = (said.lines, said.proposals, said.files) if said else ((), {}, {})
 
     async def pieces() -> AsyncIterator[str]:
         yield f'{about.model_dump_json()[:-1]}, "messages": ['
-        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, available)):
+        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, available, kept)):
             yield piece
         yield '], "proposals": ['
         async for piece in _pieces(seen, ProposalView.seen_as):
@@ -241,7 +305,9 @@ async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
     return KeptFiles.of(files=found)
 
 
-@router.get("/conversations/{conversation_id}/files", summary="Long output and files of its tools, by name")
+@router.get(
+    "/conversations/{conversation_id}/files", summary="Long output, files of its tools and of people, by name"
+)
 async def conversation_files(mine: Own, site: Here) -> Files:
     listed = await site.channel.conversations.files(mine.id)
     return Files(files=[FileView(id=handle, name=name) for handle, name in listed])
@@ -249,7 +315,7 @@ async def conversation_files(mine: Own, site: Here) -> Files:
 
 @router.get(
     "/conversations/{conversation_id}/files/{file_id}",
-    summary="One of them, as a text file",
+    summary="One of them, as a text file, or with the bytes that it has",
     response_class=PlainTextResponse,
 )
 async def conversation_file(mine: Own, file_id: str, site: Here) -> Response:

@@ -18,6 +18,7 @@ log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
 LARGER = {"/agui": 4 * MAX_BODY}  # a front end sends its whole history with each run
+WITH_FILES = frozenset({"/api/chat"})  # as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered however many requests are under way
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
 ARRIVING = 100  # requests whose body is waited for at the same time
@@ -59,10 +60,17 @@ class Capacity:
                 await self._app(scope, receive, send)
 
 
+def _is_form(scope: Scope) -> bool:
+    kinds = (value for name, value in scope["headers"] if name == b"content-type")
+    return any(kind.lower().startswith(b"multipart/form-data") for kind in kinds)
+
+
 class BodyLimits:
-    def __init__(self, app: ASGIApp, pace: Callable[[], Pace]) -> None:
+    def __init__(self, app: ASGIApp, pace: Callable[[], Pace], files: int = 0) -> None:
+        """``files``: bytes of those that one request may bring."""
         self._app = app
         self._pace = pace
+        self._files = files
         self._arriving: dict[str, asyncio.Timeout] = {}  # whose body is waited for, the longest first
 
     async def _part(self, request: str, receive: Receive, due: float) -> Message:
@@ -82,11 +90,13 @@ class BodyLimits:
             await self._app(scope, receive, send)
             return
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
-        most = LARGER.get(scope["path"], MAX_BODY)
+        brings_files = scope["path"] in WITH_FILES and _is_form(scope)
+        most = self._files + MAX_BODY if brings_files else LARGER.get(scope["path"], MAX_BODY)
         started = whole = False
         size = 0
         request = secrets.token_hex(6)
-        due = asyncio.get_running_loop().time() + self._pace().body
+        pace = self._pace()
+        due = asyncio.get_running_loop().time() + (pace.files if brings_files else pace.body)
 
         async def limited() -> Message:
             nonlocal size, whole
@@ -101,7 +111,7 @@ class BodyLimits:
             if size <= most:
                 return message
             with contextlib.suppress(TimeoutError):
-                while message.get("more_body") and size < _READ_ON:
+                while message.get("more_body") and size < most + _READ_ON:
                     message = await self._part(request, receive, due)
                     size += len(message.get("body", b""))
             raise HTTPException(413, f"The body is larger than {most // 1024} KiB. Send less in one request.")

@@ -15,6 +15,7 @@ from bot.agent.models import Models
 from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.settings import Doctor
 from bot.channels.base import Channel, Lookup
+from bot.domain.attachments import FileBounds
 from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
@@ -69,6 +70,7 @@ class Site:
     organisation: OidcSignIn | None
     demo: bool
     platforms: Mapping[str, Channel]
+    files: FileBounds = field(default_factory=FileBounds)
     reading: Places = field(default_factory=lambda: Places(STREAMS))
     waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))
     exporting: Places = field(default_factory=lambda: Places(EXPORTS))

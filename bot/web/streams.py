@@ -47,12 +47,13 @@ class Pace:
     """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
 
     ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
-    ``body``: how long one may take to arrive.
+    ``body``: how long one may take to arrive; ``files``: one that brings files.
     """
 
     feed: float = 2.0
     quiet: float = 15.0
     body: float = 30.0
+    files: float = 120.0
 
 
 class EventStream(StreamingResponse):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -121,6 +122,7 @@ class FakeDiscord:
         self.members: dict[str, set[str]] = {SERVER: set(), ELSEWHERE: set()}
         self.messages: list[Message] = []
         self.windows: list[Window] = []
+        self.attached: dict[str, bytes] = {}  # what people attached, by name
         self.commands: list[Json] = []
         self.refused: list[str] = []
         self.failed: list[tuple[str, str]] = []  # who saw that their interaction failed, and why
@@ -142,6 +144,7 @@ class FakeDiscord:
     async def start(self) -> None:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_route("*", "/api/v10/{path:.*}", self._serve)
+        app.router.add_get("/attachments/{name}", self._download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -168,11 +171,32 @@ class FakeDiscord:
         """What a person sees in a channel; without one, what everybody sees."""
         return [m for m in self.messages if m.channel == channel and m.only_for in ("", user)]
 
-    async def command(self, user: str, name: str, words: str, channel: str = CHANNEL) -> None:
-        options = [{"name": "words", "type": 3, "value": words}]
+    async def command(
+        self,
+        user: str,
+        name: str,
+        words: str,
+        channel: str = CHANNEL,
+        files: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
+        """``files`` go into the options of the command that take some, by their names."""
+        options: list[Json] = [{"name": "words", "type": 3, "value": words}]
         known = next(each for each in self.commands if each["name"] == name)
         assert len(words) <= known["options"][0]["max_length"]
-        await self._interact(user, channel, 2, {"name": name, "type": 1, "options": options})
+        takes = [each["name"] for each in known["options"] if each["type"] == 11]
+        resolved = {}
+        for option, (called, data) in zip(takes, files.items(), strict=False):
+            self.attached[called] = data
+            where = f"{self.url.removesuffix('/api/v10')}/attachments/{called}"
+            resolved[called] = {"id": called, "filename": called, "size": len(data), "url": where}
+            options.append({"name": option, "type": 11, "value": called})
+        data = {"name": name, "type": 1, "options": options}
+        await self._interact(
+            user, channel, 2, data | ({"resolved": {"attachments": resolved}} if resolved else {})
+        )
+
+    async def _download(self, request: web.Request) -> web.Response:
+        return web.Response(body=self.attached[request.match_info["name"]])
 
     async def ask_about(self, user: str, author: str, content: str) -> None:
         message = {"id": "9", "content": content, "author": {"id": author, "username": self.people[author]}}

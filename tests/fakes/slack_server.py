@@ -30,7 +30,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 BOT_USER, BOT_ID = "UBOT", "BBOT"
 _PATIENCE = 10.0
 SCOPES = (
-    "app_mentions:read,assistant:write,channels:history,chat:write,commands,files:write,"
+    "app_mentions:read,assistant:write,channels:history,chat:write,commands,files:read,files:write,"
     "groups:history,im:history,im:write,mpim:history,usergroups:read,users:read"
 )
 
@@ -47,6 +47,7 @@ _NEEDED = {
     "usergroups.users.list": "usergroups:read",
     "conversations.open": "im:write",
     "assistant.threads.setSuggestedPrompts": "assistant:write",
+    "files.info": "files:read",
     "files.getUploadURLExternal": "files:write",
     "files.completeUploadExternal": "files:write",
 }
@@ -87,6 +88,8 @@ class FakeSlack:
         self.prompts: dict[str, list[dict[str, str]]] = {}
         self.sessions: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.files: dict[str, str] = {}
+        self.attached: dict[str, tuple[str, bytes]] = {}  # what people attached: name and bytes, by id
+        self.moved: dict[str, str] = {}  # where a file's address redirects to
         self._lengths: dict[str, int] = {}  # announced, not yet uploaded
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.tokens = {BOT_TOKEN: TEAM}
@@ -115,6 +118,7 @@ class FakeSlack:
         app.router.add_get("/api/{method}", self._call)
         app.router.add_get("/socket", self._serve_socket)
         app.router.add_post("/upload/{file}", self._upload)
+        app.router.add_get("/files-pri/{file}", self._download)
         app.router.add_post("/respond/{id}", self._respond)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -213,9 +217,11 @@ class FakeSlack:
         now = before | {"text": text, "edited": {"user": user, "ts": self._ts()}}
         await self.deliver_event(event | {"subtype": "message_changed", "message": now})
 
-    async def mention(self, user: str, text: str, *, channel: str = "C1", thread: str | None = None) -> str:
+    async def mention(
+        self, user: str, text: str, *, channel: str = "C1", thread: str | None = None, **more: Any
+    ) -> str:
         """Mention the bot in a channel: Slack delivers this twice, as app_mention and as message."""
-        event, ts = self._message(user, f"<@{BOT_USER}> {text}", channel, thread, {})
+        event, ts = self._message(user, f"<@{BOT_USER}> {text}", channel, thread, more)
         await self.deliver_event(event | {"type": "app_mention"})
         await self.deliver_event(event)
         return ts
@@ -755,6 +761,26 @@ class FakeSlack:
                 )
             )
         return {"files": files}
+
+    def attach(self, name: str, data: bytes) -> dict[str, Any]:
+        """A file that a person attaches, as the event has it."""
+        ident = f"F{next(self._count)}"
+        self.attached[ident] = (name, data)
+        where = f"{self._root}/files-pri/{ident}"
+        return {"id": ident, "name": name, "size": len(data), "mimetype": "image/png", "url_private": where}
+
+    def _do_files_info(self, file: str) -> dict[str, Any]:
+        if file not in self.attached:
+            raise Refusal("file_not_found")
+        return {"file": {"id": file, "url_private_download": f"{self._root}/files-pri/{file}"}}
+
+    async def _download(self, request: web.Request) -> web.Response:
+        file = request.match_info["file"]
+        if file in self.moved:
+            raise web.HTTPFound(self.moved[file])
+        if request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}":
+            return web.Response(text="<!doctype html>Sign in", content_type="text/html")
+        return web.Response(body=self.attached[file][1])
 
     async def _upload(self, request: web.Request) -> web.Response:
         file, content = request.match_info["file"], await request.read()

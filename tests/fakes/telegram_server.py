@@ -22,6 +22,7 @@ class FakeTelegram(BotApi):
     def __init__(self) -> None:
         super().__init__()
         self.url = ""
+        self.attached: dict[str, bytes] = {}  # what people attached, by its id
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
 
@@ -30,6 +31,7 @@ class FakeTelegram(BotApi):
     async def start(self) -> str:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_route("*", "/bot{token}/{method}", self._serve)
+        app.router.add_get("/file/bot{token}/{path}", self._download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -183,6 +185,25 @@ class FakeTelegram(BotApi):
         await self._wake()
 
     # -- the API
+
+    def attach(self, name: str, data: bytes) -> dict[str, Any]:
+        """A file that a person attaches, as a message has it."""
+        ident = f"file{len(self.attached)}"
+        self.attached[ident] = data
+        return {"file_id": ident, "file_unique_id": ident, "file_size": len(data), "file_name": name}
+
+    async def _do_getFile(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        ident = params["file_id"]
+        if ident not in self.attached:
+            raise Refusal("Bad Request: wrong file_id or the file is temporarily unavailable")
+        if len(self.attached[ident]) > 20 << 20:
+            raise Refusal("Bad Request: file is too big")
+        return {"file_id": ident, "file_unique_id": ident, "file_path": ident}
+
+    async def _download(self, request: web.Request) -> web.Response:
+        if request.match_info["token"] != TOKEN:
+            raise web.HTTPUnauthorized
+        return web.Response(body=self.attached[request.match_info["path"]])
 
     async def _serve(self, request: web.Request) -> web.Response:
         method = request.match_info["method"]

@@ -93,6 +93,7 @@ class RecordingChannel(ShowingChannel, Poster):
         self.reminders: list[tuple[str, str, tuple[Actor, ...]]] = []
         self.texts: list[tuple[Address, str]] = []
         self.files: list[tuple[Address, str, str]] = []  # where, name, text
+        self.uploads: dict[str, bytes | Exception] = {}  # what people attached, by what it is fetched by
         self.drawn: list[Card] = []  # every redraw, oldest first
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
@@ -147,6 +148,12 @@ class RecordingChannel(ShowingChannel, Poster):
             raise CopyGone
         self.texts.append((address, markdown))
         self.reminders.append((ref, markdown, tuple(people)))
+
+    async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
+        found = self.uploads[ref]
+        if isinstance(found, Exception):
+            raise found
+        return found[: most + 1]
 
     async def post_file(self, address: Address, name: str, text: str) -> None:
         self.maybe_refuse("post_file")

@@ -23,6 +23,7 @@ from bot.approvals.tools.requests import decision_tools
 from bot.approvals.tools.schedules import schedule_tools
 from bot.approvals.tools.team import team_tools
 from bot.core import Ports, core
+from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press, Reply
 from bot.domain.conversations import Transcript
@@ -176,9 +177,11 @@ class Nod:
         event: str | None = None,
         private: bool = True,
         names: Mapping[str, str] = NO_NAMES,
+        files: Sequence[Upload] = (),
     ) -> Reply:
         event = event or f"event-{next(self._events)}"
-        return await self.assistant.handle(Message(at, by, text, event, private=private, names=names))
+        said = Message(at, by, text, event, private=private, names=names, files=tuple(files))
+        return await self.assistant.handle(said)
 
     async def press(
         self,

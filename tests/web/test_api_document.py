@@ -38,12 +38,12 @@ async def shell(nod: Served, script: str, folder: Path) -> list[str]:
 
 async def test_its_commands_run_one_after_the_other(serve: Serve, tmp_path: Path):
     assert NEW == "nod token new ci\n"  # run in tests/cli/test_token.py
-    model = ScriptedModel(ask(("keep", {"text": "milk"}), text="I keep it."), say("Kept."))
+    model = ScriptedModel(ask(("keep", {"text": "milk"}), text="I keep it."), say("Kept."), say("A table."))
     settings = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "patience": 240}
     async with serve(model=model, token=CHIEF, **settings) as nod:
         who = await shell(nod, HELPER, tmp_path)
         definition = HELPER.splitlines()[0]
-        said, decided, kept, ruled, looked = [
+        said, decided, kept, attached, ruled, looked = [
             await shell(nod, f"{definition}\n{section}", tmp_path) for section in SECTIONS
         ]
         assert who == ["I am http:chief, answered by scripted model."]
@@ -51,6 +51,7 @@ async def test_its_commands_run_one_after_the_other(serve: Serve, tmp_path: Path
         assert decided == ["Text: none → milk", "Times: none → 1 (default)", "succeeded"]
         assert nod.notes.kept == ["milk"]
         assert kept == ["The list: 3 messages"]
+        assert attached == ["A table."]
         assert ruled[0].startswith("**policy never for delete_*")
         assert ruled[-1] == "true"
         assert (tmp_path / "audit.csv").read_text().startswith('"id",')

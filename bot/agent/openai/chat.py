@@ -135,12 +135,18 @@ def _thought(delta: Json) -> str:
     return "".join(_text(part) for part in thinking)
 
 
+def _seen(entry: UserText) -> list[Json]:
+    """Words and pictures, in parts."""
+    pictures = [{"type": "image_url", "image_url": {"url": each.address}} for each in entry.pictures]
+    return [{"type": "text", "text": entry.spoken}, *pictures]
+
+
 def _message(entry: Entry, model: str) -> Json:
     match entry:
         case SystemText(text):
             return {"role": "system", "content": text}
         case UserText():
-            return {"role": "user", "content": entry.spoken}
+            return {"role": "user", "content": _seen(entry) if entry.pictures else entry.spoken}
         case AssistantText(text, ()):
             return {"role": "assistant", "content": text}
         case AssistantText(text, calls):

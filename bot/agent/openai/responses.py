@@ -142,7 +142,9 @@ def _items(entry: Entry, model: str) -> Iterator[Json]:
         case SystemText(text):
             yield {"role": "system", "content": text}
         case UserText():
-            yield {"role": "user", "content": entry.spoken}
+            pictures = [{"type": "input_image", "image_url": each.address} for each in entry.pictures]
+            words = [{"type": "input_text", "text": entry.spoken}, *pictures]
+            yield {"role": "user", "content": words if pictures else entry.spoken}
         case AssistantText(text, calls):
             if calls:
                 yield from sent_back(calls[0], model, "answer").get("items", ())

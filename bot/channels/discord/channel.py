@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Poster, heard
-from bot.channels.connecting import Background, Connection
+from bot.channels.connecting import Background, Connection, download
 from bot.channels.discord import doctor
 from bot.channels.discord.card import render
 from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
@@ -36,6 +37,7 @@ from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import OUTLINER, cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.streamed_message import in_few, post_each
+from bot.domain.attachments import called_name
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.jobs import Peers
@@ -51,6 +53,7 @@ _STRANGER = "I don't work in this server, or for you. An admin can name it in DI
 _SLOW = "That took too long. Press again."
 _ASKING = "- `/nod ask TEXT`: ask me something"
 _PING = 1
+_FILES = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
 log = logger(__name__)
 
@@ -194,12 +197,14 @@ class DiscordChannel(Poster):
             reply = await inbox(Command(call.actor, name, words, at, private, names=call.names))
             asking = [_ASKING, lookup.notice] if (name, words) == ("nod", "help") else []
             return Display("\n".join(filter(None, [*asking, reply.text])) or "Done.")
-        if not rest.strip():
+        if not rest.strip() and not call.files:
             return Display("Write what you want after `ask`.")
-        reply = await inbox(Message(at, call.actor, rest.strip(), call.id, private, names=call.names))
+        words, files = rest.strip(), call.files
+        reply = await inbox(Message(at, call.actor, words, call.id, private, names=call.names, files=files))
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
-        said = f"**{literal(call.actor.label)}:** {neutralise(rest.strip())}"
+        named = "".join(f"\n`{literal(called_name(each.name))}`" for each in files)
+        said = f"**{literal(call.actor.label)}:** {neutralise(words)}{named}"
         return Display(cut(said, CONTENT), public=True)
 
     async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
@@ -231,6 +236,10 @@ class DiscordChannel(Poster):
         place = DiscordPlace.of(address)
         posts = in_few(split(markdown), markdown)
         await post_each(posts, after, lambda each: self._rest.post_text(place, each))
+
+    async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
+        api = urlsplit(str(self._settings.discord_api_url))
+        return await download(ref, most, {*_FILES, f"{api.scheme}://{api.netloc}"})
 
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card once, also where the answer to it was lost: then it is brought up to date."""

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bot.channels.discord.places import NAME, DiscordPlace, actor_of, ref_of
+from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
@@ -28,13 +29,21 @@ COMMANDS = [
         "name": name,
         "type": 1,
         "description": about,
-        "options": [{"type": 3, "name": "words", "description": hint, "required": True, "max_length": 6000}],
+        "options": [
+            {"type": 3, "name": "words", "description": hint, "required": True, "max_length": 6000},
+            *({"type": 11, "name": each, "description": "A file for Nod to read"} for each in files),
+        ],
         "integration_types": [0],
         "contexts": [_IN_SERVER, _WITH_NOD],
     }
-    for name, about, hint in (
-        ("nod", "Ask Nod to do something", "ask and what you want; or new, stop, status, team, link, help"),
-        ("approvals", "Rules, grants and the audit log, for admins", "help lists them all"),
+    for name, about, hint, files in (
+        (
+            "nod",
+            "Ask Nod to do something",
+            "ask and what you want; or new, stop, status, team, link, help",
+            ("file", "file2", "file3"),
+        ),
+        ("approvals", "Rules, grants and the audit log, for admins", "help lists them all", ()),
     )
 ] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_IN_SERVER, _WITH_NOD]}]
 
@@ -92,6 +101,17 @@ class Interaction:
             "nod",
             f"ask {in_reply_to(author, str(message.get('content') or ''), 'Help with this message.')}",
         )
+
+    @property
+    def files(self) -> tuple[Upload, ...]:
+        """What was attached with the command's options, or to the message that it is about."""
+        resolved = self.data.get("resolved") or {}
+        messages = (resolved.get("messages") or {}).values()
+        found = [
+            *(resolved.get("attachments") or {}).values(),
+            *(a for m in messages for a in m.get("attachments") or ()),
+        ]
+        return tuple(Upload(str(f["filename"]), ref=str(f["url"]), size=int(f["size"])) for f in found)
 
     @property
     def filled(self) -> dict[str, Any]:

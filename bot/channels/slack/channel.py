@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 import aiohttp
@@ -28,7 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
-from bot.channels.connecting import Connection
+from bot.channels.connecting import Connection, download
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, posting, text
 from bot.channels.slack.card import brief, brief_team, render, render_team
@@ -56,7 +57,7 @@ from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, SettingsError
+from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
@@ -64,6 +65,7 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 EVENTS_PATH = "/slack/events"
+_FILES = "https://files.slack.com"
 _GROUP_PATIENCE = 2.0  # seconds
 _FIRST_TRY = 5.0  # seconds a start waits for Slack
 _WHERE = "api.slack.com/apps, your app"
@@ -402,6 +404,17 @@ class SlackChannel(Poster):
         with translated():
             client = await self._workspaces.client(place.team)
             await posting.upload(client, place, name, text)
+
+    async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
+        """``ref`` is the file's id; Slack says where it lies, and that has to be with Slack."""
+        with translated():
+            client = await self._workspaces.client(SlackPlace.of(address).team)
+            found = (await client.files_info(file=ref)).get("file") or {}
+        api = urlsplit(str(self._settings.slack_api_url))
+        where = str(found.get("url_private_download") or found.get("url_private") or "")
+        if not where:
+            raise NotDeliverable("Slack has it no longer, or keeps it elsewhere")
+        return await download(where, most, {_FILES, f"{api.scheme}://{api.netloc}"}, str(client.token))
 
     async def changed(self) -> None:
         """Refresh everybody's App Home soon, wherever the proposal lives."""

@@ -25,8 +25,8 @@ from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import NAME, SlackPlace, actor_of
 from bot.channels.slack.posting import tell
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.text import cut, link_text, literal
 from bot.channels.slack.workspaces import Workspaces
+from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.text import forwarded, in_thread
@@ -47,7 +47,6 @@ _EDITED = "I don't read edited messages. Send the change as a new message."
 _DELETED = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 
 
-_FILE_NAME = 100  # units
 _MOST_SHARED = 10  # forwarded messages in one
 _DEEPEST = 8  # blocks in blocks
 _AUTHORS = ("author_name", "author_subname", "service_name", "title")
@@ -74,7 +73,7 @@ class Said:
     in_thread: bool
     ts: str = ""
     shared: tuple[tuple[str, str], ...] = ()  # what others wrote and this person passes on: author and text
-    files: tuple[str, ...] = ()  # names of what was attached; Nod reads no files
+    files: tuple[Upload, ...] = ()
 
 
 def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
@@ -94,19 +93,13 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     mentioned = bot_user in mentioned_users(words)
     if kind == "message" and mentioned and not private:
         return None  # the same words come as app_mention
-    files = tuple(
-        cut(link_text(str(f.get("name") or "unnamed")), _FILE_NAME)[0]
-        for f in event.get("files") or ()
-        if isinstance(f, Mapping)
-    )
+    files = tuple(dict.fromkeys(_files(event)))
     profile = (event.get("user_profile") or {}).get("team")
-    notes = [f"(a file was attached that you can't see: {name})" for name in files]
     return Said(
         place=SlackPlace(team, channel, event.get("thread_ts") or ts),
         user=user,
         teams=tuple(str(each) for each in (*map(event.get, ("user_team", "source_team")), profile) if each),
-        text="\n".join([_without_bot(words, bot_user), *notes]).strip()
-        or ("" if shared else _nothing(event)),
+        text=_without_bot(words, bot_user) or ("" if shared or files else _nothing(event)),
         event_id=body["event_id"],
         addressed=private or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
@@ -163,6 +156,16 @@ def _shared(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{author}{where}", said
 
 
+def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
+    """What was attached, snippets included, and what came with a message that is passed on."""
+    for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:_MOST_SHARED])):
+        for each in filter(_is_mapping, holder.get("files") or ()):
+            size = each.get("size")
+            name = str(each.get("name") or each.get("title") or "")
+            if each.get("id"):
+                yield Upload(name, ref=str(each["id"]), size=size if isinstance(size, int) else 0)
+
+
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     """Every text in blocks, in their order."""
     if depth > _DEEPEST:
@@ -188,12 +191,6 @@ def _without_bot(words: str, bot_user: str) -> str:
 def mentioned_users(text: str) -> list[str]:
     """List the ids of users named in a text, each once."""
     return list(dict.fromkeys(found[1] for found in _USER.finditer(text)))
-
-
-def not_seen(said: Said) -> str:
-    """What to tell a person about files Nod can't read; empty where there were none."""
-    names = ", ".join(map(literal, said.files))
-    return f"I can't see {names}. I'll go by your words." if names else ""
 
 
 def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
@@ -343,12 +340,12 @@ class Events:
                 event_id=said.event_id,
                 private=said.place.private,
                 names=named_in(said.text, team),
+                files=said.files,
             )
         )
         if reply.answer is Answer.ACCEPTED:
-            self.sessions.begin(said.place, readable(said.text, names))
-            if words := not_seen(said):
-                self.background.start(tell(self.workspaces, said.place, said.user, words))
+            title = readable(said.text, names) or ", ".join(each.name for each in said.files)
+            self.sessions.begin(said.place, title)
         elif reply.answer is not Answer.DUPLICATE and reply.text and (said.addressed or not actor.outside):
             self.background.start(tell(self.workspaces, said.place, said.user, reply.text))
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -28,7 +29,7 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.base import SILENT, Hearing, Lookup, Poster, heard
-from bot.channels.connecting import Connection
+from bot.channels.connecting import Connection, download
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
@@ -49,7 +50,7 @@ from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import OUTLINER, from_markdown, joined, mention, split
-from bot.channels.telegram.transport import BotRequests, Transport
+from bot.channels.telegram.transport import BotRequests, Transport, translated
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
@@ -102,6 +103,8 @@ class TelegramChannel(Poster):
             raise SettingsError("TELEGRAM_BOT_TOKEN: needed for Telegram; @BotFather gives one")
         os.environ.setdefault("PTB_TIMEDELTA", "1")  # the library's own switch; it warns without it
         self._token = settings.telegram_bot_token.get_secret_value()
+        api = urlsplit(str(settings.telegram_api_url))
+        self._origin = f"{api.scheme}://{api.netloc}"
         self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
         if fault := webhook_fault(settings):
             raise SettingsError(f"NOD_PUBLIC_URL: {fault}")
@@ -122,7 +125,7 @@ class TelegramChannel(Poster):
         self._ending = False
         self._ends: dict[str, tuple[State, int]] = {}  # how cards say that they ended, by their message
         self._told_later: deque[str] = deque(maxlen=_TOLD_LATER)  # ids of presses
-        self._mailbox = Mailbox(database, clock, self._tell_later)
+        self._mailbox = Mailbox(database, clock, self._tell_later, sleep)
         self._app = self._build(settings.telegram_api_url.rstrip("/"))
         self._bot: ExtBot[Any] = self._app.bot
         self._moves = Moves(database, clock)
@@ -299,6 +302,12 @@ class TelegramChannel(Poster):
         posts = in_few(split(from_markdown(markdown)), markdown)
         await post_each(posts, after, lambda each: self._transport.post(place, each))
 
+    async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
+        """``ref`` is the file's id; Telegram says where it lies on its server."""
+        with translated():
+            found = await self._bot.get_file(ref)
+        return await download(found.file_path or "", most, {self._origin})
+
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card; the reference is ``chat/message``."""
         place = self._moves.place(address)
@@ -400,8 +409,8 @@ class TelegramChannel(Poster):
         """
         while not self._ending:
             try:
-                await self._handle_once(kept.update)
-                await self._mailbox.mark_handled(kept)
+                for each in await self._handle_once(kept):
+                    await self._mailbox.mark_handled(each)
             except Exception as error:
                 if not is_outage(error):
                     log.exception("telegram update not handled", update=kept.update.update_id)
@@ -411,16 +420,27 @@ class TelegramChannel(Poster):
             else:
                 return
 
-    async def _handle_once(self, update: Update) -> None:
+    async def _handle_once(self, kept: KeptUpdate) -> list[KeptUpdate]:
+        """Handle an update; gives those that were, the others of its album among them."""
+        update, together = kept.update, await self._mailbox.album(kept, self._bot)
         try:
             if update.callback_query and self._presses:
                 await self._presses.handle(update.callback_query)
             elif update.message and self._inbound:
-                await self._inbound.handle(update.message, event_id(update))
+                await self._album([each.update for each in together], self._inbound)
             elif update.edited_message and self._inbound:
                 await self._inbound.handle(update.edited_message, event_id(update), edited=True)
         except ChannelError as error:
             log.warning("telegram answer not sent", update=update.update_id, why=error.message)
+        return together
+
+    @staticmethod
+    async def _album(updates: Sequence[Update], inbound: Inbound) -> None:
+        """Handle the messages of an album, or a single one, as one: that with the words, if any has some."""
+        messages = [each.message for each in updates if each.message]
+        if messages:
+            said = next((each for each in messages if each.caption), messages[0])
+            await inbound.handle(said, event_id(updates[0]), messages)
 
     async def _tell_later(self, update: Update) -> None:
         """Say of a press that Telegram will deliver again that it waits; its button would only spin."""

@@ -1,7 +1,6 @@
 """What people write: which of it is meant for Nod, and what it is to the core."""
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, MessageOrigin, User
@@ -18,19 +17,19 @@ from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
 from bot.channels.telegram.transport import Transport
 from bot.domain import chat
+from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
 from bot.domain.text import forwarded, in_group, in_reply_to
 from bot.errors import NotDeliverable
 
-_ONLY_TEXT = "I can only read text for now. Please say it in words."
+_UNKNOWN = "I can't read that. Please say it in words."
 _NOT_SEEN = "I can't see {}. I'll go by your words."
 _EDITED = "I don't read edited messages. Send the change as a new message."
 _ANONYMOUS = "I can't tell who you are while you write as a chat. Write as yourself."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
-_ALBUMS = 256  # the last ones that were answered; their pictures come as messages of their own
 
 
 def actor_of(user: User) -> Actor:
@@ -142,11 +141,35 @@ def attached(message: Message) -> str:
     return "an attachment" if message.effective_attachment else ""
 
 
+_FILES = {  # what is a file, and how it is named where its sender does not say
+    "animation": "animation.mp4",
+    "document": "document",
+    "video": "video.mp4",
+    "video_note": "video-message.mp4",
+    "voice": "voice-message.ogg",
+    "audio": "audio",
+}
+
+
+def files_of(message: Message) -> list[Upload]:
+    """What was attached; of a photo its largest size, of an animation only once."""
+    if message.photo:
+        largest = message.photo[-1]
+        return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
+    kind = next((kind for kind in _FILES if getattr(message, kind, None)), None)
+    if kind is None:
+        return []
+    found = getattr(message, kind)
+    name = getattr(found, "file_name", None) or _FILES[kind]
+    return [Upload(name, None, found.file_id, found.file_size or 0)]
+
+
 def for_model(message: Message, words: str, me: User) -> str:
     """The words of a message with what they point at, and a note of what the model can't see."""
-    if what := attached(message):
-        name = message.document.file_name if message.document else None
-        words = f"{words}\n\n({what} was attached that you can't see{f': {name}' if name else ''})"
+    if (what := attached(message)) and not files_of(message):
+        words = f"{words}\n\n({what} was attached that you can't see)"
+    if not words:
+        return ""
     if message.forward_origin is not None:
         return forwarded(_origin(message.forward_origin), words, "")
     return in_reply_to(*_pointed_at(message, me), words)
@@ -193,9 +216,11 @@ class Inbound:
     me: User
     is_written_in: Callable[[TelegramPlace], bool]  # whether Nod writes an answer there
     overheard: Overheard = field(default_factory=Overheard)
-    albums: deque[str] = field(default_factory=lambda: deque(maxlen=_ALBUMS))
 
-    async def handle(self, message: Message, event_id: str, *, edited: bool = False) -> None:
+    async def handle(
+        self, message: Message, event_id: str, album: Sequence[Message] = (), *, edited: bool = False
+    ) -> None:
+        """``album``: all messages of the album that this one is of."""
         moves = self.transport.moves
         if message.migrate_to_chat_id is not None:
             return await moves.learn(message.chat.id, message.migrate_to_chat_id)
@@ -222,17 +247,22 @@ class Inbound:
             if typed is not None:
                 await self._command(who, typed, message)
             else:
-                await self._message(who, message, event_id)
+                await self._message(who, message, event_id, album)
         return None
 
-    async def _message(self, who: Who, message: Message, event_id: str) -> None:
+    async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
         words = words_of(message, self.me)
-        if what := attached(message):
-            await self._unseen(who.place, what, message)
-        if not words:
+        replied = message.reply_to_message
+        shown = [replied] if replied and replied.from_user != self.me else []
+        files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
+        if not files and (what := attached(message)):
+            await self._say(who.place, _NOT_SEEN.format(what) if message.caption else _UNKNOWN, message)
+        if not words and not files:
             return
-        if not message.forward_origin and await self.asker.answer(
-            who, words, message.reply_to_message, message.message_id
+        if (
+            words
+            and not message.forward_origin
+            and await self.asker.answer(who, words, message.reply_to_message, message.message_id)
         ):
             return
         reply = await self.inbox(
@@ -243,21 +273,13 @@ class Inbound:
                 event_id,
                 private=_private(message.chat),
                 names=who.place.named(message.chat.title),
+                files=tuple(files),
             )
         )
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
             self.overheard.forget(who.place)
         elif reply.text:
             await self._say(who.place, reply.text, message)
-
-    async def _unseen(self, place: TelegramPlace, what: str, message: Message) -> None:
-        """Say that something can't be read; once for all pictures of an album."""
-        album = message.media_group_id
-        if album is not None and album in self.albums:
-            return
-        if album is not None:
-            self.albums.append(album)
-        await self._say(place, _NOT_SEEN.format(what) if message.caption else _ONLY_TEXT, message)
 
     async def _command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.asker.cancel(who):

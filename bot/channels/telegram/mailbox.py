@@ -28,6 +28,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _AT_ONCE = 512
+_ALBUM = 1.0  # seconds in which the rest of an album comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,15 @@ class KeptUpdate:
 class Mailbox(asyncio.Queue[object]):
     """PTB's update queue; what comes out of it is `KeptUpdate`. ``later`` is told what can't be kept yet."""
 
-    def __init__(self, database: Database, clock: Clock, later: Callable[[Update], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        later: Callable[[Update], Awaitable[None]],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
         super().__init__()
+        self._sleep = sleep
         self._database = database
         self._clock = clock
         self._later = later
@@ -69,6 +77,24 @@ class Mailbox(asyncio.Queue[object]):
             raw = readable(payload) or {"update_id": 0}
             await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
         return len(rows)
+
+    async def album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
+        """This update, with all that came of its album; none where it was handled with them."""
+        group = kept.update.message.media_group_id if kept.update.message else None
+        if group is None:
+            return [kept]
+        if kept.row_id not in await self._pieces(group):
+            return []
+        await self._sleep(_ALBUM)  # each picture is a message of its own
+        found = (await self._pieces(group)).items()
+        return [KeptUpdate(row_id, Update.de_json(readable(raw) or {}, bot)) for row_id, raw in found]
+
+    async def _pieces(self, group: str) -> dict[int, Any]:
+        """What is not handled of an album, by row id, oldest first."""
+        rows = await self._database.read(events.unhandled, NAME)
+        return {
+            ident: raw for ident, raw in rows if (raw.get("message") or {}).get("media_group_id") == group
+        }
 
     async def mark_handled(self, kept: KeptUpdate) -> None:
         await self._database.write(events.mark_handled, kept.row_id, self._clock())

@@ -89,6 +89,7 @@ class MessageRow(Row, table=True):
     event_id: str | None = None
     calls: list[list[str]] | None = as_json(nullable=True)
     results: dict[str, list[Any]] | None = as_json(nullable=True)
+    files: list[str] | None = as_json(nullable=True)  # handles (``bot/store/outputs.py``)
     delivered: bool = True
     created_at: datetime = Field(sa_type=UTCDateTime)
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from bot.domain.attachments import Attachment
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text
@@ -53,8 +54,17 @@ class CallView(View):
     ok: bool
 
 
+class AttachmentView(FileView):
+    """``size`` in bytes. ``fault``: why it can't be read, empty while it can; ``kind``: by its bytes."""
+
+    id: Annotated[str, Field(validation_alias="handle")]
+    size: int
+    kind: str
+    fault: str
+
+
 class MessageView(View):
-    """``proposals`` are ids."""
+    """``proposals`` are ids; ``files`` are what a person attached, without those that are forgotten."""
 
     id: int
     role: str
@@ -63,9 +73,16 @@ class MessageView(View):
     created_at: Time
     proposals: list[str]
     calls: list[CallView]
+    files: list[AttachmentView]
 
     @classmethod
-    def said(cls, line: Line, found: Mapping[tuple[int, str], Proposal], available: AvailableTools) -> Self:
+    def said(
+        cls,
+        line: Line,
+        found: Mapping[tuple[int, str], Proposal],
+        available: AvailableTools,
+        files: Mapping[str, Attachment],
+    ) -> Self:
         """A line with its calls and the ids of its proposals, which are among those ``found``."""
         return cls(
             id=line.id,
@@ -85,6 +102,7 @@ class MessageView(View):
                 for call in line.calls
                 if call.id in line.results
             ],
+            files=[AttachmentView.model_validate(files[each]) for each in line.files if each in files],
         )
 
 
@@ -94,13 +112,15 @@ class Messages(DoneBody):
     @classmethod
     def of_transcript(cls, transcript: Transcript | None, available: AvailableTools) -> Self:
         """Its lines in reading order."""
-        lines, found = (transcript.lines, transcript.proposals) if transcript else ((), {})
-        return cls(messages=[MessageView.said(each, found, available) for each in lines])
+        if transcript is None:
+            return cls(messages=[])
+        found, files = transcript.proposals, transcript.files
+        return cls(messages=[MessageView.said(each, found, available, files) for each in transcript.lines])
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Self:
         """Lines whose secrets are hidden already, without their proposals."""
-        return cls(messages=[MessageView.said(each, {}, AvailableTools({})) for each in lines])
+        return cls(messages=[MessageView.said(each, {}, AvailableTools({}), {}) for each in lines])
 
 
 class Export(ConversationView):

@@ -29,13 +29,14 @@ export function whenLockedOut(listener) {
 async function ask(method, path, { body, headers = {}, signal } = {}) {
   const sent = { Accept: "application/json", ...headers };
   if (signedIn()) sent.Authorization = `Bearer ${recall(TOKEN)}`;
-  if (body !== undefined) sent["Content-Type"] = "application/json";
+  const form = body instanceof FormData; // the browser names its boundary
+  if (body !== undefined && !form) sent["Content-Type"] = "application/json";
   let response;
   try {
     response = await fetch(new URL(path, document.baseURI), {
       method,
       headers: sent,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || form ? body : JSON.stringify(body),
       signal,
       cache: "no-store",
       credentials: "same-origin",
@@ -59,9 +60,9 @@ async function json(method, path, body, patience = PATIENCE) {
   }
 }
 
-/** Save a text from the server as a file. */
+/** Save what the server has as a file. */
 export async function download(path, name) {
-  const response = await ask("GET", path, { headers: { Accept: "text/plain" }, signal: AbortSignal.timeout(PATIENCE) });
+  const response = await ask("GET", path, { headers: { Accept: "*/*" }, signal: AbortSignal.timeout(PATIENCE) });
   const address = URL.createObjectURL(await response.blob());
   const link = document.createElement("a");
   link.href = address;

@@ -1,6 +1,7 @@
 // The console's frame: which view is open, the list of conversations, the counts, signing in.
 
 import * as api from "./api.js";
+import { Attached } from "./attach.js";
 import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
@@ -291,17 +292,19 @@ function grow() {
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-function submit(text) {
-  if (!text.trim()) return;
-  thread.send(text.trim());
+function submit(text, files = []) {
+  if (text.trim() || files.length) thread.send(text.trim(), files);
 }
 
 function setUpComposer() {
   const box = $("message");
+  const attached = new Attached($("attached"), () => follow());
+  attached.listen($("picked"), box, $("main"));
+  $("attach").append(icon("clip"));
+  $("attach").addEventListener("click", () => $("picked").click());
   $("composer").addEventListener("submit", (event) => {
     event.preventDefault();
-    submit(box.value);
-    if (!box.value.trim()) return;
+    submit(box.value, attached.take());
     box.value = "";
     keepDraft();
     grow();

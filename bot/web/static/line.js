@@ -1,5 +1,6 @@
 // The lines of a conversation as elements: what people and Nod said, and the quiet lines of what Nod looked up.
 
+import { chips } from "./attach.js";
 import { h, hasUnseen, icon, shown } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { pretty } from "./card.js";
@@ -26,8 +27,8 @@ export function suggestionsOf(text) {
 /** Whether a note only tells the agent something, which answers nothing to it. */
 export const toldOnly = ({ role, text }) => role === "note" && text.startsWith("[Nod] Undone by");
 
-/** One stored message, without its cards; `send(text)` is what a suggestion in it does. */
-export function line(message, send) {
+/** One stored message, without its cards; `send(text)` is what a suggestion in it does, `save(file)` saves one. */
+export function line(message, send, save) {
   if (message.role === "note") {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
     const about = TOLD.find(([begins]) => text.startsWith(begins))?.[1] ?? "Update from a teammate";
@@ -35,7 +36,7 @@ export function line(message, send) {
   }
   if (message.role === "notice" && message.text.startsWith("Question from")) return h("div", { class: "aside" }, markdown(message.text));
   if (message.role === "notice" && !message.proposals.length) return notice(message.text, send);
-  const element = message.role === "user" ? userLine(message.text, message.name) : assistantLine();
+  const element = message.role === "user" ? userLine(message.text, message.name, message.files, save) : assistantLine();
   element.querySelector(".line-head").append(stamp(message.created_at));
   if (message.role === "notice") element.querySelector(".said").append(shown(message.text));
   if (message.role === "assistant") {
@@ -58,10 +59,15 @@ export function notice(text, send) {
   return send && text.includes("Send “continue”") ? h("div", {}, said, suggestions(["Continue"], send)) : said;
 }
 
-export function userLine(text, name) {
+export function userLine(text, name, files = [], save = null) {
   const label = !name || name === "you" ? "You" : name;
+  const tail = (file) => [
+    file.fault ? h("span", { class: "muted" }, shown(`can't be read: ${file.fault}`)) : null,
+    save ? h("button", { type: "button", class: "link-button", "aria-label": `Save ${file.name}`, onclick: () => save(file) }, "Save") : null,
+  ].filter(Boolean);
   return h("article", { class: "line-block user", "aria-label": `${label} said` },
-    h("header", { class: "line-head" }, h("h2", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)));
+    h("header", { class: "line-head" }, h("h2", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)),
+    ...(files.length ? [chips(files, tail)] : []));
 }
 
 export function assistantLine() {

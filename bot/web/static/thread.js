@@ -1,7 +1,7 @@
 // One conversation: its stored lines, the turn that is being written now, and the cards between them.
 // Rows are the truth: whatever was streamed is replaced by them when a turn ends or a connection comes back.
 
-import { get, Newest, open, post } from "./api.js";
+import { download, get, Newest, open, post } from "./api.js";
 import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import { announce, h, keeping } from "./dom.js";
@@ -17,6 +17,13 @@ const DRAW = 50;
 
 function freshKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function formOf(said, files) {
+  const form = new FormData();
+  Object.entries(said).forEach(([name, value]) => form.append(name, value));
+  files.forEach((file) => form.append("files", file, file.name));
+  return form;
 }
 
 const remark = (words) => h("p", { class: "aside remark" }, words);
@@ -129,7 +136,7 @@ export class Thread {
       const print = JSON.stringify(message);
       let row = this.rows.get(message.id);
       if (row?.print !== print) {
-        const element = line(message, (text) => this.send(text));
+        const element = line(message, (text) => this.send(text), (file) => this.save(file));
         if (row?.element === place) place = row.element.nextElementSibling;
         row?.element.replaceWith(element);
         row = { element, print };
@@ -269,13 +276,13 @@ export class Thread {
 
   // Sending
 
-  send(text) {
-    const element = userLine(text, "");
+  send(text, files = []) {
+    const element = userLine(text, "", files);
     this.heard = text;
     element.classList.add("sending");
     this.element.append(element);
     this.tell.shown(true);
-    const message = { text, element, key: freshKey(), visit: this.visit };
+    const message = { text, files, element, key: freshKey(), visit: this.visit };
     this.sending = this.sending.then(() => this.deliver(message));
   }
 
@@ -305,9 +312,14 @@ export class Thread {
     this.tell.shown(true);
   }
 
-  async converse({ text, element, key, visit }, accepted) {
+  save({ id, name }) {
+    download(this.path(`files/${encodeURIComponent(id)}`), name).catch((error) => announce(error.message));
+  }
+
+  async converse({ text, files, element, key, visit }, accepted) {
     const stop = new AbortController();
-    const body = this.id && visit === this.visit ? { message: text, conversation_id: this.id } : { message: text };
+    const said = this.id && visit === this.visit ? { message: text, conversation_id: this.id } : { message: text };
+    const body = files.length ? formOf(said, files) : said;
     const response = await open("POST", "api/chat", { body, headers: { "Idempotency-Key": key }, signal: stop.signal });
     let feeding = false;
     try {

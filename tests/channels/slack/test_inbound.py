@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Command, Message, Reply
 from bot.domain.people import Membership
 from tests.channels.slack.conftest import Running
@@ -355,16 +356,17 @@ async def test_an_unknown_workspace_is_not_heard(running: Running) -> None:
     assert running.core.got == []
 
 
-async def test_a_file_is_named_to_the_model_and_its_sender_is_told_that_nod_cannot_see_it(
-    running: Running,
-) -> None:
-    files = [{"name": "numbers.csv"}, {"name": "a\nb"}]
-    await running.slack.say("U7", "sum these", subtype="file_share", files=files)
+@pytest.mark.parametrize("words", ["sum these", ""])
+async def test_files_come_with_the_words_and_without(running: Running, words: str) -> None:
+    files = [{"id": "F1", "name": "numbers.csv", "size": 12}, {"id": "F2", "title": "a", "size": None}, {}]
+    passed_on = [{"text": "look", "author_name": "Ben", "files": [{"id": "F3", "name": "b"}]}]
+    await running.slack.say("U7", words, subtype="file_share", files=files)
+    await running.slack.say("U7", "and this", attachments=passed_on)
 
-    assert isinstance(running.core.last, Message)
-    assert "can't see: numbers.csv)" in running.core.last.text
-    told = await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
-    assert told[0].words.strip() == "I can't see numbers.csv, a b. I'll go by your words."
+    attached, shared = [m for m in running.core.got if isinstance(m, Message)]
+    assert attached.text == words
+    assert attached.files == (Upload("numbers.csv", ref="F1", size=12), Upload("a", ref="F2"))
+    assert shared.files == (Upload("b", ref="F3"),)
 
 
 async def test_many_messages_of_one_person_at_the_same_time_ask_for_the_name_once(running: Running) -> None:

@@ -9,6 +9,7 @@ from sqlmodel import Session
 
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
+from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField
@@ -254,13 +255,19 @@ async def test_commands_are_listed_by_scope(channel, telegram: FakeTelegram):
     assert "nod" not in {*private, *group, *admin}
 
 
+STICKER = {
+    "file_id": "f", "file_unique_id": "u", "type": "regular", "width": 1, "height": 1,
+    "is_animated": False, "is_video": False,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"photo": [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]}, "only read text"),
+        ({"sticker": STICKER}, "can't read that"),
         (
             {"checklist": {"title": "To do", "tasks": [{"id": 1, "text": "Paint"}]}},
-            "only read text",
+            "can't read that",
         ),
         ({"new_chat_title": "x"}, None),
     ],
@@ -272,7 +279,7 @@ async def test_what_is_not_text_is_answered_in_words(
     await telegram.say(ANA, "after")
     await core.took()
     assert [m.text for m in core.messages] == ["after"]
-    assert bool(telegram.shown(ANA, "only read text")) == bool(said)
+    assert bool(telegram.shown(ANA, "can't read that")) == bool(said)
 
 
 async def test_how_to_write_a_command_is_said_with_its_name_here(
@@ -283,35 +290,58 @@ async def test_how_to_write_a_command_is_said_with_its_name_here(
     assert (await telegram.see(ANA, "Which one?")).text == "Which one?\nUsage: /show ID"
 
 
-PHOTO = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
-FILE = {"file_id": "f", "file_unique_id": "u", "file_name": "numbers.csv"}
+PHOTO = [
+    {"file_id": size, "file_unique_id": size, "width": side, "height": side, "file_size": side}
+    for size, side in (("small", 90), ("large", 1280))
+]
+FILE = {"file_id": "f", "file_unique_id": "u", "file_name": "numbers.csv", "file_size": 12}
+VOICE = {"file_id": "v", "file_unique_id": "v", "duration": 3}
 
 
 @pytest.mark.parametrize(
-    ("sent", "noted", "said"),
+    ("sent", "file"),
     [
-        ({"photo": PHOTO}, "(a photo was attached that you can't see)", "I can't see a photo."),
-        ({"document": FILE}, "(a file was attached that you can't see: numbers.csv)", "I can't see a file."),
+        ({"photo": PHOTO}, Upload("photo-1001.jpg", ref="large", size=1280)),
+        ({"document": FILE}, Upload("numbers.csv", ref="f", size=12)),
+        ({"voice": VOICE}, Upload("voice-message.ogg", ref="v")),
+        (
+            {"animation": VOICE | {"width": 1, "height": 1}, "document": FILE},
+            Upload("animation.mp4", ref="v"),
+        ),
     ],
 )
-async def test_of_a_picture_with_words_the_model_and_the_person_are_told_that_it_is_not_seen(
-    channel, telegram: FakeTelegram, core: FakeCore, sent, noted: str, said: str
+async def test_a_file_comes_with_its_words_or_without(
+    channel, telegram: FakeTelegram, core: FakeCore, sent, file: Upload
 ):
     await telegram.say(ANA, None, caption="what is this?", **sent)
-    message = await core.took()
-    assert isinstance(message, Message)
-    assert message.text == f"what is this?\n\n{noted}"
-    await telegram.see(ANA, said)
+    await telegram.say(ANA, None, **sent)
+    await core.took(2)
+    first, second = core.messages
+    assert (first.text, second.text) == ("what is this?", "")
+    assert first.files[0][1:] == second.files[0][1:] == file[1:]
+    assert first.files[0].name.split("-")[0] == file.name.split("-")[0]
+    assert not telegram.shown(ANA)
+
+
+async def test_a_file_that_is_replied_to_comes_along(channel, telegram: FakeTelegram, core: FakeCore):
+    replied = {"message_id": 5, "date": 1, "chat": telegram.chats[ANA], "from": telegram.people[ANA]}
+    await telegram.say(ANA, "what is this?", reply_to_message=replied | {"document": FILE})
+    await core.took()
+    assert [each.name for each in core.messages[0].files] == ["numbers.csv"]
 
 
 @pytest.mark.parametrize("captioned", [0, 3, None])
-async def test_an_album_is_answered_once(channel, telegram: FakeTelegram, core: FakeCore, captioned):
+async def test_an_album_is_one_message(channel, telegram: FakeTelegram, core: FakeCore, seconds, captioned):
     for number in range(8):
         words = {"caption": "what are these?"} if number == captioned else {}
         await telegram.say(ANA, None, photo=PHOTO, media_group_id="g1", **words)
     await telegram.say(ANA, "after")
-    await core.took(1 if captioned is None else 2)
-    assert len(telegram.shown(ANA)) == 1
+    await core.took(2)
+    album, after = core.messages
+    assert album.text == ("" if captioned is None else "what are these?")
+    assert len(album.files) == 8
+    assert after.text == "after"
+    assert not telegram.shown(ANA)
 
 
 async def test_a_live_location_is_answered_once_however_often_it_moves(

@@ -79,3 +79,23 @@ def upgrade() -> None:
             sqlite_where=sa.text("until IS NOT NULL"),
             postgresql_where=sa.text("until IS NOT NULL"),
         )
+
+    with op.batch_alter_table("message", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("files", sa.JSON(none_as_null=True), nullable=True))
+
+    text = sqlmodel.sql.sqltypes.AutoString()
+    with op.batch_alter_table("output", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("data", sa.LargeBinary(), nullable=True))
+        batch_op.add_column(sa.Column("kind", text, nullable=False, server_default=""))
+        batch_op.add_column(sa.Column("size", sa.Integer(), nullable=False, server_default="0"))
+        batch_op.add_column(sa.Column("actor", text, nullable=True))
+        batch_op.add_column(sa.Column("ref", text, nullable=False, server_default=""))
+        batch_op.add_column(sa.Column("fault", text, nullable=False, server_default=""))
+        batch_op.add_column(sa.Column("ready", sa.Boolean(), nullable=False, server_default=sa.true()))
+        batch_op.create_index(
+            "output_of_person",
+            ["actor", "created_at"],
+            unique=False,
+            sqlite_where=sa.text("actor IS NOT NULL"),
+            postgresql_where=sa.text("actor IS NOT NULL"),
+        )
