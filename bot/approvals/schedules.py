@@ -30,10 +30,10 @@ PLACE = 5
 """How many times as many as one person may have there may be in one chat."""
 
 _DUE = (
-    "[Nod] Schedule {label} of {who} is due: {when}.{late} People approved this task. Do it now, as if {who} "
-    "had just asked, and answer with what came of it: {task}"
+    "[Nod] Schedule {label} is due, for {who}: {when}.{late} People approved this task. Do it now, as if it "
+    "were just asked, and answer with what came of it: {task}"
 )
-_TOLD = "{who}’s schedule `{label}`: {task}{late}"  # noqa: RUF001 - an apostrophe
+_TOLD = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)
 
 
@@ -157,7 +157,15 @@ def hold(session: Session, policies: Policies, due: Schedule, why: str, now: dat
     if not schedules.pause(session, due, By.nod(Act.PAUSE, why), now, paused=True):
         return ()
     where = conversations.get_conversation(session, due.conversation_id)
-    return _tell(session, policies, due, where, "is paused", f"{why} `/nod schedules` resumes it", now)
+    return _tell(
+        session,
+        policies,
+        due,
+        where,
+        "is paused",
+        f"{why} /nod schedules resume {due.label} lets it run again",
+        now,
+    )
 
 
 def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
@@ -196,7 +204,7 @@ def _tell(
     now: datetime,
 ) -> tuple[Job, ...]:
     """Tell its conversation and the admins."""
-    told = f"{due.person.label}’s schedule `{due.label}` {what}. {why}: {due.task}"  # noqa: RUF001 - an apostrophe
+    told = f"A schedule for {due.person.label} {what}. {why}: {due.task}"
     for admin in sorted(policies.load(session).holders(Role.ADMIN, str(where.origin) if where else None)):
         notices.keep(session, Address.parse(admin), told, now)
     if where is None:

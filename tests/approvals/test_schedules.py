@@ -63,13 +63,13 @@ async def test_the_card_says_the_task_the_times_and_in_whose_name(nod: Nod) -> N
             until="2026-12-31",
         )
     )
-    assert asked.description == "Schedule: list what is late"
+    assert asked.description == "Schedule “list what is late”"
     assert [(each.field, each.new_value) for each in asked.preview] == [
         ("task", "list what is late"),
         ("when", "every weekday at 09:00 (UTC)"),
         ("until", "Thursday 31 Dec, 00:00"),
         ("next_times", "Tuesday 3 Mar, 09:00\nWednesday 4 Mar, 09:00\nThursday 5 Mar, 09:00"),
-        ("each_run", "In the name of who asks, in this conversation. Its changes ask as always."),
+        ("each_run", "in the name of who asks; its changes ask as always"),
     ]
     assert asked.arguments["at"] == "2026-03-03 09:00"  # whenever it is approved, tomorrow is that day
     assert await all_of(nod) == []
@@ -87,7 +87,7 @@ async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: No
     assert runs(nod) == 1
     [*_, painted] = await nod.proposals()
     assert (painted.requester, painted.state, painted.schedule) == (ANA, State.PROPOSED, done.id)
-    assert any("Ana’s schedule" in text and "list what is late" in text for _, text in nod.chat.texts)  # noqa: RUF001
+    assert (ROOM, "Scheduled for Ana: list what is late.") in nod.chat.texts
     found = await only(nod)
     assert (found.runs, found.state, found.next) == (1, ScheduleState.ACTIVE, "Tuesday 3 Mar, 10:00")
     await nod.tick(HOUR)

@@ -52,6 +52,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
 
 
 _FEW = 3  # sentences to press
+_REMIND = "remind me to "
 
 
 class DemoAnswer:
@@ -60,11 +61,14 @@ class DemoAnswer:
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
         self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.reads}
-        self._said = [words.note(note) for note in conversation.notes]
+        due = [task for note in conversation.notes if (task := words.scheduled(note))]
+        self._said = [words.note(note) for note in conversation.notes if not words.scheduled(note)]
+        self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
         self._chips: list[str] = []
         self._wishes: list[Wish] = []
-        for message in conversation.wanted:
-            for each in read(message.text, message.name, conversation.it):
+        said = [(message.text, message.name) for message in conversation.wanted]
+        for text, name in (*said, *((task, "") for task in due if not _what(task))):
+            for each in read(text, name, conversation.it):
                 if isinstance(each, Wish) and (missing := _needed(each) - offered):
                     self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
                 elif isinstance(each, Wish):
@@ -179,6 +183,11 @@ class DemoAnswer:
     def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
         c = self._conversation
         return calls_at(len(c.before) + len(c.asked) + len(c.since), wanted)
+
+
+def _what(task: str) -> str:
+    """What a reminder reminds of; empty for another task."""
+    return task.removeprefix(_REMIND) if task.startswith(_REMIND) else ""
 
 
 def _needed(wish: Wish) -> set[str]:

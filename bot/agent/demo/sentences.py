@@ -40,6 +40,8 @@ EXAMPLES = (
     "close #2",
     "reopen #6",
     "delete #5",
+    "remind me tomorrow at 4 to call Sam",
+    "every weekday at 9 list the overdue issues",
     "what is waiting for my approval?",
     "what did I decide?",
     "what can you do?",
@@ -130,7 +132,8 @@ _DETAIL = re.compile(
 """What may follow the title of a new issue."""
 _OPEN_OR_NOT = r"(?P<state>open|closed)"
 _FILTER = re.compile(
-    rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?:with |of )?{_PRIORITY}\b(?:{_PRIO})?"
+    rf"(?:that are |that's |are |still ){{0,2}}{_OPEN_OR_NOT}\b|(?P<overdue>overdue)\b"
+    rf"|(?:with |of )?{_PRIORITY}\b(?:{_PRIO})?"
     rf"|(?P<unowned>unassigned|(?:(?:have|has|with) no|without an?) (?:owner|assignee))"
     rf"|(?:assigned to|owned by|of|for) {_NAME}|(?P<mine>my)\b|(?:labell?ed|tagged) (?P<label>{_LABEL})",
     re.IGNORECASE,
@@ -182,6 +185,9 @@ _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})
 _WHY = rf"(?:,? (?:because|since|as) (?P<reason>{_TEXT}))?"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
 _TOP = ("list_issues", "top")
+_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?) ?(?P<half>am|pm)?"
+_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
 _TABLE: tuple[Sentence, ...] = (
     _row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _row(
@@ -207,6 +213,11 @@ _TABLE: tuple[Sentence, ...] = (
     _row(
         rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that) ?(?P<body>(?s:.{{1,{LONGEST}}}))",
         "comment_issue",
+    ),
+    _row(rf"remind me(?: on)?(?: {_DAY})? {_CLOCK} to (?P<reminder>{_TEXT})", "schedule_task"),
+    _row(rf"remind me to (?P<reminder>{_TEXT}?)(?: on)?(?: {_DAY})? {_CLOCK}", "schedule_task"),
+    _row(
+        rf"every (?P<every>day|weekday|{_WEEKDAY}|week|month) {_CLOCK},? (?P<task>{_TEXT})", "schedule_task"
     ),
     _row("(?:what(?:'s| is| are)|show) the most (?:urgent|important)(?: issues?)?", *_TOP, state="open"),
     _row("what should i (?:do|work on) (?:next|first)", *_TOP, state="open"),
@@ -402,7 +413,7 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
                 if value and name in given:
                     return None
                 if value:
-                    given[name] = "" if group == "unowned" else value
+                    given[name] = _MEANT.get(group, value)
     return given
 
 
@@ -412,7 +423,9 @@ _SAME = {
     "given": "assignee",
     "unowned": "assignee",
     "mine": "assignee",
+    "overdue": "state",
 }
+_MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what is late is what is open
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
@@ -424,6 +437,17 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
                 quoted, text = said.strip()[0] in _MARKS, said.strip()
                 text = text.strip(f"{_MARKS} ") if quoted else text
                 arguments[name] = text if quoted or name != "title" else text[:1].upper() + text[1:]
+            case "task" | "every":
+                arguments[name] = said.strip()
+            case "reminder":
+                arguments["task"] = f"remind me to {said.strip()}"
+            case "clock":
+                hour, _, minute = said.partition(":")
+                later = given.get("half", "").lower() == "pm" or (
+                    "half" not in given and int(hour) in range(1, 8)
+                )
+                clock = f"{int(hour) % 12 + 12 if later else int(hour):02}:{minute or '00'}"
+                arguments["at"] = f"{given.get('day', '')} {clock}".strip().lower()
             case "priority":
                 arguments[name] = _PRIORITIES[said.lower()]
             case "state" | "label":

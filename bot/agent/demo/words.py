@@ -21,6 +21,7 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "comment_issue": ("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
     "close_issue": ("close {issue}", "closing {issue}", "closed {issue}"),
     "delete_issue": ("delete {issue}", "deleting {issue}", "deleted {issue}"),
+    "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
 """A call as it is wanted, in progress, and done."""
 _OTHER = ("use {tool}", "{tool}", "{tool} has run")
@@ -51,6 +52,7 @@ _FOR_THE_MODEL = re.compile(
 )
 _TEAMMATE = re.compile(r"\[Nod\] Teammate (\S+) (is done|failed|was stopped)\.[^\n]*\n(.*)", re.DOTALL)
 _QUESTION = re.compile(r"\[Nod\] Question from [^\n]* stays as it is: ([^\n]*)\n(.*?)\n> ", re.DOTALL)
+_RUN = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it: ([^\n]*)")
 _PLAN = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 
@@ -71,6 +73,7 @@ def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
     return _PHRASES.get(tool, _OTHER)[form].format_map({
         "tool": f"`{tool}`",
         "issue": f"#{arguments.get('number', '?')}",
+        "task": arguments.get("task", "?"),
         "changes": f" ({told})" if told else "",
         "title": title,
         "given": f"#{arguments.get('number', '?')} to {changed.get('assignee')}",
@@ -128,6 +131,11 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
     )
     told = _told(match[1], details, _phrase(tool, arguments, _DONE) + new, doing)
     return f"{told} It was edited first: {short(edit)}" if edit else told
+
+
+def scheduled(text: str) -> str:
+    """The task of a run of a schedule that a note tells of; empty where it tells something else."""
+    return found[1] if (found := _RUN.match(text)) else ""
 
 
 def note(text: str) -> str:

@@ -57,14 +57,14 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
 
     async def made(arguments: Arguments) -> Mapping[str, str | None]:
         found = await database.read(schedules.newest, arguments["task"])
-        return {"task": found.task if found else None, "when": found.words if found else None}
+        return {"when": found.words if found else None}
 
     async def unmade(ran: Ran) -> InverseCall:
         return InverseCall("delete_schedule", {"schedule": ran.kept})
 
     @tool(
         group=GROUP,
-        summary=lambda arguments: f"Schedule: {one_line(arguments['task'])}",
+        summary="Schedule “{task}”",
         preview=shown,
         current=made,
         undo=unmade,
@@ -104,7 +104,7 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
             return schedule
 
         kept = await database.write(keep)
-        following = f", next {kept.next}" if kept.next else ""
+        following = f", next {kept.next}" if every else ""
         data = {"schedule": kept.label, "when": kept.words, "next": kept.next}
         told = f"Scheduled as {kept.label}: {kept.words}{following}"
         return ToolOutput(data, told=told, kept=kept.id)
@@ -216,7 +216,7 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
         rows["when"] = f"{times.words} ({times.zone})"
         rows["until"] = times.said(times.until) if times.until else "no end" if times.every else ""
         rows["next_times"] = "\n".join(map(times.said, times.following(now, _SHOWN))) if times.every else ""
-    rows["each_run"] = "In the name of who asks, in this conversation. Its changes ask as always."
+    rows["each_run"] = "in the name of who asks; its changes ask as always"
     return [PreviewField(name, None, words) for name, words in rows.items() if words]
 
 

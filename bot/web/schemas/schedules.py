@@ -12,7 +12,8 @@ from bot.web.schemas import DoneBody, Time, View
 class ScheduleView(View):
     """``id`` is that of the proposal that made it. ``words``: when it runs; ``person``: in whose name.
 
-    ``due_at``: when it runs next, null where it has no more times. ``why``: why Nod ended it.
+    ``due_at`` and ``next``: when it runs next, null and empty where it has no more times.
+    ``why``: why Nod ended it.
     """
 
     id: str
@@ -22,6 +23,7 @@ class ScheduleView(View):
     conversation_id: str
     state: ScheduleState
     due_at: Time | None
+    next: str
     last_at: Time | None
     runs: int
     why: str

@@ -7,7 +7,7 @@ import { pretty } from "./card.js";
 import { growing } from "./diff.js";
 import { elapsed, stamp } from "./times.js";
 
-const TOLD = [["What you proposed earlier", "Nod was told how earlier proposals ended"], ["Question from", "What Nod was asked"], ["Undone by", "Nod was told what was undone"]];
+const TOLD = [["What you proposed earlier", "Nod was told how earlier proposals ended"], ["Question from", "What Nod was asked"], ["Undone by", "Nod was told what was undone"], ["Schedule ", "What a schedule had Nod do"]];
 const SUGGESTION = /^(?:- )?→ (\S.{0,199})$/; // as text or as an item of a list
 
 /** What an answer says, and the sentences to send that it ends with. Commands are no sentences to offer. */

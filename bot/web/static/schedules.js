@@ -3,7 +3,7 @@
 import { get, post, remove } from "./api.js";
 import { h, shown } from "./dom.js";
 import { nothing, Page } from "./pages.js";
-import { ago, expiry, stamp } from "./times.js";
+import { ago, expiry } from "./times.js";
 
 const STATES = { paused: "Paused", done: "Done", ended: "Ended" };
 
@@ -24,8 +24,8 @@ export class Schedules extends Page {
   }
 
   schedule(each) {
-    const { id, task, words, person, state, due_at: due, last_at: last, runs, why } = each;
-    const next = state === "active" && due ? ["Next ", stamp(due), ", ", expiry(due)] : [];
+    const { id, task, words, person, state, due_at: due, next: at, last_at: last, runs, why } = each;
+    const next = state === "active" && due ? [words.startsWith(at) ? "" : `Next ${at}, `, expiry(due)] : [];
     const ended = why ? [shown(why)] : [];
     const facts = [ended, next, last ? ["ran ", ago(last), `, ${runs} ${runs === 1 ? "time" : "times"} in all`] : [], ["for ", shown(person)]].filter((fact) => fact.length);
     const buttons = h("div", { class: "buttons" });

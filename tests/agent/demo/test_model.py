@@ -459,6 +459,18 @@ async def test_a_note_that_tells_no_end_is_passed_on(talk):
     assert (await talk.say("[Nod] Ana joined.", name=""))[0] == "Noted: Ana joined."
 
 
+RUN = (
+    "[Nod] Schedule 1a2b3c4d is due, for Zoe: every day at 09:00 (UTC). People approved this task. "
+    "Do it now, as if it were just asked, and answer with what came of it: "
+)
+
+
+async def test_a_run_of_a_schedule_does_its_task(talk):
+    text, proposed = await talk.say(f"{RUN}list the overdue issues", name="")
+    assert (text.splitlines()[1], proposed) == ("3 open issues:", [])
+    assert (await talk.say(f"{RUN}remind me to call Sam", name=""))[0] == "Reminder: call Sam"
+
+
 async def test_only_offered_tools_are_used(talk):
     talk.without("close_issue", "search_issues")
     text, proposed = await talk.say("close #2 and make #3 urgent")
