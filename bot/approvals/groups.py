@@ -5,7 +5,7 @@ by being in the group.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeVar, TypeVarTuple
@@ -26,14 +26,17 @@ _PATIENCE = 2.0  # seconds that a platform has to answer
 _PAUSE = timedelta(seconds=5)  # before a group is asked for again that could not be asked for
 _AT_ONCE = 10
 
-LookUp = Callable[[str], Awaitable[UserGroup]]
-"""Asks a platform who is in a group; raises ChannelError."""
+LookUp = Callable[[str, Collection[str]], Awaitable[UserGroup]]
+"""Asks a platform who is in a group, without those of some accounts who are from outside by now.
+
+Raises ChannelError.
+"""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-async def nowhere(group: str) -> UserGroup:
+async def nowhere(group: str, _: Collection[str]) -> UserGroup:
     """Look it up where no platform is connected."""
     raise ChannelError(f"Only the running Nod can ask for {group}.")
 
@@ -80,9 +83,11 @@ class Groups:
 
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
+        # a linked account may press from elsewhere, where no one knows what it is on this platform by now
+        linked = [each.account for each in await self.database.read(people.linked)]
         try:
             async with asyncio.timeout(_PATIENCE):
-                group = await self.look_up(name)
+                group = await self.look_up(name, linked)
         except (ChannelError, TimeoutError) as error:
             why = error.message if isinstance(error, ChannelError) else "It takes too long to answer."
             log.warning("a group can't be asked for", group=name, why=why)

@@ -8,8 +8,9 @@ shown through `Channel`, and what may be looked up is in `Lookup`. How a turn's 
 This page lies below the delivery, which calls channels without knowing any; the channels lie above it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from bot.domain.cards import Card
@@ -219,12 +220,26 @@ def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | Non
     return found if isinstance(found, Poster) else None
 
 
-async def look_up(channels: Mapping[str, Channel], group: str) -> UserGroup:
-    """Ask the platform of a group who is in it; raises ChannelError."""
+async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
+    """Ask the platform of a group who is in it; raises ChannelError.
+
+    Of those who are ``linked`` also what they are there by now: guests, and who has left, do not count.
+    """
     address = Address.parse(group)
     if (poster := poster_at(channels, address)) is None:
         raise ChannelError(f"Nod is not connected to {address.channel} here.")
-    return await poster.look_up(group)
+    found = await poster.look_up(group)
+    asked = [Actor.parse(each) for each in sorted(found.members.intersection(linked))]
+    said = await asyncio.gather(*(_belongs(poster, each, address) for each in asked))
+    outside = {str(each) for each, belongs in zip(asked, said, strict=True) if not belongs}
+    return replace(found, members=found.members - outside)
+
+
+async def _belongs(channel: Channel, actor: Actor, address: Address) -> bool:
+    try:
+        return await channel.standing(actor, address) is Membership.MEMBER
+    except NotDeliverable:  # a platform without guests in groups never says
+        return True
 
 
 async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:

@@ -453,6 +453,26 @@ def schedules(
 
 
 @command(main, section=RULES)
+def away(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WHO until WHEN", help="Such as: slack:T1/U7 until monday.")
+    ] = None,
+) -> None:
+    """Name who decides for you while you are away, 14 days at most; without words, say who is away."""
+    from bot.cli import slash
+
+    slash.say("nod", f"away {' '.join(words or [])}")
+
+
+@command(main, section=RULES)
+def back(account: Annotated[str, typer.Argument(help="Of someone else: for admins.")] = "") -> None:
+    """Say that you are back; an admin ends anyone's absence."""
+    from bot.cli import slash
+
+    slash.say("nod", f"back {account}")
+
+
+@command(main, section=RULES)
 def link(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="CODE", help="The code you got elsewhere; yes.")

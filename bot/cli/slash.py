@@ -19,7 +19,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 
 _CHATTED = re.compile(
-    r"(?<![\w./])/(?:nod )?(approvals|schedules|link|unlink|approve|decline|show|pending|help)\b"
+    r"(?<![\w./])/(?:nod )?(approvals|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
 _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
 

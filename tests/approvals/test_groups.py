@@ -71,6 +71,18 @@ async def test_a_linked_account_counts_wherever_it_presses(nod: Nod) -> None:
     assert (await nod.press(Verb.APPROVE, p, by=token)).text == "Approved."
 
 
+@pytest.mark.parametrize("standing", [Membership.GUEST, Membership.UNKNOWN, None])
+async def test_a_linked_account_that_is_no_member_there_by_now_decides_nowhere(
+    nod: Nod, standing: Membership | None
+) -> None:
+    token = Actor("http", "ben-token")
+    await nod.link(BEN, token)
+    nod.chat.standings[str(BEN)] = standing
+    [p] = await nod.asked(RED, private=False)
+    nod.clock.forward(GROUP_COUNTS)
+    assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=token)).text
+
+
 async def test_someone_from_outside_does_not_decide_by_being_in_the_group(nod: Nod) -> None:
     [p] = await nod.asked(RED, private=False)
     guest = Actor(BEN.channel, BEN.key, "Ben", Membership.GUEST)

@@ -129,3 +129,13 @@ def test_who_sits_at_the_shell_is_what_the_system_says_not_the_environment(
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "mallory")
     assert operator().key == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_someone_who_is_away_names_who_decides_and_comes_back(shell: Shell, first: str):
+    assert shell.nod("away").stdout == "No one is away.\n"
+    said = shell.nod("away", "http:ben", "for", "2d").stdout
+    assert "http:ben may decide what you may" in said
+    assert "nod back ends it" in said
+    assert "http:ben may decide what they may" in shell.nod("away").stdout
+    assert shell.nod("back").stdout.startswith("Ended: ")
+    assert "Say who decides for you" in shell.nod("away", "http:ben").stdout

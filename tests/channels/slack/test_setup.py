@@ -22,6 +22,7 @@ from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
 from bot.cli.main import main
 from bot.domain.cards import Card
 from bot.domain.chat import Address
+from bot.domain.findings import Health
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.store.database import Database
 from bot.store.slack import find_workspace
@@ -101,6 +102,14 @@ async def test_the_doctor_names_missing_scopes(slack: FakeSlack) -> None:
     slack.scopes = "chat:write,commands"
 
     assert "app_mentions:read" in (await _findings(slack))["Slack scopes"]
+
+
+async def test_the_doctor_warns_where_groups_alone_cannot_be_read(slack: FakeSlack) -> None:
+    slack.scopes = ",".join(scope for scope in SCOPES if scope != "usergroups:read")
+
+    [found] = [each for each in await check(settings_for(slack)) if each.name == "Slack scopes"]
+    assert found.health is Health.WARN
+    assert found.fix.startswith("rules can't name user groups without usergroups:read")
 
 
 async def test_without_slack_settings_the_doctor_says_how_to_turn_it_on(slack: FakeSlack) -> None:
