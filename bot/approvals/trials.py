@@ -153,17 +153,21 @@ class Trials:
         return done
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
-        """How an apply ended that a crash cut off: the state and what else is stored; None: no one knows."""
+        """How a run ended that a crash cut off: the state and what else is stored; None: no one knows."""
         tool = available.tools.get(lost.tool_name)
-        if tool is None or tool.trying is None or tool.trying.settle is None or not lost.applies:
+        trying = tool.trying if tool and lost.applies else None
+        if tool is None or (trying.settle if trying else tool.settle) is None:
             return None
         try:
-            work = tool.trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
+            if trying and trying.settle:
+                work = trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
+            elif tool.settle:
+                work = tool.settle(lost.arguments, lost.idempotency_key)
             done: ToolOutput | None = await in_time(watched(work, tool.name), tool.timeout)
         except ToolError as error:
             return State.FAILED, {"error": error.message}
         except Exception as error:
-            log.error("what was applied can't be settled", proposal=lost.id, exc_info=error)
+            log.error("what was cut off can't be settled", proposal=lost.id, exc_info=error)
             return None
         if done is None:
             return None

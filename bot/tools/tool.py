@@ -168,6 +168,9 @@ Undo = Callable[[Ran], Awaitable[InverseCall | str]]
 """The inverse of a call, or the reason why it has none, in words for people."""
 
 
+Settle = Callable[[Arguments, str], Awaitable[ToolOutput | None]]
+"""How a run ended that was cut off, by its idempotency key: as ``settle`` of `Trying` without a token."""
+
 Begins = Callable[[Arguments], Awaitable[Beginning]]
 
 
@@ -229,6 +232,7 @@ class Tool:
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
     trying: Trying | None = None  # how its calls are tried before people decide
+    settle: Settle | None = None  # says how a run ended that was cut off
     current: Current | None = None  # reads again after the run; None: as far as ``preview`` shows old values
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool

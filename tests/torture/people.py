@@ -19,6 +19,7 @@ from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
 from tests.torture.tools import AFTER, BEFORE, LATER
 
 _GIVEN_UP = "given up"
+_STAYS = 0.3  # how often what was applied is not undone
 _LOOKED = 2.0  # seconds that a person looks at a card before they press again
 _DECIDED = "SELECT state FROM proposal WHERE id = :ident AND state <> 'proposed'"
 _CALLED = "kind = :kind AND CAST(arguments AS text) LIKE :named"
@@ -204,21 +205,28 @@ class People:
         if how != "succeeded":
             return how
         await asyncio.gather(*(self._press(who, "undo", ident, dice) for who in ("ana", "ben", "ana")))
+        return await self._undone(ident)
+
+    async def _undone(self, ident: str) -> str:
+        """How it ended that the one change undoes another."""
         found = await self._nods.column("SELECT id FROM proposal WHERE undoes = :ident", ident=ident)
         if len(found) != 1:
             raise AssertionError(f"{ident} is undone by {found}")
         return f"{await self._end(found[0])} as undone"
 
     async def _trial(self, name: str, dice: random.Random) -> str:
-        """It is tried first; at times its process is killed while what it did is applied."""
-        [ident] = await self._asked("tried", f"{dice.choice(('', BEFORE))} {name}", dice) or [""]
+        """It is tried first; at times its process is killed while what it did is applied, or undone."""
+        [ident] = await self._asked("tried", f"{dice.choice(('', BEFORE, LATER))} {name}", dice) or [""]
         if not ident:
             return _GIVEN_UP
         how = await self._approved(ident, "ana", dice)
-        if how != "failed":
+        if how == "failed":
+            await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
+            return f"{await self._end(ident)} when applied again"
+        if how != "succeeded" or dice.random() < _STAYS:
             return f"{how} as tried"
-        await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
-        return f"{await self._end(ident)} when applied again"
+        await asyncio.gather(*(self._press(who, "undo", ident, dice) for who in ("ana", "ben")))
+        return f"{await self._undone(ident)}, tried"
 
     async def _revoke(self, name: str, dice: random.Random) -> str:
         """What a grant allows is asked for in the moment in which it is revoked, and once more after."""

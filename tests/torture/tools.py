@@ -7,12 +7,12 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bot import CallContext, InverseCall, Ran, ToolOutput, TrialOutput, tool
+from bot import CallContext, InverseCall, PreviewField, Ran, ToolOutput, TrialOutput, tool
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.builtin.trials.command import CommandTrials
 from bot.tools.tool import Trying
@@ -110,8 +110,8 @@ async def _tried(arguments: Mapping[str, Any]) -> TrialOutput:
 async def _applied(arguments: Mapping[str, Any], token: Any, context: CallContext) -> ToolOutput:
     if BEFORE in arguments["text"]:  # in the middle, more or less
         threading.Timer(random.uniform(0, 0.02), _die_once, [context.idempotency_key]).start()
-    await _commands().apply(arguments, token, context)
-    return _settled(arguments, context.idempotency_key) or ToolOutput("")
+    applied = await _commands().apply(arguments, token, context)
+    return replace(_settled(arguments, context.idempotency_key) or ToolOutput(""), kept=applied.kept)
 
 
 def _settled(arguments: Mapping[str, Any], key: str) -> ToolOutput | None:
@@ -127,11 +127,54 @@ def _settled(arguments: Mapping[str, Any], key: str) -> ToolOutput | None:
 
 async def _recovered(arguments: Mapping[str, Any], token: Any, key: str) -> ToolOutput | None:
     found = await _commands().settle(arguments, token, key)
-    return found and _settled(arguments, key)
+    left = _settled(arguments, key) if found else None
+    return left and replace(left, kept=found.kept if found else None)
 
 
 async def _unchanged(arguments: Mapping[str, Any], token: Any) -> bool:
     return await _commands().unchanged(arguments, token)
+
+
+async def _untried(ran: Ran) -> InverseCall:
+    text = f"undo {ran.arguments['text']}".replace(BEFORE, "").replace(LATER, BEFORE)
+    return InverseCall("unmark_tried", {"text": text, **(ran.kept or {})})
+
+
+def _gone(arguments: Mapping[str, Any], key: str) -> ToolOutput:
+    """Leave the line of what is gone; what is gone by half says so."""
+    there = [(_WORKSPACE / each["path"]).is_file() for each in arguments["changes"]]
+    line = f"{key} {'half of it' if any(there) else arguments['text']}\n"
+    if line not in (EFFECTS.read_text() if EFFECTS.exists() else ""):
+        _leave(line)
+    return ToolOutput(f"Marked {arguments['text']}.")
+
+
+async def _undone(arguments: Mapping[str, Any], key: str) -> ToolOutput | None:
+    settle = _commands().undoing().settle
+    found = await settle({"changes": arguments["changes"]}, key) if settle else None
+    return found and _gone(arguments, key)
+
+
+async def _as_it_is(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+    preview = _commands().undoing().preview
+    return await preview({"changes": arguments["changes"]}) if preview else ()
+
+
+@tool(preview=_as_it_is, touches="workspace")
+async def _unmark_tried(text: str, changes: list[dict[str, Any]], context: CallContext) -> ToolOutput:
+    """Undo a mark in two files.
+
+    Args:
+        text: what it says
+        changes: each file, and what it becomes
+    """
+    if BEFORE in text:  # in the middle, more or less
+        threading.Timer(random.uniform(0, 0.02), _die_once, [context.idempotency_key]).start()
+    await _commands().undoing().run({"changes": changes}, context)
+    return _gone({"text": text, "changes": changes}, context.idempotency_key)
+
+
+unmark_tried = replace(_unmark_tried, name="unmark_tried", settle=_undone, offered=False, undoes=True)
 
 
 @tool(trial=_tried, apply=_applied, touches="workspace")
@@ -147,7 +190,7 @@ async def _mark_tried(text: str, context: CallContext) -> ToolOutput:
 mark_tried = replace(
     _mark_tried,
     name="mark_tried",
-    trying=Trying(_tried, _applied, _unchanged, _recovered, touches="workspace"),
+    trying=Trying(_tried, _applied, _unchanged, _recovered, undo=_untried, touches="workspace"),
 )
 
 

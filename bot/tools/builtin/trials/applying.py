@@ -1,9 +1,9 @@
 """Changes put into a workspace: all of them, or none, also where Nod is killed in the middle.
 
-New contents are written to a staging folder in the workspace, and synced; then comes a file that says so.
-From there on each path is exchanged with its staged twin by one rename, and what comes out is compared with
-what people saw: where it is something else, it goes back. So what is staged and what stands in place tell how
-far it came, and `settled` finishes it after a crash, or undoes it where something else changed.
+New contents are written to a staging folder in the workspace, and synced; then comes a file with the list of
+changes. From there on each path is exchanged with its staged twin by one rename, and what comes out is
+compared with what people saw: where it is something else, it goes back. So what is staged and what stands in
+place tell how far it came. After a crash `settled` finishes it, or undoes it where something else changed.
 
 Others who apply something wait for the lock of the workspace. No link in it is followed. All of it blocks.
 """
@@ -11,8 +11,10 @@ Others who apply something wait for the lock of the workspace. No link in it is 
 import contextlib
 import errno
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from bot.errors import ToolError
@@ -74,6 +76,7 @@ def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | 
         if _READY not in staged:
             _clear(workspace, root, key, _UNDONE)
             raise ToolError(_BEFORE)
+        changes = _staged(workspace / f"{STAGE}{key}" / _READY, changes)
         if why := _carry_out(workspace, root, changes, key):
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
         return True
@@ -84,6 +87,16 @@ def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None
     check(changes)
     with opened(str(workspace), FOLDER) as root:
         return [_at(root, each.path) for each in changes]
+
+
+def _staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+    """Which of these changes were staged, with what stood there then. Raises OSError for any other."""
+    if not (found := ready.read_bytes()):  # of an older release
+        return changes
+    staged = [FileChange.read(each) for each in json.loads(found)]
+    if {(each.path, each.new) for each in staged} <= {(each.path, each.new) for each in changes}:
+        return staged
+    raise OSError(errno.ESTALE, _ALTERED)
 
 
 def _told_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
@@ -210,7 +223,10 @@ def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
                 os.chown(str(number), owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
                 os.chmod(str(number), each.new.mode, dir_fd=staged)
         os.fsync(staged)
-        _write(staged, _READY, b"", 0o600)
+        bare = [
+            FileChange(each.path, each.old and each.old.bare, each.new and each.new.bare) for each in changes
+        ]
+        _write(staged, _READY, json.dumps([asdict(each) for each in bare]).encode(), 0o600)
         os.fsync(staged)
     os.fsync(root)
 

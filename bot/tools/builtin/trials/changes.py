@@ -52,6 +52,11 @@ class FileState:
         return cls("file", mode, len(content), mark, packed)
 
     @property
+    def bare(self) -> "FileState":
+        """The same without its content."""
+        return replace(self, content="")
+
+    @property
     def unpacked(self) -> bytes:
         return zlib.decompress(base64.b64decode(self.content))
 
@@ -301,7 +306,7 @@ def kept(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
     """As JSON data; without the old contents where they are more than is kept."""
     olds = [each.old.size for each in changes if each.old is not None and each.old.kind == "file"]
     if sum(olds) > _KEPT:
-        changes = [replace(each, old=each.old and replace(each.old, content="")) for each in changes]
+        changes = [replace(each, old=each.old and each.old.bare) for each in changes]
     return [asdict(each) for each in changes]
 
 
@@ -309,10 +314,7 @@ def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
     """What undoes these changes; None where the old contents are not kept."""
     if any(each.old is not None and each.old.kind == "file" and not each.old.content for each in changes):
         return None
-    return [
-        FileChange(each.path, each.new and replace(each.new, content=""), each.old)
-        for each in reversed(changes)
-    ]
+    return [FileChange(each.path, each.new and each.new.bare, each.old) for each in reversed(changes)]
 
 
 def check(changes: Sequence[FileChange]) -> None:

@@ -156,9 +156,14 @@ class CommandTrials:
                 if old != each.new
             ]
             await _to_its_end(applying.apply, self.workspace, back, context.idempotency_key)
-            return ToolOutput({"restored": _paths(back)}, told="What it changed is as it was")
+            return _restored(back)
 
-        return replace(shell_undo, offered=False, undoes=True)
+        return replace(shell_undo, offered=False, undoes=True, settle=self._undone)
+
+    async def _undone(self, arguments: Arguments, key: str) -> ToolOutput | None:
+        """How an undoing ended that was cut off."""
+        done = await asyncio.to_thread(applying.settled, self.workspace, _changes(arguments), key)
+        return _restored(_changes(arguments)) if done else None
 
     async def _now_and_then(self, arguments: Arguments) -> Sequence[PreviewField]:
         _, fields = await self._now(_changes(arguments))
@@ -215,6 +220,10 @@ def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
     if back is None:
         return "What was there before is more than 1 MB."
     return {"changes": [asdict(each) for each in back]} if back else "It changes no file."
+
+
+def _restored(changes: Sequence[FileChange]) -> ToolOutput:
+    return ToolOutput({"restored": _paths(changes)}, told="What it changed is as it was")
 
 
 def _applied(token: Mapping[str, Any], done: str) -> ToolOutput:

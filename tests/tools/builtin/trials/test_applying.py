@@ -16,20 +16,9 @@ from bot.errors import ToolError
 from bot.tools.builtin.trials import applying
 from bot.tools.builtin.trials.changes import FileChange, Inapplicable, compared, described, kept
 from bot.tools.builtin.trials.copies import CopyLimits, copied, remove
-from tests.tools.builtin.trials.world import mark
+from tests.tools.builtin.trials.world import CRASHING, mark
 
 KEY = "nod-1"
-_CRASHING = (
-    "ctypes.dlopen",
-    "os.mkdir",
-    "os.rmdir",
-    "os.remove",
-    "os.chmod",
-    "open",
-    "os.chown",
-    "os.symlink",
-)
-
 NAMES = st.sampled_from(["a", "b", "c.txt", "é"])
 FILES = st.tuples(st.binary(max_size=20), st.sampled_from([0o644, 0o755, 0o600]))
 TREES = st.recursive(
@@ -79,7 +68,7 @@ class Trial:
 
             def count(event: str, _) -> None:
                 nonlocal left
-                if event in _CRASHING:
+                if event in CRASHING:
                     left -= 1
                     if left == 0:
                         os.kill(os.getpid(), signal.SIGKILL)
@@ -136,6 +125,25 @@ def test_a_kill_at_any_change_of_the_disk_leaves_all_of_it_or_nothing(tmp_path):
     assert seen(trial.workspace) == trial.after
     assert after > 20
     assert ends == {True, "Nod stopped before anything was changed."}
+
+
+def test_what_a_kill_left_is_settled_with_what_was_staged_and_nothing_that_was_not_asked_for(tmp_path):
+    for after in (9, 12, 15):
+        base = tmp_path / str(after)
+        base.mkdir()
+        trial = Trial(base, BEFORE, AFTER)
+        assert trial.crash(after)
+        asked = [FileChange(each.path, None, each.new) for each in trial.changes]  # as Undo knows them
+        stage = next(trial.workspace.glob(".nod-apply-*"), None)
+        if stage and (ready := stage / "ready").exists():
+            staged = ready.read_text()
+            ready.write_text(staged.replace('"path": "new"', '"path": "other"'))
+            with pytest.raises(OSError, match="not what was tried"):
+                applying.settled(trial.workspace, asked, KEY)
+            ready.write_text(staged)
+        with suppress(ToolError):
+            applying.settled(trial.workspace, asked, KEY)
+        assert seen(trial.workspace) in (trial.before, trial.after)
 
 
 def test_what_else_changed_while_nod_was_down_is_kept_and_the_rest_is_undone(tmp_path):

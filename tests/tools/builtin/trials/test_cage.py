@@ -2,15 +2,21 @@
 
 import asyncio
 import os
+import signal
 import sys
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bot.errors import ToolError
+from bot.tools.builtin.trials.applying import apply
+from bot.tools.builtin.trials.changes import FileChange, undoing
 from bot.tools.builtin.trials.copies import sweep
 from tests.tools.builtin.trials.hostile import COMMANDS, Hostile
-from tests.tools.builtin.trials.world import SMALL, world
+from tests.tools.builtin.trials.world import CRASHING, SMALL, world
 
 
 @pytest.fixture
@@ -40,6 +46,53 @@ async def test_a_hostile_command_changes_nothing_reaches_no_one_and_leaves_nothi
     assert hostile.ends in tried.refused
     assert tried.refused or hostile.ends == ""
     assert len(tried.output) <= 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hostile", COMMANDS, ids=lambda each: each.name)
+async def test_a_kill_in_the_middle_of_applying_what_it_did_leaves_all_of_it_or_nothing(
+    outside, hostile: Hostile
+):
+    trials, before = outside.trials(), outside.seen()
+    tried = await trials.trial({"argv": ["sh", "-c", outside.put(hostile.script)]})
+    if tried.refused:
+        return  # nothing of it can be applied
+    ends, at = set(), 0
+    while dies_applying(outside.workspace, tried.token, at := at + 1):
+        with suppress(ToolError):
+            assert await trials.settle({}, tried.token, "nod-1")
+        ends.add(str(now := outside.seen()))
+        if now != before:  # as one more undoes it
+            back = [asdict(each) for each in undoing(read(tried.token)) or ()]
+            apply(outside.workspace, read({"changes": back}), "nod-2")
+        assert outside.seen() == before
+    assert len(ends) <= 2  # as it was, and as it is applied
+    assert outside.reached() == 0
+    assert outside.left() == []
+
+
+def dies_applying(workspace: Path, token: dict[str, Any], after: int) -> bool:
+    """Whether a process that applies it was killed at its so many-th change of the disk."""
+    changes = read(token)
+    child = os.fork()
+    if child == 0:
+        left = after
+
+        def count(event: str, _: object) -> None:
+            nonlocal left
+            left -= event in CRASHING
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        with suppress(BaseException):
+            apply(workspace, changes, "nod-1")
+        os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def read(token: dict[str, Any]) -> list[FileChange]:
+    return [FileChange.read(each) for each in token["changes"]]
 
 
 @pytest.mark.slow

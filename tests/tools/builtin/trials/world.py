@@ -24,6 +24,19 @@ SMALL = CageLimits(
 )
 
 
+CRASHING = (
+    "ctypes.dlopen",
+    "os.mkdir",
+    "os.rmdir",
+    "os.remove",
+    "os.chmod",
+    "open",
+    "os.chown",
+    "os.symlink",
+)
+"""What a process does to the disk, as audit events: where it is killed."""
+
+
 @dataclass
 class World:
     """``outside`` is a folder next to the workspace, ``listening`` sockets that no trial may reach."""
