@@ -21,7 +21,8 @@ from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, told_there
-from bot.agent.transcript import NOTE, entries, size_of
+from bot.agent.summary import summed_up
+from bot.agent.transcript import NOTE, history_of, size_of
 from bot.approvals import asking, budgets, grants, memory
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
@@ -29,7 +30,7 @@ from bot.approvals.tool_visibility import FILES
 from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Clock
-from bot.domain.conversations import Call, CallResult, LineRole, Transcript, Turn, Usage
+from bot.domain.conversations import Call, CallResult, Line, LineRole, Transcript, Turn, Usage
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -88,6 +89,7 @@ _FILTERED = "\n\n(The provider of the language model withheld the rest of this a
 _LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
 _LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
 _AWAY = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
+_SUMMING_UP = "I'm summing up what was said long ago."
 _TOLD_FOR = timedelta(days=1)  # people know that another model answers
 _BREAK = "\n\n"  # between what two answers of one turn say
 _NOTES = {Stop.LENGTH: _CUT_SHORT, Stop.FILTERED: _FILTERED}
@@ -130,6 +132,7 @@ class _Run:
     delivered: bool
     said: list[str] = field(default_factory=list)
     ending: Ending | None = None
+    summed_up: bool = False  # it was tried
 
 
 @dataclass(slots=True)
@@ -139,6 +142,7 @@ class _Request:
     model: Model
     room: int  # characters
     history: Sequence[Entry]
+    overdue: Sequence[Line]
     learned: bool = False
     attempt: int = 0
 
@@ -214,8 +218,9 @@ class Loop:
         yield AnswerBegun(turn.key(turn.usage.model_calls + 1))
         answer = ModelOutput(not turn.transcript.conversation.private and turn.transcript.teammate is None)
         further = any(text.strip() for text in run.said)
-        async for event in self._ask(turn.transcript, available, answer, further=further):
+        async for event in self._ask(run, available, answer, further=further):
             yield event
+        turn = run.turn
         finished = answer.finished
         if finished is None:
             raise ModelCut
@@ -275,7 +280,7 @@ class Loop:
             await self.database.read(budgets.check, book, turn, self.clock())
 
     async def _ask(
-        self, transcript: Transcript, available: AvailableTools, answer: ModelOutput, *, further: bool
+        self, run: _Run, available: AvailableTools, answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
         """Fill in the model's answer; one that breaks off is asked for again, from the start.
 
@@ -284,6 +289,7 @@ class Loop:
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
+        transcript = run.turn.transcript
         reach = await self.gate.offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
         prompt = await self._prompt(transcript, reach)
@@ -293,13 +299,19 @@ class Loop:
         seen = await self._with_pictures(transcript)
 
         def request(model: Model, room: int) -> _Request:
-            shown = seen if self.models.about(model).images else transcript
-            return _Request(model, room, entries(shown, prompt, room, self.briefing.zone))
+            there = run.turn.transcript
+            shown = replace(seen, summary=there.summary) if self.models.about(model).images else there
+            found = history_of(shown, prompt, room, self.briefing.zone)
+            return _Request(model, room, found.entries, found.overdue)
 
         model = self.models.answering(chosen)
         if model is not chosen:
             yield await self._tell_stand_in(transcript, chosen, model)
         asked = request(model, self.models.room(model, offered))
+        if asked.overdue and not run.summed_up:
+            yield Waited(_SUMMING_UP)
+            await self._summarise(run, asked)
+            asked = request(model, asked.room)
         while True:
             try:
                 async for event in self._stream(asked, specs, answer, further=further):
@@ -318,10 +330,8 @@ class Loop:
                 if size_of(shorter.history) < sent:
                     asked = replace(shorter, learned=True, attempt=attempt - 1)
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
-                    if not isinstance(error, ModelEmpty | ModelTooLong):
-                        self.models.note(asked.model, error)
-                    other = self.models.stand_in(chosen) if error.away and asked.model is chosen else None
-                    if other is None:
+                    other = self._instead(asked.model, error)
+                    if other is None or asked.model is not chosen:
                         raise
                     asked = replace(request(other, self.models.room(other, offered)), attempt=-1)
                     yield await self._tell_stand_in(transcript, chosen, other)
@@ -332,6 +342,27 @@ class Loop:
     async def _with_pictures(self, transcript: Transcript) -> Transcript:
         shows = transcript.files and self.models.take_pictures
         return await self.attachments.with_pictures(transcript) if shows else transcript
+
+    def _instead(self, model: Model, error: ModelError) -> Model | None:
+        """The model that is named to answer in place of one that can't; keeps that it can't."""
+        if not isinstance(error, ModelEmpty | ModelTooLong):
+            self.models.note(model, error)
+        return self.models.stand_in(model) if error.away else None
+
+    async def _summarise(self, run: _Run, asked: _Request) -> None:
+        """Have a summary stand for the oldest lines; where the model writes none, they are cut."""
+        turn, upto, now = run.turn, asked.overdue[-1].id, self.clock()
+        run.summed_up = True
+        try:
+            text, finished = await summed_up(asked.model, turn.transcript, asked.overdue, asked.room)
+        except ModelError as error:
+            log.warning("no summary was written", model=asked.model.name, why=error.message)
+            return
+        spent = self._spent(turn.usage, asked.model.name, finished)
+        usage = replace(spent, model_calls=turn.usage.model_calls)  # those are answers
+        await self.database.write(_keep_summary, turn, text, upto, usage, now)
+        summary = Line(0, LineRole.SUMMARY, text, upto, None, (), {}, now)
+        run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
     async def _chosen(self, transcript: Transcript) -> Model:
         """The model that answers there, by the rules."""
@@ -539,6 +570,12 @@ def _tell_once(session: Session, transcript: Transcript, words: str, now: dateti
 def _home(transcript: Transcript) -> str:
     """The id of the conversation in which people read what the lead agent says."""
     return transcript.teammate.lead_id if transcript.teammate else transcript.conversation.id
+
+
+def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
+    """What stands for the lines up to this one, with what it cost, in one transaction."""
+    turns.spend(session, turn, usage)
+    messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
 def _continues(transcript: Transcript) -> bool:

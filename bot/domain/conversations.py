@@ -23,10 +23,13 @@ class LineRole(StrEnum):
     NOTE = "note"  # Nod tells the model, e.g. how a proposal ended in the meantime
     ASSISTANT = "assistant"  # the agent
     NOTICE = "notice"  # Nod tells people, not the model, e.g. that a turn failed
+    SUMMARY = "summary"  # a model's own short form of the oldest lines, up to the one that it is ``after``
 
 
 HEARD = frozenset({LineRole.USER, LineRole.NOTE})
 """What the agent answers to."""
+SPOKEN = HEARD | {LineRole.ASSISTANT}
+"""What people, the agent and Nod say to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ class Transcript:
         default_factory=dict
     )  # by handle; those that are forgotten are not
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # those that the model is shown, by handle
+    summary: Line | None = None  # what stands for the oldest lines
 
     @property
     def seen(self) -> int:

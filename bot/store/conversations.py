@@ -260,14 +260,18 @@ def transcript_of(
 ) -> Transcript:
     """As `read_transcript`, of a conversation that was read already."""
     said = messages.latest(session, conversation.id, limit)
-    lines = sorted(said, key=lambda x: (x.after, x.role not in HEARD, x.id))
+    summary = next(
+        (line for line in said if line.role is LineRole.SUMMARY), None
+    )  # they are the newest first
+    there = (line for line in said if line.role is not LineRole.SUMMARY)
+    lines = sorted(there, key=lambda x: (x.after, x.role not in HEARD, x.id))
     proposals = {}
     if any(line.calls for line in lines):
         found = proposal_store.of_conversation(session, conversation.id)
         proposals = {(p.message_id, p.call_id): p for p in found}
     handles = [handle for line in lines for handle in line.files]
     files = outputs.attached(session, conversation.id, handles) if handles else {}
-    return Transcript(conversation, lines, proposals, files=files)
+    return Transcript(conversation, lines, proposals, files=files, summary=summary)
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:

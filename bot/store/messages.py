@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, insert, literal_column, true, update
 from sqlmodel import Session, col, select
 
-from bot.domain.conversations import HEARD, Call, CallResult, Line, LineRole, Turn
+from bot.domain.conversations import HEARD, SPOKEN, Call, CallResult, Line, LineRole, Turn
 from bot.domain.people import NOD, Actor
 from bot.domain.text import storable
 from bot.store.tables.conversations import MessageRow
@@ -62,7 +62,7 @@ _INSERT_LINE = insert(_MESSAGE).returning(_MESSAGE.c.id)
 _INSERT_ANSWER = insert(_MESSAGE).returning(_MESSAGE.c.id, HEARD_SINCE.exists())
 _SPOKEN_SINCE = (
     select(_MESSAGE.c.id)
-    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), _MESSAGE.c.role != LineRole.NOTICE)
+    .where(_IN_CONVERSATION, _MESSAGE.c.id > bindparam("seen"), among(_MESSAGE.c.role, sorted(SPOKEN)))
     .limit(1)
 )
 SAID_SINCE = select(func.count().label("found")).select_from(
@@ -114,6 +114,11 @@ def add_notice(
 ) -> int:
     """Tell people something that the model need not know."""
     return _append(session, conversation_id, LineRole.NOTICE, text, now, after=after, delivered=delivered)
+
+
+def add_summary(session: Session, conversation_id: str, text: str, upto: int, now: datetime) -> None:
+    """Keep what stands for the lines up to this one, in the model's order, from here on."""
+    _append(session, conversation_id, LineRole.SUMMARY, text, now, after=upto)
 
 
 def was_noticed(session: Session, conversation_id: str, text: str, since: datetime) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, case, func, literal, literal_column, update
 from sqlmodel import Session, col, or_, select
 
-from bot.domain.conversations import Call, CallResult, LineRole, Turn, TurnEnd, Usage
+from bot.domain.conversations import SPOKEN, Call, CallResult, LineRole, Turn, TurnEnd, Usage
 from bot.domain.events import Ending
 from bot.domain.jobs import Queue
 from bot.domain.people import SHELL
@@ -19,7 +19,7 @@ from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import changed, since, table_of
+from bot.store.tables.row import among, changed, since, table_of
 
 WANTED = "wanted"
 _TURN = table_of(TurnRow)
@@ -59,9 +59,7 @@ _ASKER = (
 )
 _NEWEST = (
     select(_LINE.c.id)
-    .where(
-        _LINE.c.conversation_id == bindparam("conversation_id"), _LINE.c.role != literal(str(LineRole.NOTICE))
-    )
+    .where(_LINE.c.conversation_id == bindparam("conversation_id"), among(_LINE.c.role, sorted(SPOKEN)))
     .order_by(_LINE.c.id.desc())
     .limit(1)
 )
@@ -217,6 +215,12 @@ def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
     """How the turn of a conversation that ended last did; None before any has."""
     found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
     return TurnEnd(*found) if found else None
+
+
+def spend(session: Session, turn: Turn, usage: Usage) -> None:
+    """Keep what a turn has used by now. Raises TakenOver where another process runs it."""
+    check_owned(session, turn)
+    session.execute(update(_TURN).where(_TURN.c.id == turn.id, _IS_WANTED).values(asdict(usage)))
 
 
 def hold_turn(session: Session, turn: Turn) -> None:
