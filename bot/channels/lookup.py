@@ -11,11 +11,11 @@ from bot.approvals.lookup import context
 from bot.approvals.presses import Presses
 from bot.channels.base import Overview
 from bot.channels.delivery.cards import Cards
-from bot.domain.batches import batch_card, together
+from bot.domain.batches import batch_card
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.people import Actor
-from bot.domain.proposals import SETTLED, Proposal, State
+from bot.domain.proposals import SETTLED, Proposal, State, together
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, posted_cards, proposals

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json
-from bot.domain.batches import others, together
-from bot.domain.proposals import Level, Proposal
+from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
 from bot.domain.times import now, when

@@ -34,19 +34,6 @@ def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {ident: first[name] for ident, name in calls if many[name] >= _FEWEST}
 
 
-def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Proposals by what people see as one: the rows of a batch in their order, or one alone."""
-    each: dict[str, list[Proposal]] = {}
-    for p in found:
-        each.setdefault(p.batch or p.id, []).append(p)
-    return [sorted(rows, key=lambda p: p.position) for rows in each.values()]
-
-
-def others(more: int) -> str:
-    """What a line about one row says of so many others."""
-    return f", and {more} more of its batch" if more else ""
-
-
 def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     """The card of a batch, made of its rows and of their own cards."""
     first, waiting = cards[0], [card for card in cards if card.pending]

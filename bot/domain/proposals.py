@@ -5,7 +5,7 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -509,3 +509,16 @@ class Sought(NamedTuple):
     channel: str | None = None
     accounts: frozenset[str] | None = None
     order: Order = Order.CHANGED
+
+
+def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
+    """Proposals by what people see as one: the rows of a batch in their order, or one alone."""
+    each: dict[str, list[Proposal]] = {}
+    for p in found:
+        each.setdefault(p.batch or p.id, []).append(p)
+    return [sorted(rows, key=lambda p: p.position) for rows in each.values()]
+
+
+def others(more: int) -> str:
+    """What a line about one row says of so many others."""
+    return f", and {more} more of its batch" if more else ""

@@ -14,10 +14,9 @@ from sqlmodel import Session
 from bot.approvals import suggestions
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
-from bot.domain.batches import others, together
 from bot.domain.chat import Address
 from bot.domain.people import Role
-from bot.domain.proposals import Proposal
+from bot.domain.proposals import Proposal, others, together
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.times import span

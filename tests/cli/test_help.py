@@ -55,8 +55,8 @@ def test_what_waits_is_listed_without_what_serves(shell: Shell) -> None:
 SECTIONS = {
     "Start": "init demo run worker doctor",
     "Look": "open pending show team audit",
-    "Decide": "approve decline similar edit ask revise cancel extend stop retry undo",
-    "Rules and people": "approvals schedules link unlink",
+    "Decide": "approve answer decline similar edit ask revise cancel extend stop retry undo",
+    "Rules and people": "approvals away back schedules link unlink",
     "Tools and agents": "tools token mcp",
     "Set up": "backup db slack",
 }

@@ -21,12 +21,11 @@ from bot.approvals.commands.words import (
 )
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context, insights
-from bot.domain.batches import others, together
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
 from bot.domain.insights import Facet
 from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Proposal, State, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, value_of, value_words
 from bot.domain.times import when
