@@ -175,6 +175,7 @@ class World:
         self.clock.forward(time)
         await self.app.core.recovery.expire_due(self.clock())
         await self.app.core.recovery.retry(self.clock())
+        await self.app.core.schedules.run_due(self.clock())
         await self.app.core.recovery.recover(self.clock())
 
     def script_teammate(self, name: str, *answers: Says) -> None:

@@ -84,6 +84,8 @@ class BotApi:
         self.people: dict[int, dict[str, Any]] = {}
         self.admins: dict[int, list[dict[str, Any]]] = {}
         """By group: its admins as the people they are, the owner first."""
+        self.left: set[tuple[int, int]] = set()
+        """Of a group and a person: who is no longer in it."""
         self.messages: list[Posted] = []
         self.drafts: list[tuple[int, int, str]] = []
         self.over = 0
@@ -327,6 +329,13 @@ class BotApi:
         ]
         found[:1] = [{"user": found[0]["user"], "status": "creator", "is_anonymous": False}]
         return [*found, {"user": BOT, "status": "administrator"} | rights]
+
+    async def _do_getChatMember(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        chat_id, user_id = params["chat_id"], params["user_id"]
+        if user_id not in self.people:
+            raise bad("PARTICIPANT_ID_INVALID")
+        status = "left" if (chat_id, user_id) in self.left else "member"
+        return {"user": self.people[user_id], "status": status}
 
     async def _do_sendMessage(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         posted = self._put(params, check_text(params.get("text", ""), params.get("entities", [])))
