@@ -18,14 +18,18 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from sqlmodel import Session, select
 
 from bot.domain.chat import Answer
 from bot.domain.outcomes import for_model
+from bot.domain.people import NOD
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, Proposal, State, digest
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
+from bot.store import schedules
 from bot.store.audit import log
+from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
 from tests.kit.urls import urls
@@ -43,9 +47,10 @@ CALLS = st.one_of(
     PAINT,
     st.builds(lambda amount: ("pay", {"amount": amount}), st.integers(1, 9)),
     st.builds(lambda lamp: ("look", {"lamp": lamp}), LAMPS),
+    st.just(("schedule_task", {"task": "look around", "at": "11:00", "every": "6h"})),
     st.sampled_from([("trip", {}), ("hang", {}), ("paint", {"lamp": "sun"}), ("unknown", {})]),
 )
-IDEMPOTENT = {"pay"}
+IDEMPOTENT = {"pay", "schedule_task"}
 VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
 
 
@@ -59,6 +64,11 @@ def _can_undo(p: Proposal) -> bool:
     if p.state is State.FAILED:
         return p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED)
     return p.state not in (State.DECLINED, State.EXPIRED, State.CANCELLED)
+
+
+def _runs(session: Session, schedule_id: str) -> set[str]:
+    keys = session.exec(select(MessageRow.event_id).where(MessageRow.channel == NOD)).all()
+    return {key for key in keys if key and key.startswith(f"{schedule_id}.")}
 
 
 class UndoableNod(Nod):
@@ -86,7 +96,7 @@ class CoreMachine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     async def _begin(self) -> None:
-        self.nod = UndoableNod(self.url, FakeClock(), policy=TEAM)
+        self.nod = UndoableNod(self.url, FakeClock(), policy=TEAM, schedules_each=9)
         await self.say([("paint", {"lamp": "desk", "color": "red"}), ("pay", {"amount": 5})])
         await self.nod.idle()
 
@@ -266,9 +276,19 @@ class CoreMachine(RuleBasedStateMachine):
             assert all(e.by.actor in ALLOWED for e in people)
             assert all(c.digest in {g.digest for g in granted} for c in claims)
             self._ran_as_approved(p, runs[-1:] if p.state is State.SUCCEEDED else [])
+        await self._check_schedules()
         assert len(self.nod.world.paid) == len(
             {r.key for r in self.nod.world.runs if r.tool == "pay" and r.key in self.nod.world.paid}
         )
+
+    async def _check_schedules(self) -> None:
+        """Each is of one approved call, and each of its runs was told to the model, once."""
+        approved = {p.id for p in await self.nod.proposals() if p.tool_name == "schedule_task" and p.votes}
+        for each in await self.nod.database.read(schedules.of_people, None, ended=True):
+            assert each.id in approved
+            assert await self.nod.database.read(_runs, each.id) == {
+                f"{each.id}.{n + 1}" for n in range(each.runs)
+            }
 
     @staticmethod
     def _ran_as_approved(p: Proposal, runs: Sequence[Any]) -> None:
@@ -293,6 +313,9 @@ class CoreMachine(RuleBasedStateMachine):
         seen = {entry.text for transcript in nod.model.transcripts for entry in transcript}
         assert set(self.accepted) <= seen
         assert not (await nod.transcript()).awaits_answer or await self._failed_last()
+        for each in await nod.database.read(schedules.of_people, None):
+            assert each.due_at is not None
+            assert each.due_at > nod.clock()
         for p in await nod.proposals():
             assert p.settled
             told = p.undoes or any(for_model(p) in text for text in seen)

@@ -17,7 +17,8 @@ _ORPHANS = {
     "a turn is wanted": "SELECT count(*) FROM turn WHERE state = 'wanted'",
     "a change is under way": "SELECT count(*) FROM proposal WHERE state IN ('approved', 'executing')",
     "a message has no answer": """
-        SELECT count(*) FROM message AS said WHERE said.role = 'user' AND NOT EXISTS (
+        SELECT count(*) FROM message AS said WHERE (said.role = 'user' OR said.channel = 'nod')
+        AND NOT EXISTS (
             SELECT 1 FROM message AS later WHERE later.conversation_id = said.conversation_id
             AND later.role IN ('assistant', 'notice') AND later.after >= said.id)
         AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.conversation_id = said.conversation_id
@@ -64,9 +65,14 @@ _DOUBLED = {
     "one decision was executed twice": """
         SELECT count(*) FROM (SELECT audit.proposal_id,
             sum(CASE WHEN verb = 'execute' THEN 1 ELSE 0 END) AS runs,
-            sum(CASE WHEN verb = 'retry' OR (verb = 'rerun' AND kind = 'plan') THEN 1 ELSE 0 END) AS again
+            sum(CASE WHEN verb = 'retry' OR (verb = 'rerun'
+                AND (kind = 'plan' OR tool_name = 'schedule_task')) THEN 1 ELSE 0 END) AS again
         FROM audit JOIN proposal ON proposal.id = audit.proposal_id
         GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
+    """,
+    "a run of a schedule is lost, or was told twice": """
+        SELECT count(*) FROM schedule WHERE runs <> (SELECT count(*) FROM message
+            WHERE message.channel = 'nod' AND event_id LIKE schedule.id || '.%')
     """,
     "one change was undone twice": """
         SELECT count(*) FROM (SELECT 1 FROM proposal WHERE undoes IS NOT NULL AND (state = 'succeeded'
@@ -149,7 +155,8 @@ def versions(url: str) -> dict[str, int]:
 
 def _rows(connection: Connection) -> list[Row]:
     query = """
-        SELECT id, kind, idempotency_key, state, cause, CAST(arguments AS text) AS arguments,
+        SELECT id, CASE WHEN tool_name = 'schedule_task' THEN 'schedule' ELSE kind END AS kind,
+        idempotency_key, state, cause, CAST(arguments AS text) AS arguments,
         (SELECT count(*) FROM audit WHERE proposal_id = proposal.id AND verb = 'execute') AS runs
         FROM proposal
     """
@@ -160,9 +167,9 @@ def _rows(connection: Connection) -> list[Row]:
 
 
 def _words(arguments: str) -> str:
-    """What a mark says, or the summary of a plan."""
+    """What a mark says, the summary of a plan, or the task of a schedule."""
     found: dict[str, str] = json.loads(arguments)
-    return found.get("text") or found["summary"]
+    return found.get("text") or found.get("summary") or found["task"]
 
 
 def _counted(connection: Connection) -> Iterator[str]:

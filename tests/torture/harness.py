@@ -51,6 +51,9 @@ def script(body: dict[str, Any]) -> Reply:
     first, _, words = words.partition(" ")
     if last["role"] == "user" and first == "team":
         return ask(("spawn_teammate", {"role": "marker", "task": words, "require_plan_approval": True}))
+    if last["role"] == "user" and first == "later":
+        daily = {"task": words, "at": "tomorrow 9:00", "every": "day", REASON: "They asked."}
+        return ask(("schedule_task", daily))
     if last["role"] == "user" and first in _TOOLS:
         texts = [words, *(f"{words} again{'' if n == 1 else f' {n}'}" for n in range(1, 5))]
         calls = zip(_TOOLS[first], texts, strict=False)

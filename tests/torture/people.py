@@ -59,6 +59,7 @@ class People:
             "revoke": self._revoke,
             "undo": self._undo,
             "trial": self._trial,
+            "schedule": self._schedule,
             "team": self._team,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
@@ -251,6 +252,24 @@ class People:
                 return _GIVEN_UP
             await self._approved(found[-1], "ben", dice)
         return "revoked"
+
+    async def _schedule(self, name: str, dice: random.Random) -> str:
+        """It is run now, wanted twice in the same moment, and once more; then it is deleted, twice."""
+        [ident] = await self._asked("later", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        how = await self._approved(ident, "ana", dice)
+        if how != "succeeded":
+            return f"{how} as scheduled"
+        path, run = f"/api/schedules/{ident}", self._posting({"do": "run"}, refusals=True)
+        for count in (1, 2):
+            await asyncio.gather(*(self._insist(dice, "ana", path, run) for _ in range(2)))
+            await self._nods.until(
+                f"SELECT 'ran' FROM schedule WHERE id = :ident AND runs >= {count} AND due_at > last_at",
+                ident=ident,
+            )
+        await asyncio.gather(*(self._insist(dice, "ana", path, self._deleting) for _ in range(2)))
+        return "scheduled"
 
     async def _team(self, name: str, dice: random.Random) -> str:
         """Two people decide a teammate's plan in the same moment; what it then asks for is approved."""
