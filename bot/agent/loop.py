@@ -50,6 +50,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.memory import Fact
 from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
+from bot.domain.plans import carried_out, current
 from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
 from bot.domain.record import Act
@@ -166,8 +167,8 @@ class Loop:
         try:
             available = (await self.gate.registry.available()).offered
             while run.ending is None:
-                if left := asking.overtaken(run.turn.transcript):
-                    yield FollowUpJobs(await self.database.write(asking.withdraw, left, self.clock))
+                if (jobs := await self._bring_up_to_date(run.turn.transcript)) is not None:
+                    yield FollowUpJobs(jobs)
                 elif run.turn.transcript.awaits_answer:
                     async for event in self._step(run, available):
                         yield event
@@ -207,6 +208,14 @@ class Loop:
         if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
+
+    async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
+        """Withdraw questions that were overtaken, tick off what is done; None for neither."""
+        if left := asking.overtaken(transcript):
+            return await self.database.write(asking.withdraw, left, self.clock)
+        if done := _done_since(transcript):
+            return await self.database.write(plans.tick, *done, self.clock())
+        return None
 
     async def _step(self, run: _Run, available: AvailableTools) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Ask the model once, run its reads, and commit what it said and proposed."""
@@ -576,6 +585,14 @@ def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usa
     """What stands for the lines up to this one, with what it cost, in one transaction."""
     turns.spend(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
+
+
+def _done_since(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
+    """The approved plan and its steps that are done, where its card does not show them all yet."""
+    found = transcript.proposals.values()
+    plan = current(found)
+    done = carried_out(plan, found) if plan else ()
+    return (plan, done) if plan and done != plan.ticked else None
 
 
 def _continues(transcript: Transcript) -> bool:

@@ -72,7 +72,7 @@ def system_prompt(
     ``workspace`` is what its owner says about working there, ``there`` what `told_there` says.
     """
     whose = _as_teammate(teammate) if teammate else ""
-    if team := [tool.name for tool in available if tool.effect]:
+    if team := [tool.name for tool in available if tool.effect and tool.group == "team"]:
         whose += _TEAM.format(tools=", ".join(team))
     own = _INSTRUCTIONS.format(text=_indented(briefing.instructions)) if briefing.instructions else ""
     files = _WORKSPACE.format(text=_indented(workspace)) if workspace else ""

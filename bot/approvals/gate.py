@@ -30,7 +30,7 @@ from bot.approvals.drafts import (
 )
 from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.groups import Groups, LookUp, nowhere
-from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown
+from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown, with_exact_calls
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import outward
@@ -42,6 +42,7 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
+from bot.domain.plans import current
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Inverse, Kind, Level, Proposal, Risk, State, digest
 from bot.domain.redaction import secrets_in
@@ -183,6 +184,8 @@ class Gate:
         """
         scheduled = transcript.schedule is not None
         reach = available_tools(available, transcript.teammate, scheduled=scheduled)
+        if current(transcript.proposals.values()) is None:
+            reach = reach.without({team.STEP_DONE: "You have no approved plan."})
         if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it
             return reach
         policy, person = await self.database.read(self.policies.load_for, transcript.asker)
@@ -205,6 +208,8 @@ class Gate:
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = await tool.checked(raw)
+            if tool.kind is Kind.PLAN:
+                arguments = await with_exact_calls(case.whole, case.transcript.teammate, arguments)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
@@ -228,6 +233,8 @@ class Gate:
             if tool.kind is Kind.QUESTION:
                 asked = await self.database.read(asking.addressed, case.transcript, arguments)
                 verdict = replace(verdict, deciders=asked)
+            if plans and case.transcript.teammate is None:  # it has no say over its own
+                verdict = replace(verdict, deciders=replace(verdict.deciders, lead=None))
             if plans:
                 summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
             else:

@@ -39,7 +39,8 @@ def give(
 ) -> Grant:
     """Store a grant born from the decision on a proposal, given by a person through an account.
 
-    A grant from a plan holds only while that plan does, for the person the teammate then works for.
+    A grant from a plan holds only while that plan does, for the person the teammate then works for. One for a
+    single call of it lets that run once.
     """
     plan = proposal.kind is Kind.PLAN
     asked = conversations.get_conversation(session, proposal.conversation_id)
@@ -59,7 +60,7 @@ def give(
         person_name=person.name or person.id,
         conversation_id=proposal.conversation_id,
         only_there=lasting is GrantDuration.CONVERSATION,
-        requester=None if plan or reach.wide else str(proposal.requester),
+        requester=None if (plan and proposal.teammate) or reach.wide else str(proposal.requester),
         place=None if plan or where is None else str(where),
         schedule=proposal.schedule,
         proposal_id=proposal.id,
@@ -190,9 +191,10 @@ _FOR_CALL = select(_GRANT).where(
         _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # compared by `Scope.covers` alone
     ),
 )
+_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
 _USE = (
     update(_GRANT)
-    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None))
+    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None), _LEFT)
     .values(uses=_GRANT.c.uses + 1)
 )
 
@@ -277,6 +279,12 @@ def end_with_conversation(session: Session, conversation_id: str, by: By, now: d
 def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
     """What was allowed for a schedule's runs ends with it."""
     return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
+
+
+def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:
+    """What an earlier plan of a conversation allowed ends with the next."""
+    there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
+    return _end(session, _live(now) & there, by, now)
 
 
 def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:

@@ -243,7 +243,7 @@ class Presses:
         if proposal.kind is Kind.SUGGESTION:
             raise ToolError("A suggestion is decided as it is. Set another rule with /approvals.")
         if proposal.kind is Kind.PLAN:
-            raise ToolError("A plan is its teammate's own words: ask for changes instead of editing it.")
+            raise ToolError("A plan is the agent's own words: ask for changes instead of editing it.")
         with as_error(proposal.tool_name):
             tool = (await self.gate.registry.available()).get(proposal.tool_name)
             seen = shown(proposal.arguments, tool.parameters)

@@ -1,12 +1,16 @@
-"""Which tools an agent can reach: the lead agent all but ``plan_submit``, a teammate only its own share.
+"""Which tools an agent can reach: the lead agent all, a teammate only its own share.
 
 A teammate that must plan first is locked until its plan is approved: it may only look around. The narrowed
 selection is what the model is offered, and what `Gate.consider` judges its calls by.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from bot.approvals.tools import outputs, schedules, team
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import Kind, Level, PreviewField
+from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
 from bot.errors import ToolError
@@ -14,6 +18,7 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import Arguments, Tool
 
 FILES = "fs"
+_FOR_ALL = (outputs.GROUP, team.PLANNING)
 UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
@@ -44,33 +49,57 @@ def plan_shown(
 ) -> tuple[str, tuple[PreviewField, ...]]:
     """The title and the fields of a plan's card, alongside those of the version before it.
 
-    ``available`` holds all tools. Raises ToolError when a step names a tool that the teammate would not have.
+    ``available`` holds all tools. Raises ToolError when a step names a tool that the agent would not have.
     """
-    if teammate is None:
-        raise ToolError(_NOT_THE_LEADS)
     plan = Plan.of(arguments)
-    unknown = [
-        name
-        for name in plan.tools
-        if name not in available.tools or _withheld_for_good(available.tools[name], teammate)
-    ]
-    if unknown:
+    if unknown := [name for name in plan.tools if _lacks(available, teammate, name)]:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
-    before = Plan.of(teammate.plan.arguments) if teammate.plan else None
-    version = f", version {teammate.rounds + 1}" if teammate.rounds else ""
+    before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
+    version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
     title = f"Plan{version}: {plan.summary}"
     return one_line(title), fields(plan, before)
 
 
+async def with_exact_calls(
+    available: AvailableTools, teammate: Teammate | None, arguments: Arguments
+) -> dict[str, Any]:
+    """The arguments of a plan with the calls of its steps as they would run, each checked by its tool.
+
+    Raises ToolError for a call that can't be made, or that holds a secret.
+    """
+
+    async def exact(call: Mapping[str, Any]) -> dict[str, Any]:
+        name = call["tool"]
+        if _lacks(available, teammate, name):
+            raise ToolError(f"Your steps name tools that you do not have: {name}.")
+        tool = available.get(name)
+        if tool.reads or tool.kind is not Kind.CALL:
+            raise ToolError(f"List only calls that change something: {name} needs no approval in advance.")
+        given = await tool.checked(dict(call["arguments"]))
+        if secrets_in(given, tool.parameters):
+            raise ToolError(f"A call of {name} that holds a secret can't be listed in a plan.")
+        lost = tool.classify(given).level is Level.DESTRUCTIVE
+        return {"tool": name, "version": tool.version, "arguments": given, "asks": lost}
+
+    steps = [
+        {**step, "calls": [await exact(call) for call in step["calls"]]} if step.get("calls") else step
+        for step in arguments["steps"]
+    ]
+    return {**arguments, "steps": steps}
+
+
+def _lacks(available: AvailableTools, teammate: Teammate | None, name: str) -> bool:
+    if name not in available.tools:
+        return True
+    return teammate is not None and _withheld_for_good(available.tools[name], teammate) is not None
+
+
 _ALONE = "A run of a schedule starts no teammates and changes no schedules."
-_NOT_THE_LEADS = (
-    "plan_submit is for teammates that must plan first. You propose changes with the tools themselves."
-)
 
 
 def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | None:
     if teammate is None:
-        return _NOT_THE_LEADS if tool.kind is Kind.PLAN else None
+        return None
     if tool.kind is Kind.PLAN:
         return _no_plan(teammate)
     if why := _withheld_for_good(tool, teammate):
@@ -83,7 +112,7 @@ def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | 
 def _withheld_for_good(tool: Tool, teammate: Teammate) -> str | None:
     if tool.group == team.GROUP:
         return f"{tool.name} is for the lead agent alone; you are a teammate."
-    if teammate.tools is not None and tool.name not in teammate.tools and tool.group != outputs.GROUP:
+    if teammate.tools is not None and tool.name not in teammate.tools and tool.group not in _FOR_ALL:
         return f"You were not given {tool.name}."
     return None
 

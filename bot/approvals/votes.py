@@ -16,10 +16,11 @@ from bot.approvals.team import plans
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor, Person
+from bot.domain.plans import Plan
 from bot.domain.policy import Verdict, terms
-from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote
+from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote, canonical
 from bot.domain.redaction import differences
-from bot.domain.similarity import GrantAudience, GrantDuration, Scope
+from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals, transitions
@@ -165,7 +166,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if approvals < p.quorum:
         p = moved(transitions.move(session, p, by, now, votes=votes, for_real=for_real))
         return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
-    if p.kind is Kind.PLAN and plans.lacks_lead(session, context.policies, p):
+    if p.kind is Kind.PLAN and p.teammate and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
         p = moved(transitions.move(session, p, by, now, votes=votes))
         return accepted(
@@ -187,6 +188,10 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
             for_real=for_real,
         )
     )
+    for call in Plan.of(p.arguments).calls if p.kind is Kind.PLAN else ():
+        scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
+        duration, words = GrantDuration.CONVERSATION, f"{call.tool} once, exactly as the plan shows it"
+        grants.give(session, p, press.actor, context.person, scope, words, duration, GrantAudience.HERE, now)
     text = "Sent." if p.kind is Kind.QUESTION else "Approved."
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
@@ -273,6 +278,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
 
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
+    if not p.teammate:
+        return refused(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
     if p.quorum > 1:
         text = "Several people must approve this, so one person can't allow its steps. Approve the plan."
         return refused(Answer.REFUSED, p, text)
@@ -307,7 +314,8 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
     votes = (*p.votes, context.vote(Verb.REVISE))
     changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
     p, jobs = end(session, p, context.by, context.now, State.DECLINED, context.who, **changes)
-    text = plans.stopped(session, p) or f"{p.teammate} has been told and will revise the plan."
+    told = f"{p.teammate or 'The agent'} has been told and will revise the plan."
+    text = plans.stopped(session, p) or told
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 

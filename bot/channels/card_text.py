@@ -107,7 +107,9 @@ class CardTextRenderer(Generic[T]):
         head = self.builder.joined([title, about]) if self._units(about) else title
         cut = title_cut or body_cut
         marked = [self.builder.write(_CUT, "italic")] if cut else []
-        shown = card.pending or card.batch is not None  # the card of a decided proposal is folded
+        shown = (
+            card.pending or card.carried_out or card.batch is not None
+        )  # the card of a decided proposal is folded
         parts = [head, body, *marked, foot] if shown else [head, foot]
         made = self.builder.joined((part for part in parts if self._units(part)), "\n\n")
         return CardTextParts(made, cut, about_cut or foot_cut)

@@ -96,6 +96,7 @@ class Card:
     undoing: str = ""  # what Undo would do, where it is offered
     batch: "Batch | None" = None  # of a card that stands for several proposals
     again: str = ""  # that it was read again and is as approved, one sentence
+    ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
 
     def button(self, verb: Verb) -> Button:
@@ -157,7 +158,7 @@ class Card:
         """A plan as numbered steps, without a summary that the title tells; empty for anything else."""
         if self.kind is not Kind.PLAN:
             return []
-        first, *rest = outline(Plan.of(self.arguments), self.fields)
+        first, *rest = outline(Plan.of(self.arguments), self.fields, self.ticked)
         return rest if not first.mark and first.text in self.title else [first, *rest]
 
     @property
@@ -225,6 +226,11 @@ class Card:
     @property
     def pending(self) -> bool:
         return self.state is State.PROPOSED
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether it is an approved plan, whose steps its card still shows."""
+        return self.kind is Kind.PLAN and self.state is State.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,9 +389,12 @@ def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
     who, because = p.decided_by or "someone", _because(p)
     match p.state:
         case State.PROPOSED:
-            return Tone.WAITING, f"Plan waiting for approval. Until then {p.teammate} can only look around."
+            until = f" Until then {p.teammate} can only look around." if p.teammate else ""
+            return Tone.WAITING, f"Plan waiting for approval.{until}"
         case State.SUCCEEDED:
-            return Tone.GOOD, f"Plan approved by {who}. {p.teammate} may carry it out."
+            steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
+            begun = steps if p.ticked or not p.teammate else f"{p.teammate} may carry it out."
+            return Tone.GOOD, f"Plan approved by {who}. {begun}"
         case State.DECLINED if p.cause is Cause.REVISE:
             return Tone.QUIET, f"Sent back for changes by {who}{because}."
         case State.DECLINED:
@@ -408,7 +417,7 @@ def _verbs(
     elif p.state is State.PROPOSED and p.kind is Kind.SUGGESTION:
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.NEVER)
     elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
-        steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 else ()
+        steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
         alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
     elif p.state is State.PROPOSED:
         alone = (Verb.APPROVE, Verb.DECLINE, *(() if p.undoes else (Verb.EDIT,)), *asks, Verb.EXTEND)
@@ -595,6 +604,7 @@ def card_of(
         undo=clean(one_line(_undo(p))),
         again=clean(_again(p)),
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
+        ticked=p.ticked,
         choices=None if p.choices is None else tuple(one_line(clean(each)) for each in p.choices),
     )
 

@@ -170,14 +170,15 @@ def end_of(p: Proposal) -> str:
 
 
 def _plan_sent_back(p: Proposal, who: str) -> str:
+    locked = "You are still locked. " if p.teammate else ""
     if p.cause is Cause.REVISE:
         return (
             f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
-            "You are still locked. Submit a new version with plan_submit."
+            f"{locked}Submit a new version with plan_submit."
         )
     return (
         f"DECLINED: {who} rejected the plan. Reason: {p.decline_reason or 'none given'}. "
-        "You are still locked. Submit another plan only if the reason asks for one; otherwise end with what "
+        f"{locked}Submit another plan only if the reason asks for one; otherwise end with what "
         "you found."
     )
 

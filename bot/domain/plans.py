@@ -1,15 +1,17 @@
-"""A teammate's plan: what it is, how it reads on a card, who may approve it.
+"""A plan: what it is, how it reads on a card, who may approve it.
 
 A plan is a proposal of kind ``plan`` like any other, so it waits, expires and is decided as those are; what
-an approved one unlocks follows from its row (`bot.domain.teams.Teammate.locked`).
+an approved one unlocks follows from its row (`bot.domain.teams.Teammate.locked`). The calls that its steps
+list with all their arguments run under it once each; what can't be undone among them still asks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from bot.domain.proposals import PreviewField, Proposal, State, digest
+from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical, digest
 
 MAX_ROUNDS = 5
 """How often one teammate may submit a plan before it is stopped."""
@@ -28,15 +30,41 @@ APPROVERS = ("lead", "human", "both")
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """One call of a step, exactly as it will be made; ``asks``: it can't be undone."""
+
+    tool: str
+    version: str
+    arguments: Mapping[str, Any]
+    asks: bool = False
+
+    @property
+    def digest(self) -> str:
+        return digest(self.tool, self.version, self.arguments)
+
+    def __str__(self) -> str:
+        given = ", ".join(
+            f"{name} = {canonical(value)}" for name, value in self.arguments.items() if value is not None
+        )
+        return f"{self.tool}({given})" + " (still asks: it can't be undone)" * self.asks
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     description: str
     tools: tuple[str, ...] = ()
     tokens: int | None = None  # estimated
+    calls: tuple[PlannedCall, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """What it does, with its calls."""
+        return "; ".join((self.description, *map(str, self.calls)))
 
     def __str__(self) -> str:
         about = [f"tools: {', '.join(self.tools)}"] if self.tools else ["no tools"]
         about += [f"about {self.tokens:,} tokens"] if self.tokens else []
-        return f"{self.description} ({'; '.join(about)})"
+        return f"{self.told} ({'; '.join(about)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +78,12 @@ class Plan:
     def of(cls, arguments: Mapping[str, Any]) -> Self:
         """Read the canonical arguments of ``plan_submit``."""
         steps = (
-            Step(each["description"], tuple(each.get("tools") or ()), each.get("estimated_tokens"))
+            Step(
+                each["description"],
+                tuple(dict.fromkeys((*(each.get("tools") or ()), *(call["tool"] for call in _calls(each))))),
+                each.get("estimated_tokens"),
+                tuple(PlannedCall(**call) for call in _calls(each)),
+            )
             for each in arguments["steps"]
         )
         return cls(
@@ -61,9 +94,18 @@ class Plan:
         )
 
     @property
+    def calls(self) -> tuple[PlannedCall, ...]:
+        """Those that run under it once it is approved."""
+        return tuple(call for step in self.steps for call in step.calls if not call.asks)
+
+    @property
     def tools(self) -> tuple[str, ...]:
         """Every tool a step names, in the order of the steps."""
         return tuple(dict.fromkeys(name for step in self.steps for name in step.tools))
+
+
+def _calls(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return step.get("calls") or ()
 
 
 def _lines(given: str | list[str] | None) -> str:
@@ -100,14 +142,19 @@ class PlanLine:
     mark: str = ""
 
 
-def outline(plan: Plan, shown: Sequence[PreviewField]) -> list[PlanLine]:
-    """The plan as numbered steps with their tools. ``shown``: its `fields`, which know the version before."""
+def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
+    """The plan as numbered steps with their tools. ``shown``: its `fields`, which know the version before.
+
+    ``ticked``: the numbers of the steps that are done.
+    """
     marks = {each.field: _mark(each) for each in shown} if any(f.old_value for f in shown) else {}
     lines = [PlanLine(plan.summary, mark=marks.get("Summary", ""))]
     for number, step in enumerate(plan.steps, 1):
         mark = marks.get(f"Step {number}", "")
         tokens = f" (about {step.tokens:,} tokens)" if step.tokens else ""
-        lines.append(PlanLine(f"{step.description}{tokens}", number, tools=step.tools, mark=mark))
+        done = "✅ " if number in ticked else ""
+        named = tuple(name for name in step.tools if name not in {call.tool for call in step.calls})
+        lines.append(PlanLine(f"{done}{step.told}{tokens}", number, tools=named, mark=mark))
     lines += [
         PlanLine(f.old_value or "", label=f.field, mark="removed") for f in shown if f.new_value is None
     ]
@@ -126,3 +173,22 @@ def stands(plan: Proposal) -> bool:
     return plan.state is State.SUCCEEDED and plan.digest == digest(
         plan.tool_name, plan.tool_version, plan.arguments
     )
+
+
+def current(found: Iterable[Proposal]) -> Proposal | None:
+    """The newest approved plan among a conversation's proposals; None where a later one waits or failed."""
+    every = [p for p in found if p.kind is Kind.PLAN]
+    newest = max(every, key=lambda p: p.message_id, default=None)
+    return newest if newest is not None and stands(newest) else None
+
+
+def carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
+    """The numbers of the steps that are done: those ticked, and those all of whose calls have run since."""
+    ran = Counter(p.digest for p in found if p.message_id > plan.message_id and p.state is State.SUCCEEDED)
+    done = list(plan.ticked)
+    for number, step in enumerate(Plan.of(plan.arguments).steps, 1):
+        needed = Counter(call.digest for call in step.calls)
+        if needed and needed <= ran:
+            ran -= needed
+            done += [] if number in done else [number]
+    return tuple(sorted(done))

@@ -369,6 +369,7 @@ class Proposal:
     undone: str | None = None  # who had it undone, once that was done
     undo_until: datetime | None = None  # while its cards offer Undo
     batch: str | None = None  # the id of the first proposal of its batch
+    ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     schedule: str | None = None  # the id of the schedule whose run asked for it
 
     @property

@@ -29,6 +29,7 @@ class Act(StrEnum):
     STOP = "stop"  # with its conversation or its teammate
     FAIL = "fail"  # its teammate did
     UNDONE = "undone"  # by another proposal
+    TICK = "tick"  # steps of a plan are done
     NOT_UNDONE = "not undone"  # by the one that should have
     UNDO_AGAIN = "undo again"  # that one, which asks or runs once more
     # to rules, grants, accounts, tokens and sessions

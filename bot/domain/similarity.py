@@ -141,7 +141,7 @@ class Grant:
     created_at: datetime
     expires_at: datetime | None
     uses: int = 0
-    plan_digest: str | None = None  # born from a teammate's plan: it holds only while that plan does
+    plan_digest: str | None = None  # born from a plan: it holds only while that plan does
     schedule: str | None = None  # the id of the one whose runs alone it lets run
 
     @property

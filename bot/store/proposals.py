@@ -448,6 +448,7 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),
     "read_again": (_reread_kept, _reread_read),
     "inverse": (_inverse_kept, _inverse_read),
+    "ticked": (lambda ticked: list(ticked) or None, lambda kept: tuple(kept or ())),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""

@@ -26,15 +26,6 @@ async def test_a_teammate_without_the_requirement_is_refused_plan_submit(nod: Te
     assert await nod.plans() == []
 
 
-async def test_the_lead_agent_is_refused_plan_submit(nod: TeamNod) -> None:
-    nod.will("lead", says("I plan.", plan()))
-    await nod.say("paint")
-    await nod.idle()
-    assert "plan_submit is for teammates that must plan first" in nod.heard_by("lead")
-    assert "plan_submit" not in nod.offered_to("lead")
-    assert await nod.plans() == []
-
-
 async def test_a_locked_teammate_is_offered_only_what_looks_around_and_told_why(nod: TeamNod) -> None:
     await nod.begin(plans=True)
     assert nod.offered_to("painter") == {

@@ -330,7 +330,7 @@ async def test_no_team_is_offered_where_no_teammate_may_be_started(make_nod: Mak
     nod = make_nod(limits=TurnLimits(team=TeamLimits(teammates=0)))
     await nod.say("hi")
     await nod.idle()
-    assert not any("teammate" in name or "plan" in name for name in nod.offered_to("lead"))
+    assert not any("teammate" in name or "review" in name for name in nod.offered_to("lead"))
 
 
 async def test_the_leads_history_stays_valid_json_for_every_call(nod: TeamNod) -> None:

@@ -1,4 +1,4 @@
-"""How teammates are steered: plans opened, replaced and reviewed; teammates stopped. One transaction each."""
+"""How plans are opened, replaced, reviewed and ticked off, and teammates stopped. One transaction each."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -6,18 +6,19 @@ from datetime import datetime
 from sqlalchemy import update
 from sqlmodel import Session, col
 
+from bot.approvals import grants
 from bot.approvals.lifecycle import end, moved, redraw
 from bot.approvals.team import teammates
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
-from bot.domain.plans import Approver
-from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.plans import Approver, Plan, current
+from bot.domain.proposals import Cause, Kind, Proposal, State, Vote
 from bot.domain.record import Act
 from bot.domain.teams import Standing, Teammate
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.store import conversations, people, teams, transitions, turns
+from bot.store import conversations, people, proposals, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.rules import Policies
 from bot.store.tables.conversations import TeammateRow
@@ -28,15 +29,21 @@ _NEW = "was submitted"
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Make a plan the current one of its teammate, before it is stored; it replaces one that still waits."""
+    """Make a plan the current one of its agent, before it is stored; it replaces one that still waits.
+
+    The calls of an earlier one that have not run are no longer allowed by it.
+    """
     found = teams.get(session, p.conversation_id)
-    if found is None:
-        return ()
+    version = f"version {found.rounds + 1}" if found else "a newer version"
+    by = By.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
-    if found.plan is not None and found.plan.state is State.PROPOSED:
-        by = By.nod(Act.SUPERSEDED, f"version {found.rounds + 1} took its place")
-        old = transitions.move(session, found.plan, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
-        jobs += [redraw(session, old)] if old else []
+    for each in proposals.open_in(session, p.conversation_id):
+        if each.kind is Kind.PLAN:
+            old = transitions.move(session, each, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
+            jobs += [redraw(session, old)] if old else []
+    grants.end_with_plan(session, p.conversation_id, by, now)
+    if found is None:
+        return tuple(jobs)
     session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == found.id)
@@ -86,6 +93,8 @@ def review(
 
 def stopped(session: Session, p: Proposal) -> str:
     """What to say where the end of a plan ended its teammate's work; empty where it continues."""
+    if not p.teammate:
+        return ""
     found = teams.get(session, p.conversation_id)
     return "" if found and not found.over else f"{p.teammate} has stopped: that was its last version."
 
@@ -114,6 +123,28 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
 def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
     place = conversations.place_of(session, p.conversation_id)
     return policies.load(session).plan_rule(place.address).value
+
+
+def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
+    """Show on the card of an approved plan which of its steps are done."""
+    steps = ", ".join(map(str, sorted(set(ticked) - set(plan.ticked))))
+    p = transitions.move(session, plan, By.nod(Act.TICK, f"step {steps} is done"), now, ticked=ticked)
+    return (redraw(session, p),) if p else ()
+
+
+def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
+    """Tick off a step that lists no calls; raises ToolError where it can't be."""
+    plan = current(proposals.of_conversation(session, conversation_id))
+    if plan is None:
+        raise ToolError("You have no approved plan.")
+    steps = Plan.of(plan.arguments).steps
+    if not 1 <= number <= len(steps):
+        raise ToolError(f"Your plan has steps 1 to {len(steps)}.")
+    if steps[number - 1].calls:
+        raise ToolError(f"Step {number} is ticked off by itself, once all its calls have run.")
+    if number in plan.ticked:
+        return ()
+    return tick(session, plan, tuple(sorted((*plan.ticked, number))), now)
 
 
 def reviewed(p: Proposal) -> bool:

@@ -9,7 +9,7 @@ functions here give them their names, words and schemas.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, Never
+from typing import Annotated, Any, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
@@ -24,13 +24,26 @@ from bot.errors import ToolError
 from bot.store import teams
 from bot.store.audit.log import By
 from bot.store.rules import Policies
-from bot.tools.tool import Arguments, Effected, FixedToolset, Moment, tool
+from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, ToolOutput, tool
 
 GROUP = "team"
+PLANNING = "plan"
+"""The group of what ticks off a plan."""
+
+STEP_DONE = "plan_step_done"
 
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
 Task = Annotated[str, Field(min_length=1, max_length=8000)]
+
+
+class PlannedCallBody(BaseModel):
+    """One call, exactly as it will be made."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: str
+    arguments: dict[str, Any]
 
 
 class PlanStep(BaseModel):
@@ -41,22 +54,27 @@ class PlanStep(BaseModel):
     description: Words
     tools: list[str] | None = Field(None, max_length=20)
     estimated_tokens: int | None = Field(None, ge=0)
+    calls: list[PlannedCallBody] | None = Field(None, max_length=20)
 
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
-    """What the team is led with; nothing where no teammate may be started."""
-    if limits.teammates < 1:
-        return FixedToolset(GROUP, ())
+    """Plans, and what the team is led with, where teammates may be started."""
     made = _Effects(policies, limits)
+    planning = (
+        replace(plan_submit, kind=Kind.PLAN, run=_approved),
+        replace(plan_step_done, effect=made.tick),
+    )
+    if limits.teammates < 1:
+        return FixedToolset(GROUP, planning)
     return FixedToolset(
         GROUP,
         (
+            *planning,
             replace(spawn_teammate, effect=made.spawn),
             replace(message_teammate, effect=made.message),
             replace(list_teammates, effect=made.list),
             replace(stop_teammate, effect=made.stop),
             replace(plan_review, effect=made.review),
-            replace(plan_submit, kind=Kind.PLAN),
         ),
     )
 
@@ -121,8 +139,9 @@ async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
     return fields(Plan.of(arguments))
 
 
-def _risk(_: Arguments) -> Risk:
-    return Risk(Level.WRITE, "its approval unlocks the teammate's tools")
+def _risk(arguments: Arguments) -> Risk:
+    lists = any(step.get("calls") for step in arguments["steps"])
+    return Risk(Level.WRITE, "the calls it lists then run without asking, once each" if lists else "")
 
 
 @tool(idempotent=True, group=GROUP, summary="Plan: {summary}", preview=_preview, classify=_risk)
@@ -132,18 +151,31 @@ async def plan_submit(
     risks: list[Words] | Words | None = None,
     alternatives: list[Words] | Words | None = None,
 ) -> str:
-    """Submit your plan for approval. Only for a teammate that must plan before it may change anything.
+    """Submit your plan for approval: before a longer job, or where you must plan before you change anything.
+
+    The calls that its steps list run without asking once it is approved, once each and unchanged.
 
     Args:
         summary: what will be different in the end, in a sentence or two
-        steps: what you will do, in order, each with the names of the tools it takes
+        steps: what you will do, in order, each with the names of the tools it takes, and with the calls whose
+            arguments you already know
         risks: what could go wrong
         alternatives: what you decided against, and why
     """
-    return (
-        "The tools are unlocked, to carry out the plan as it was approved. "
-        "Changes that no one has allowed in advance still ask."
+    _by_the_loop()
+
+
+async def _approved(_: Arguments, __: CallContext) -> ToolOutput:
+    return ToolOutput(
+        "The tools are unlocked, to carry out the plan as it was approved. The calls it lists run without "
+        "asking, once each and unchanged. Changes that no one has allowed in advance still ask."
     )
+
+
+@tool(writes=False, group=PLANNING, summary="Tick off step {step}")
+async def plan_step_done(step: Annotated[int, Field(ge=1, le=20)]) -> str:
+    """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
+    _by_the_loop()
 
 
 class _Effects:
@@ -193,6 +225,10 @@ class _Effects:
         who = plans.LEAD.name
         jobs = plans.stop(session, found, by, who, why, moment.now, tell=False)
         return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
+
+    def tick(self, session: Session, moment: Moment, given: Arguments) -> Effected:
+        jobs = plans.tick_named(session, moment.conversation.id, given["step"], moment.now)
+        return Effected(f"Step {given['step']} is ticked off.", jobs)
 
     def review(self, session: Session, moment: Moment, given: Arguments) -> Effected:
         found = teams.named(session, moment.conversation.id, given["teammate"])

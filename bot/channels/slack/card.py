@@ -91,7 +91,7 @@ def render(card: Card, team: str = "") -> SlackCard:
         rows, rows_cut = batch_rows(card.batch.rows)
         change, change_cut = [*change, *rows], change_cut or rows_cut
     whole = not (title_cut or change_cut)
-    if card.batch and not card.pending:
+    if (card.batch or card.carried_out) and not card.pending:
         ended = [*_resolved(card), *b.rich(change), *_notes(card)]
         return SlackCard(ended, _notification(card), whole=True)
     if not card.pending:

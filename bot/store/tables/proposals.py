@@ -109,6 +109,7 @@ class ProposalRow(Row, table=True):
     undone: str | None = None
     undo_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     batch: str | None = None
+    ticked: list[int] | None = as_json(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)

@@ -144,7 +144,7 @@ export class Card {
 
   /** How it ended is one line where it went as expected; what went wrong stays open. */
   unfolded(p) {
-    return p.state === "proposed" || p.state === "failed" || Boolean(p.ended_badly) || (misread(p) && !p.undone);
+    return p.state === "proposed" || p.state === "failed" || (p.kind === "plan" && p.state === "succeeded") || Boolean(p.ended_badly) || (misread(p) && !p.undone);
   }
 
   full(p) {

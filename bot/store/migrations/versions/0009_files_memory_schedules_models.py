@@ -99,3 +99,4 @@ def upgrade() -> None:
             sqlite_where=sa.text("actor IS NOT NULL"),
             postgresql_where=sa.text("actor IS NOT NULL"),
         )
+    op.add_column("proposal", sa.Column("ticked", sa.JSON(none_as_null=True), nullable=True))
