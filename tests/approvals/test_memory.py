@@ -238,8 +238,19 @@ async def test_it_ends_by_itself_after_its_last_day(nod: Remembering) -> None:
     assert DESK not in await nod.told()
     await nod.tick()
     assert await nod.rows() == []
-    p = await nod.remembered("It was yesterday.", until=day)
-    assert "That day is over" in (p.error or "")
+
+
+@pytest.mark.parametrize(
+    ("day", "words"), [("2026-03-01", "That day is over"), ("9999-12-31", "too far ahead")]
+)
+async def test_no_one_is_asked_about_a_day_that_is_over_or_too_far_ahead(
+    nod: Remembering, day: str, words: str
+) -> None:
+    nod.model.will(says("", call("remember", fact=DESK, about="person", until=day)))
+    await nod.say()
+    await nod.idle()
+    assert words in nod.model.results[-1]
+    assert await nod.proposals() == []
 
 
 async def test_forgetting_takes_a_card_and_the_exact_words(nod: Remembering) -> None:

@@ -30,6 +30,7 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
+_FURTHEST = timedelta(days=36_525)  # a hundred years
 
 Remembered = Annotated[str, Field(min_length=1), AfterValidator(checked), STORABLE]
 Forgotten = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(one_line), STORABLE]
@@ -38,7 +39,19 @@ Forgotten = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidat
 def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
     """`remember` and `forget`."""
 
+    def end_of(until: date | None) -> datetime | None:
+        """When a fact ends that holds up to a day; raises ToolError where that is over, or far ahead."""
+        if until is None:
+            return None
+        if until > clock().date() + _FURTHEST:
+            raise ToolError("That day is too far ahead. Leave out until, or name an earlier day.")
+        end = datetime.combine(until + timedelta(days=1), time(), policies.held.book.zone).astimezone(UTC)
+        if end <= clock():
+            raise ToolError("That day is over. Leave out until, or name a later day.")
+        return end
+
     async def added(arguments: Arguments) -> Sequence[PreviewField]:
+        end_of(date.fromisoformat(arguments["until"]) if arguments.get("until") else None)
         given = (name for name in ("fact", "until") if name in arguments)
         return tuple(PreviewField(name, None, arguments[name]) for name in given)
 
@@ -67,11 +80,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
             until: the last day on which it holds, where it ends by itself
 
         """
-        now = clock()
-        end = datetime.combine(until + timedelta(days=1), time(), policies.held.book.zone) if until else None
-        if end is not None and end <= now:
-            raise ToolError("That day is over. Leave out until, or name a later day.")
-        await database.write(_remember, context, fact, about, end.astimezone(UTC) if end else None, now)
+        await database.write(_remember, context, fact, about, end_of(until), clock())
         return ToolOutput("It is remembered.", told=f"Remembered for {about.words}")
 
     async def removed(arguments: Arguments) -> Sequence[PreviewField]:
