@@ -92,6 +92,12 @@ async def test_too_much_is_refused_in_words(
         assert (answer.status_code, words in answer.json()["error"]) == (status, True), answer.text
 
 
+async def test_who_has_no_token_uploads_nothing(serve: Serve) -> None:
+    async with serve(NOD_HTTP_TOKENS=",".join(TOKENS)) as nod:
+        answer = await nod.client.post("/api/chat", files=[("files", CSV)])
+        assert answer.status_code == 401
+
+
 async def test_a_broken_form_is_refused(serve: Serve) -> None:
     async with serve() as nod:
         kind = {"content-type": "multipart/form-data"}

@@ -179,7 +179,8 @@ async def test_a_stream_that_was_closed_or_never_begun_gives_its_place_back(serv
 async def test_of_requests_that_hold_their_body_back_the_oldest_end_and_others_are_answered(serve: Serve):
     async with serve(**ADMIN) as nod, contextlib.AsyncExitStack() as held:
         port = int(nod.url.rpartition(":")[2])
-        head = b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 90\r\n\r\n"
+        who = f"Host: 127.0.0.1\r\nAuthorization: Bearer {CHIEF}".encode()
+        head = b"POST /api/chat HTTP/1.1\r\n" + who + b"\r\nContent-Length: 90\r\n\r\n"
         readers = []
         for _ in range(150):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -4,13 +4,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agent.demo.words import issues_in
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import OUTSIDE
+from bot.domain.outcomes import FROM_FILE, OUTSIDE
 
 READS = frozenset({"search_issues", "get_issue", "list_issues", "workload"})
 """What the tracker can be asked."""
@@ -53,7 +53,7 @@ class DemoConversation:
             elif not isinstance(entry, ToolResult) and not _only_reads(entry):
                 break
         job = transcript[first:]
-        asked = [entry for entry in job if isinstance(entry, UserText)]
+        asked = [_in_words(entry) for entry in job if isinstance(entry, UserText)]
         return cls(transcript[:first], asked, done(job))
 
     @property
@@ -111,6 +111,12 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     except ValueError:
         return {}
     return decoded if isinstance(decoded, dict) else {}
+
+
+def _in_words(entry: UserText) -> UserText:
+    """Without the files that came with it: the demo goes by words alone."""
+    words, there, _ = entry.text.partition(FROM_FILE)
+    return replace(entry, text=words.strip() or "help") if there else entry
 
 
 def _numbers(entry: Entry) -> set[int]:

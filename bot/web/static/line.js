@@ -61,10 +61,7 @@ export function notice(text, send) {
 
 export function userLine(text, name, files = [], save = null) {
   const label = !name || name === "you" ? "You" : name;
-  const tail = (file) => [
-    file.fault ? h("span", { class: "muted" }, shown(`can't be read: ${file.fault}`)) : null,
-    save ? h("button", { type: "button", class: "link-button", "aria-label": `Save ${file.name}`, onclick: () => save(file) }, "Save") : null,
-  ].filter(Boolean);
+  const tail = (file) => (save ? [h("button", { type: "button", class: "link-button", "aria-label": `Save ${file.name}`, onclick: () => save(file) }, "Save")] : []);
   return h("article", { class: "line-block user", "aria-label": `${label} said` },
     h("header", { class: "line-head" }, h("h2", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)),
     ...(files.length ? [chips(files, tail)] : []));
