@@ -202,8 +202,8 @@ class Poster(Channel, Protocol):
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        """Post a text as a file; raises NotDeliverable where files can never be posted."""
+    async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
+        """Post a text, or bytes, as a file; raises NotDeliverable where files can never be posted."""
 
 
 def heard(since: float | None, now: float, *, told: bool) -> Hearing:

@@ -63,7 +63,7 @@ class ToolOutput:
     """What a tool answers: JSON data or text for the model, and a link to it if there is one.
 
     ``told`` is the same in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
-    without it, people see the data. ``files`` are texts for people, which the model does not see.
+    without it, people see the data. ``files`` are for people: the model does not see them.
     ``ended_badly`` is for what did run, but not to a good end ("Ended with code 3"): the card says that
     instead of "Done", and the model is told. ``kept`` is what ``undo=`` needs to know of what was there
     before; it is handed to that alone.

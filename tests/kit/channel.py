@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bot.channels.base import Hearing, Lookup, Poster
 from bot.channels.streamed_message import post_each
@@ -92,7 +93,7 @@ class RecordingChannel(ShowingChannel, Poster):
         super().__init__(name)
         self.reminders: list[tuple[str, str, tuple[Actor, ...]]] = []
         self.texts: list[tuple[Address, str]] = []
-        self.files: list[tuple[Address, str, str]] = []  # where, name, text
+        self.files: list[tuple[Address, str, Any]] = []  # where, name, text or bytes
         self.uploads: dict[str, bytes | Exception] = {}  # what people attached, by what it is fetched by
         self.drawn: list[Card] = []  # every redraw, oldest first
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
@@ -155,9 +156,9 @@ class RecordingChannel(ShowingChannel, Poster):
             raise found
         return found[: most + 1]
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
+    async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         self.maybe_refuse("post_file")
-        self.files.append((address, name, text))
+        self.files.append((address, name, content))
 
     @property
     def shown(self) -> str:

@@ -406,9 +406,10 @@ class Attachments:
 
     async def _posted(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
         """Post one; False when it may arrive another time."""
-        text, address = await asyncio.to_thread(for_people, kept.file.text), conversation.origin
+        file, address = kept.file, conversation.origin
+        text = await asyncio.to_thread(for_people, file.text)
         try:
-            await poster.post_file(address, kept.file.name, text)
+            await poster.post_file(address, file.name, file.data or text)
         except ChannelError as error:
             log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
             since = self._failing.setdefault(kept.handle, self.clock())

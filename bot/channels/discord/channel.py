@@ -265,8 +265,8 @@ class DiscordChannel(Poster):
         for piece in more:
             await self._rest.post(place, {"content": piece, "flags": PLAIN})
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        await self._rest.post(DiscordPlace.of(address), {}, file=(name, text))
+    async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
+        await self._rest.post(DiscordPlace.of(address), {}, file=(name, content))
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         message = {"embeds": [{"description": OUTLINER.team(team, "/nod team")}]}

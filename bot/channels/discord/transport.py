@@ -98,16 +98,16 @@ class DiscordRest:
         method: str,
         path: str,
         body: Any = None,
-        file: tuple[str, str] | None = None,
+        file: tuple[str, str | bytes] | None = None,
         patience: float = PATIENCE,
     ) -> Any:
         """Ask, up to three times where that may help; raises ChannelError.
 
-        ``file`` is its name and text, ``patience`` the most seconds to wait where Discord says to.
+        ``file`` is its name and content, ``patience`` the most seconds to wait where Discord says to.
         """
         given: Json = {"json": body} if body is not None else {}
         if file is not None:
-            content = file[1].encode(errors="replace")
+            content = file[1].encode(errors="replace") if isinstance(file[1], str) else file[1]
             if len(content) > FILE:
                 raise NotDeliverable("Discord takes files up to 10 MiB.")
             given = {"data": {"payload_json": json.dumps(body)}, "files": {"files[0]": (file[0], content)}}

@@ -51,7 +51,7 @@ from bot.channels.slack.socket import Socket, readable, signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, make_client, within
-from bot.channels.streamed_message import post_each
+from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
@@ -316,8 +316,16 @@ class SlackChannel(Poster):
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)
-        posts = text.split(text.neutralise(markdown))
-        await post_each(posts, after, lambda each: self._once(place, each, [{"markdown_text": each}]))
+        posts = in_few(text.split(text.neutralise(markdown)), markdown)
+
+        async def post(each: str | FullText) -> None:
+            if isinstance(each, FullText):
+                await self._once(place, each.text, [{"markdown_text": each.words}])
+                await self.post_file(address, each.name, each.text)
+            else:
+                await self._once(place, each, [{"markdown_text": each}])
+
+        await post_each(posts, after, post)
 
     async def _once(
         self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
@@ -399,11 +407,11 @@ class SlackChannel(Poster):
             client = await self._workspaces.client(copy.team)
             await _accepted(shown, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
+    async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         place = SlackPlace.of(address)
         with translated():
             client = await self._workspaces.client(place.team)
-            await posting.upload(client, place, name, text)
+            await posting.upload(client, place, name, content)
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
         """``ref`` is the file's id; Slack says where it lies, and that has to be with Slack."""

@@ -54,7 +54,7 @@ async def upload(
     client: AsyncWebClient,
     place: SlackPlace,
     name: str,
-    content: str,
+    content: str | bytes,
     *,
     title: str | None = None,
 ) -> None:

@@ -368,8 +368,8 @@ class TelegramChannel(Poster):
             found += [Actor(NAME, str(a.id), a.full_name) for a in admins[:_MOST_NAMED]] or [each]
         return found
 
-    async def post_file(self, address: Address, name: str, text: str) -> None:
-        await self._transport.file(self._moves.place(address), name, text, "", None)
+    async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
+        await self._transport.file(self._moves.place(address), name, content, "", None)
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         if not ref:

@@ -278,7 +278,7 @@ class Transport:
         self,
         place: TelegramPlace,
         name: str,
-        text: str,
+        content: str | bytes,
         caption: str,
         markup: Markup,
         *,
@@ -287,7 +287,7 @@ class Transport:
         async def send(chat_id: int) -> TelegramPosted:
             sent = await self._bot.send_document(
                 chat_id,
-                text.encode(errors="replace"),
+                content.encode(errors="replace") if isinstance(content, str) else content,
                 caption=caption[: CAPTION_UNITS // 2] or None,
                 filename=name,
                 message_thread_id=place.thread_id,

@@ -18,9 +18,9 @@ from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import MOST_PAGES
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, READABLE, Server
-from bot.tools.mcp.tools import content_text, cut, name_of
+from bot.tools.mcp.tools import content_text, cut, name_of, read
 from bot.tools.tool import Arguments as Given
-from bot.tools.tool import CallContext, Tool, tool
+from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 
 _MOST_LISTED = 500
 _LONGEST = 2000  # characters of an address or a description
@@ -81,7 +81,7 @@ class ReadingTools:
             classify=None if self._trusted else judged,
             summary=lambda given: f"Read {cut(str(given.get('uri', '')))} of {where}",
         )
-        async def read_resource(uri: Known, context: CallContext) -> str:
+        async def read_resource(uri: Known, context: CallContext) -> ToolOutput:
             """Read one resource of this server.
 
             Args:
@@ -89,7 +89,8 @@ class ReadingTools:
             """
             result = await self._server.ask(lambda client: client.read_resource(uri), context)
             parts = [types.EmbeddedResource(type="resource", resource=each) for each in result.contents]
-            return content_text(parts) or "nothing in it"
+            texts, notes, files = read(parts)
+            return ToolOutput("\n".join([*texts, *notes]) or "nothing in it", files=files)
 
         return list_resources, read_resource
 

@@ -4,12 +4,16 @@ What a server says about its tools is a hint. It may always make a tool more dan
 reads, or that its change can be undone, is believed of servers which the configuration trusts.
 """
 
+import base64
 import hashlib
+import mimetypes
 import re
 from collections.abc import Sequence
 
 from mcp import types
 
+from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
+from bot.domain.files import File
 from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import shortened, shown
 from bot.errors import ToolError
@@ -23,6 +27,7 @@ from bot.tools.tool import CallContext, Tool, ToolOutput
 _LONGEST_NAME = 64  # of what language models take
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_ERROR = 2000
+_MOST_FILES, _MOST_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
 _SHOWN = 60  # characters of one argument in a summary
 
 
@@ -115,41 +120,69 @@ def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
 
     Raises ToolError where the tool says that it failed.
     """
-    texts, notes = _read(result.content)
+    texts, notes, files = read(result.content)
     text = "\n".join([*texts, *notes])
     if result.is_error:
         raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
     data = result.structured_content
     if data is None:
-        return ToolOutput(text or "no output")
+        return ToolOutput(text or "no output", files=files)
     if isinstance(data, dict) and data.keys() == {"result"}:
         data = data["result"]  # how the SDK's servers wrap a plain value
-    return ToolOutput("\n".join([shown(data), *notes]) if notes else data)
+    return ToolOutput("\n".join([shown(data), *notes]) if notes else data, files=files)
 
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
     """Everything that can be read in it, with a note for what can't be."""
-    texts, notes = _read(content)
+    texts, notes, _ = read(content, "not shown")
     return "\n".join([*texts, *notes])
 
 
-def _read(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[str]]:
-    """The texts, and a note for each part that isn't text."""
-    texts, notes = [], []
+def read(
+    content: Sequence[types.ContentBlock], where: str = "people get it as a file"
+) -> tuple[list[str], list[str], tuple[File, ...]]:
+    """The texts, a note for each part that isn't text, and those parts as files while there is room."""
+    texts: list[str] = []
+    notes: list[str] = []
+    files: list[File] = []
+    room = _MOST_FILE_BYTES
+
+    def attach(what: str, kind: str | None, name: str, data: str) -> None:
+        nonlocal room
+        size = len(data) * 3 // 4
+        fits = size <= room and len(files) < _MOST_FILES
+        file = _file(name, data) if fits else None
+        notes.append(
+            f"[{what}, {kind or 'unknown type'}, about {size} bytes, {where if file else 'not shown'}]"
+        )
+        if file:
+            room -= size
+            files.append(file)
+
     for part in content:
         if isinstance(part, types.TextContent):
             texts.append(part.text)
         elif isinstance(part, types.ImageContent | types.AudioContent):
-            notes.append(f"[{part.type}, {part.mime_type}, about {len(part.data) * 3 // 4} bytes, not shown]")
+            attach(part.type, part.mime_type, f"{part.type}-{len(files) + 1}", part.data)
         elif isinstance(part, types.ResourceLink):
             notes.append(f"[link to {part.name}: {part.uri}]")
         elif isinstance(part.resource, types.TextResourceContents):
             texts.append(part.resource.text)
         else:
-            notes.append(
-                f"[file {part.resource.uri}, {part.resource.mime_type or 'unknown type'}, not shown]"
-            )
-    return texts, notes
+            uri = str(part.resource.uri)
+            attach(f"file {uri}", part.resource.mime_type, uri.rsplit("/", 1)[-1], part.resource.blob)
+    return texts, notes, tuple(files)
+
+
+def _file(name: str, data: str) -> File | None:
+    """What a server made, named by its bytes; None for what is not base64."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
+    kind = type_of(content)
+    ending = mimetypes.guess_extension(kind) if kind != UNKNOWN else None
+    return File(name if "." in name or not ending else f"{name}{ending}", "", content, kind)
 
 
 def _repeatable(config: ServerConfig, hints: types.ToolAnnotations | None) -> bool:

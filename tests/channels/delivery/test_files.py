@@ -18,9 +18,10 @@ from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs
 from bot.tools.tool import Tool, ToolOutput, tool
-from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, says
+from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, files, says
 from tests.kit.sql import sql
 
+PICTURE = files.picture()
 SECRET = "xoxb-1234567890-abcdefgh"
 
 
@@ -53,7 +54,11 @@ class Printer:
         async def peek(name: str) -> ToolOutput:
             return ToolOutput("peeked", files=(File(name, "a;b\n"),))
 
-        return (print_out, scan, export, staple, peek, *output_tools(self.nod.database).fixed)
+        @tool(writes=False)
+        async def draw() -> ToolOutput:
+            return ToolOutput("drawn", files=(File("plan.png", "", PICTURE, "image/png"),))
+
+        return (print_out, scan, export, staple, peek, draw, *output_tools(self.nod.database).fixed)
 
 
 Make = Callable[..., Nod]
@@ -127,6 +132,14 @@ async def test_a_read_that_was_cut_for_the_model_comes_as_a_file_too(nod: Nod) -
     assert nod.chat.files == []
     await nod.asked(call("scan", size=20_001))
     assert [(name, len(text)) for _, name, text in nod.chat.files] == [("scan.txt", 20_001)]
+
+
+async def test_a_picture_that_a_tool_makes_is_posted_as_it_is(nod: Nod) -> None:
+    await nod.asked(call("draw"))
+    assert [(name, content) for _, name, content in nod.chat.files] == [("plan.png", PICTURE)]
+    [(handle, _)] = await nod.database.read(outputs.listed, (await nod.transcript()).conversation.id)
+    kept = await nod.database.read(outputs.file, (await nod.transcript()).conversation.id, handle)
+    assert kept == File("plan.png", "", PICTURE, "image/png")
 
 
 async def test_files_that_tools_make_are_posted_and_the_model_does_not_see_them(nod: Nod) -> None:

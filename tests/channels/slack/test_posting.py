@@ -260,7 +260,7 @@ async def test_a_file_is_uploaded_whole_into_the_thread(running: Running) -> Non
 
 
 async def test_a_file_for_a_person_goes_to_their_dm(running: Running) -> None:
-    await running.channel.post_file(Address("slack", "T1/U8"), "export.txt", "x")
+    await running.channel.post_file(Address("slack", "T1/U8"), "export.txt", b"x")
 
     (posted,) = running.slack.in_channel("D8")
     assert posted.file == "x"

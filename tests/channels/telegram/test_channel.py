@@ -722,7 +722,7 @@ async def test_a_file_is_sent_as_a_document_into_its_topic(channel, telegram: Fa
 async def test_a_file_where_the_bot_may_not_be_is_not_deliverable(channel, telegram: FakeTelegram):
     telegram.blocked[ANA] = "bot was blocked by the user"
     with pytest.raises(NotDeliverable, match="blocked"):
-        await channel.post_file(HERE, "export.txt", "x")
+        await channel.post_file(HERE, "export.txt", b"x")
 
 
 @pytest.mark.parametrize(

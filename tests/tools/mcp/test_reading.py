@@ -33,7 +33,7 @@ async def test_an_agent_reads_the_resources_and_prompts_of_a_server(connect, htt
     assert await lamps.run("lamps_read_resource", uri="lamps://manual") == "Turn it off first."
     assert await lamps.run("lamps_read_resource", uri="lamps://desk/diary") == "Dear diary, desk was on."
     photo = await lamps.run("lamps_read_resource", uri="lamps://photo")
-    assert photo == "[file lamps://photo, image/png, not shown]"
+    assert photo == "[file lamps://photo, image/png, about 6 bytes, people get it as a file]"
     prompts = await lamps.run("lamps_list_prompts")
     assert [each["name"] for each in prompts] == ["poem", "greeting"]
     assert prompts[0]["arguments"] == [{"name": "lamp", "required": True}]

@@ -1,5 +1,6 @@
 """A server's tool as one of ours: risk, name, version, schema, arguments and answers."""
 
+import base64
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from mcp import types
 from mcp.types import ToolAnnotations as Hints
 
+from bot.domain.files import File
 from bot.domain.proposals import Level
 from bot.domain.redaction import redact
 from bot.errors import BadArguments, ToolError
@@ -298,17 +300,33 @@ NOTE = types.EmbeddedResource(
         (answer(text("white"), structured_content={"result": "white"}), "white"),
         (answer(structured_content=[1, 2]), [1, 2]),
         (answer(structured_content={"result": 1, "more": 2}), {"result": 1, "more": 2}),
-        (answer(text("see"), IMAGE), "see\n[image, image/png, about 6 bytes, not shown]"),
+        (answer(text("see"), IMAGE), "see\n[image, image/png, about 6 bytes, people get it as a file]"),
         (
             answer(IMAGE, structured_content={"a": 1}),
-            '{"a": 1}\n[image, image/png, about 6 bytes, not shown]',
+            '{"a": 1}\n[image, image/png, about 6 bytes, people get it as a file]',
         ),
-        (answer(NOTE, FILE), "the note\n[file file:///a.bin, x/y, not shown]"),
+        (
+            answer(NOTE, FILE),
+            "the note\n[file file:///a.bin, x/y, about 3 bytes, people get it as a file]",
+        ),
     ],
     ids=range(10),
 )
 def test_an_answer_is_its_data_or_its_text_with_a_note_for_what_cannot_be_shown(result, data):
     assert output(TRUSTED, result).data == data
+
+
+def test_what_is_no_text_is_a_file_for_people_named_by_its_bytes():
+    picture = b"\x89PNG\r\n\x1a\n..."
+    shown = types.ImageContent(type="image", data=base64.b64encode(picture).decode(), mime_type="text/html")
+    broken = types.ImageContent(type="image", data="no base64!", mime_type="image/png")
+    huge = types.ImageContent(type="image", data="A" * 14_000_000, mime_type="image/png")
+    made = output(TRUSTED, answer(shown, broken, huge, FILE))
+    assert made.files == (
+        File("image-1.png", "", picture, "image/png"),
+        File("a.bin", "", b"\0", "application/octet-stream"),
+    )
+    assert made.data.count("not shown") == 2
 
 
 def test_an_answer_that_is_an_error_is_told_without_the_servers_secrets():
