@@ -66,7 +66,6 @@ def ask_tools() -> FixedToolset:
         who: Annotated[list[Name], Field(min_length=1, max_length=10)] | None = None,
     ) -> None:
         """Ask a person what you need to know and can't look up. Its result is their answer.
-
         Never ask for permission or for a secret: an answer approves nothing. One question at a time.
 
         Args:

@@ -152,7 +152,6 @@ async def plan_submit(
     alternatives: list[Words] | Words | None = None,
 ) -> str:
     """Submit your plan for approval: before a longer job, or where you must plan before you change anything.
-
     The calls that its steps list run without asking once it is approved, once each and unchanged.
 
     Args:
