@@ -143,18 +143,23 @@ def _late(due: Schedule, now: datetime) -> str:
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
     """Pause it, or let it run from its next time on; False where that is so already."""
-    act = Act.PAUSE if paused else Act.RESUME
-    return schedules.pause(session, found, _by(session, act, by), now, paused=paused)
+    if (found.paused_at is not None) == paused:
+        return False
+    due_at = found.due_at if paused or not found.times else found.times.after(now)
+    columns = {"paused_at": now if paused else None, "due_at": due_at}
+    who = _by(session, Act.PAUSE if paused else Act.RESUME, by)
+    return schedules.change(session, found.id, who, now, **columns)
 
 
 def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """Have it run as soon as may be; False where it is paused or was ended."""
-    return schedules.due_now(session, found, _by(session, Act.RUN, by), now)
+    who = _by(session, Act.RUN, by)
+    return found.paused_at is None and schedules.change(session, found.id, who, now, due_at=now)
 
 
 def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
     """Nod pauses it, since its platform can't say for good whether its person is still there."""
-    if not schedules.pause(session, due, By.nod(Act.PAUSE, why), now, paused=True):
+    if not schedules.change(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     where = conversations.get_conversation(session, due.conversation_id)
     return _tell(
@@ -170,17 +175,14 @@ def hold(session: Session, policies: Policies, due: Schedule, why: str, now: dat
 
 def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """End it, and what was allowed for its runs; False where that is so already."""
-    who = _by(session, Act.DROP, by)
-    grants.end_with_schedule(session, found.id, who, now)
-    return schedules.end(session, found, who, now)
+    return _over(session, found, _by(session, Act.DROP, by), now)
 
 
 def end_in(session: Session, conversation_ids: list[str], now: datetime) -> None:
     """End what runs in conversations that are deleted."""
     by = By.nod(Act.END_WITH_CONVERSATION)
     for each in (found for ident in conversation_ids for found in schedules.of_conversation(session, ident)):
-        grants.end_with_schedule(session, each.id, by, now)
-        schedules.end(session, each, by, now, "Its conversation was deleted")
+        _over(session, each, by, now, "Its conversation was deleted")
 
 
 def _end(
@@ -188,9 +190,8 @@ def _end(
 ) -> ScheduleRun:
     """Nod ends it; its conversation and the admins are told."""
     by = By.nod(Act.END_BY_ITSELF, why)
-    if not schedules.end(session, due, by, now, why):
+    if not _over(session, due, by, now, why):
         return ScheduleRun()
-    grants.end_with_schedule(session, due.id, by, now)
     return ScheduleRun(_tell(session, policies, due, where, "has ended", why, now), why)
 
 
@@ -218,6 +219,13 @@ def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule
     """This person's; for an admin of all of Nod everyone's."""
     every = rights.rules_all(session, policies, actor)
     return schedules.of_people(session, None if every else people.person_of(session, actor).accounts)
+
+
+def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
+    """End it, and what was allowed for its runs; False where that is so already."""
+    grants.end_with_schedule(session, found.id, by, now)
+    ended = {"ended_at": now, "ended_by": by.actor, "why": why}
+    return schedules.change(session, found.id, by, now, **ended)
 
 
 def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:

@@ -14,7 +14,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
-from bot.domain.times import DAYS, duration, moment, span, written
+from bot.domain.times import DAYS, duration, span, written
 
 LEAST = timedelta(minutes=15)
 MISSED = 100
@@ -160,7 +160,8 @@ class ScheduleState(StrEnum):
 class Schedule:
     """One row, as a value. ``person`` is in whose name it runs.
 
-    ``follows``: the id of the proposal after whose end it runs once, instead of ``times``. ``due_at``: when
+    ``start``, ``repeats``, ``zone`` and ``until`` are its `Times`. ``follows``: the id of the proposal after
+    whose end it runs once, instead of these. ``due_at``: when
     it runs next. ``ran_for``: the due time that its last run was for, ``last_at``: when that began,
     ``spent``: its tokens. ``why``: why it was ended, where no person did.
     """
@@ -169,10 +170,13 @@ class Schedule:
     conversation_id: str
     person: Actor
     task: str
-    times: Times | None
-    follows: str | None
     created_at: datetime
-    due_at: datetime | None
+    start: datetime | None = None
+    repeats: str = ""
+    zone: str = "UTC"
+    until: datetime | None = None
+    follows: str | None = None
+    due_at: datetime | None = None
     runs: int = 0
     ran_for: datetime | None = None
     last_at: datetime | None = None
@@ -186,6 +190,10 @@ class Schedule:
     def label(self) -> str:
         """What people call it by."""
         return self.id[:8]
+
+    @property
+    def times(self) -> Times | None:
+        return Times(self.start, self.repeats, ZoneInfo(self.zone), self.until) if self.start else None
 
     @property
     def state(self) -> ScheduleState:
@@ -206,8 +214,3 @@ class Schedule:
     def next(self) -> str:
         """When it runs next, in words; empty where it does not."""
         return self.times.said(self.due_at) if self.times and self.due_at else ""
-
-
-def start_of(at: str, zone: tzinfo, now: datetime) -> datetime:
-    """The moment that someone wrote, as its time zone tells it. Raises ValueError, as `moment` does."""
-    return moment(at, now.astimezone(zone))

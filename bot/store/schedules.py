@@ -4,16 +4,16 @@ Any number of processes may look for what is due: a run is one guarded UPDATE (`
 """
 
 from collections.abc import Collection
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import func, text, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor
 from bot.domain.proposals import SETTLED
-from bot.domain.schedules import Schedule, Times
+from bot.domain.schedules import Schedule
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
@@ -31,21 +31,8 @@ _LISTED = 200
 
 def add(session: Session, made: Schedule, by: By, now: datetime) -> None:
     """Store a new one."""
-    times = made.times
-    row = ScheduleRow(
-        id=made.id,
-        conversation_id=made.conversation_id,
-        person=str(made.person),
-        name=made.person.name,
-        task=made.task,
-        start=times.start if times else None,
-        repeats=times.every if times else "",
-        zone=str(times.zone) if times else "",
-        until=times.until if times else None,
-        follows=made.follows,
-        created_at=now,
-        due_at=made.due_at,
-    )
+    same = {each.name: getattr(made, each.name) for each in fields(made)}
+    row = ScheduleRow(**same | {"person": str(made.person), "name": made.person.name})
     session.add(row)
     admin_changes.record(session, Thing.SCHEDULE, made.id, by, None, _state(row), now)
 
@@ -54,16 +41,10 @@ def get(session: Session, ident: str) -> Schedule | None:
     """The one with this id, or whose id alone begins like that."""
     if not (ident.isalnum() and ident.isascii()):
         return None
-    at = col(ScheduleRow.id)
-    found = session.exec(select(ScheduleRow).where(at >= ident, at < f"{ident}{{").limit(2)).all()
+    at = col(ScheduleRow.id)  # LIKE finds nothing by an index
+    near = (at >= ident, at < f"{ident}z", at.startswith(ident, autoescape=True))
+    found = session.exec(select(ScheduleRow).where(*near).limit(2)).all()
     return _schedule(found[0]) if len(found) == 1 else None
-
-
-def newest(session: Session, task: str) -> Schedule | None:
-    """The one of this task that was made last."""
-    made = select(ScheduleRow).where(_ROW.c.task == task).order_by(_ROW.c.created_at.desc()).limit(1)
-    row = session.exec(made).first()
-    return _schedule(row) if row else None
 
 
 def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool = False) -> list[Schedule]:
@@ -123,40 +104,16 @@ def put_right(session: Session, now: datetime) -> int:
     return len(found)
 
 
-def pause(session: Session, schedule: Schedule, by: By, now: datetime, *, paused: bool) -> bool:
-    """Pause one, or let it run on from its next time; False where that is so already."""
-    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
-    if row is None or row.ended_at is not None or (row.paused_at is not None) == paused:
-        return False
-    before = _state(row)
-    row.paused_at = now if paused else None
-    if not paused and schedule.times:
-        row.due_at = schedule.times.after(now)
-    session.add(row)
-    admin_changes.record(session, Thing.SCHEDULE, row.id, by, before, _state(row), now)
-    return True
-
-
-def due_now(session: Session, schedule: Schedule, by: By, now: datetime) -> bool:
-    """Let it be due; False where it is paused or was ended."""
-    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
-    if row is None or row.ended_at is not None or row.paused_at is not None:
-        return False
-    row.due_at = now
-    session.add(row)
-    admin_changes.record(session, Thing.SCHEDULE, row.id, by, _state(row), _state(row), now)
-    return True
-
-
-def end(session: Session, schedule: Schedule, by: By, now: datetime, why: str = "") -> bool:
-    """End one for good; False where that is so already."""
-    row = session.get(ScheduleRow, schedule.id, with_for_update=True)
+def change(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
+    """Set these columns, with a row in the audit log; False where it was ended."""
+    row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:
         return False
     before = _state(row)
-    row.ended_at, row.ended_by, row.why = now, by.actor, why
+    for name, value in columns.items():
+        setattr(row, name, value)
     session.add(row)
-    admin_changes.record(session, Thing.SCHEDULE, row.id, by, before, None, now)
+    admin_changes.record(session, Thing.SCHEDULE, ident, by, before, _state(row), now)
     return True
 
 
@@ -172,9 +129,8 @@ def spent(session: Session, ident: str) -> int:
 
 
 def _state(row: ScheduleRow) -> admin_changes.State:
-    return {"schedule": row.id, "paused": row.paused_at is not None}
+    return None if row.ended_at else {"schedule": row.id, "paused": row.paused_at is not None}
 
 
 def _schedule(row: Any) -> Schedule:
-    times = Times(row.start, row.repeats, ZoneInfo(row.zone), row.until) if row.start else None
-    return value_of(Schedule, row, person=Actor.parse(row.person, row.name), times=times)
+    return value_of(Schedule, row, person=Actor.parse(row.person, row.name))

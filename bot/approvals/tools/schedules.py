@@ -15,8 +15,9 @@ from bot.approvals import schedules as scheduling
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
-from bot.domain.schedules import TASK, Schedule, Times, repeated, start_of, zone_called
+from bot.domain.schedules import TASK, Schedule, Times, repeated, zone_called
 from bot.domain.text import one_line
+from bot.domain.times import moment
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.store import conversations, people, proposals, schedules, teams
 from bot.store.database import Database
@@ -55,10 +56,6 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
     async def shown(arguments: Arguments) -> Sequence[PreviewField]:
         return _fields(arguments, clock())
 
-    async def made(arguments: Arguments) -> Mapping[str, str | None]:
-        found = await database.read(schedules.newest, arguments["task"])
-        return {"when": found.words if found else None}
-
     async def unmade(ran: Ran) -> InverseCall:
         return InverseCall("delete_schedule", {"schedule": ran.kept})
 
@@ -66,7 +63,6 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
         group=GROUP,
         summary="Schedule “{task}”",
         preview=shown,
-        current=made,
         undo=unmade,
         idempotent=True,
         touches="",
@@ -128,11 +124,6 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
             raise Hopeless("There is no such schedule, or it has ended.")
         return [PreviewField("task", found.task, None), PreviewField("when", found.words, None)]
 
-    async def left(arguments: Arguments) -> Mapping[str, str | None]:
-        found = await database.read(schedules.get, arguments["schedule"])
-        there = found if found and found.ended_at is None else None
-        return {"task": there.task if there else None, "when": there.words if there else None}
-
     async def kept_out(_: Ran) -> str:
         return _GONE
 
@@ -141,7 +132,6 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
         summary="Delete schedule {schedule}",
         title=named,
         preview=lost,
-        current=left,
         undo=kept_out,
         key=("schedule",),
         touches="schedule {schedule}",
@@ -181,11 +171,11 @@ def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, An
     try:
         zone = zone_called(given[field]) if field in given else zone_called(str(zone))
         field = "at"
-        start = start_of(given["at"], zone, now)
+        start = moment(given["at"], now.astimezone(zone))
         field = "every"
         every = repeated(given.get("every", ""), start)
         field = "until"
-        until = start_of(given["until"], zone, now) if "until" in given else None
+        until = moment(given["until"], now.astimezone(zone)) if "until" in given else None
     except ValueError as error:
         raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
     kept = {"task": given["task"], "at": f"{start:{_KEPT}}", "time_zone": str(zone)}
@@ -223,16 +213,17 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
 def _new(
     asked: Proposal, where: str, task: str, given: Mapping[str, str], follows: str, now: datetime
 ) -> Schedule:
-    times = None if follows else _times(given)
-    return Schedule(
-        id=asked.id,
-        conversation_id=where,
-        person=asked.requester,
-        task=task,
-        times=times,
-        follows=follows or None,
-        created_at=now,
-        due_at=times.after(now) if times else None,
+    made = Schedule(asked.id, where, asked.requester, task, now, follows=follows or None)
+    if follows:
+        return made
+    times = _times(given)
+    return replace(
+        made,
+        start=times.start,
+        repeats=times.every,
+        zone=str(times.zone),
+        until=times.until,
+        due_at=times.after(now),
     )
 
 

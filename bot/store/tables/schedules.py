@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -24,7 +23,6 @@ class ScheduleRow(Row, table=True):
         partial("schedule_follows", "follows", where=f"{LIVE} AND follows IS NOT NULL AND runs = 0"),
         partial("schedule_of_person", "person", where="ended_at IS NULL"),
         partial("schedule_last", "last_at", where="ended_at IS NULL"),
-        Index("schedule_made", "created_at"),
         partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
     )
 

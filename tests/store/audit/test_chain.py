@@ -122,7 +122,7 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     for _ in range(2):
         token = database.write_now(tokens.issue, "ci", ADA, clock())
     database.write_now(tokens.revoke, token.split("_")[1], ADA, clock())
-    schedule = Schedule(p.id, p.conversation_id, ANA, "look", None, declined.id, clock(), None)
+    schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
     database.write_now(schedules.add, schedule, By.nod(Act.SET), clock())
     assert faults(database) == []
     return database

@@ -54,7 +54,6 @@ def upgrade() -> None:
     ):
         there = sa.text(where)
         op.create_index(name, "schedule", [column], unique=False, sqlite_where=there, postgresql_where=there)
-    op.create_index("schedule_made", "schedule", ["created_at"], unique=False)
     for table in ("grant_given", "proposal"):
         op.add_column(table, sa.Column("schedule", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
     op.create_table(
