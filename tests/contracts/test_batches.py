@@ -12,7 +12,7 @@ from tests.contracts.test_discord import ANA as ANA_ON_DISCORD
 from tests.contracts.test_discord import DiscordDriver
 from tests.contracts.test_slack import ANA, BEN, SlackDriver
 from tests.contracts.test_telegram import ANA as ANA_THERE
-from tests.contracts.test_telegram import TelegramDriver
+from tests.contracts.test_telegram import TEAM, TelegramDriver
 from tests.fakes.slack_state import Modal
 
 pytestmark = pytest.mark.platform
@@ -132,36 +132,95 @@ async def test_in_discord_rows_are_toggled_for_the_one_who_chooses(discord: Disc
     assert "item 3" not in discord.world.notes
 
 
-NOTES = ["item 1", "item 2", "item 3"]
+async def at_row(slack: SlackDriver, card: SeenCard, number: int) -> Modal:
+    """Look at that row by itself: in the window of all rows, from the menu below."""
+    for window in slack.slack.modals:
+        window.open = False
+    before = len(slack.slack.modals)
+    await slack.slack.click(card.handle, "Choose" if "Choose" in card.handle.buttons else "Rows", ANA)
+    window = (await eventually(lambda: slack.slack.modals[before:], "a window"))[0]
+    [menu] = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
+    chosen = next(o for o in menu["options"] if o["text"]["text"].startswith(f"{number}."))
+    await slack.slack.act(ANA, menu | {"selected_option": chosen})
+    await eventually(lambda: len(slack.slack.modals) == before + 2, "the window of the row")
+    return slack.slack.modals[-1]
 
 
-async def test_in_slack_a_row_is_edited_and_one_that_failed_is_run_again(slack: SlackDriver) -> None:
+def button(window: Modal, label: str) -> dict[str, Any]:
+    every = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
+    return next(each for each in every if each["text"]["text"] == label)
+
+
+async def test_in_slack_a_row_is_edited_by_itself(slack: SlackDriver) -> None:
     card = await asked(slack, 3)
-
-    async def at_row(number: int) -> Modal:
-        """Look at that row by itself: in the window of all rows, from the menu below."""
-        for window in slack.slack.modals:
-            window.open = False
-        before = len(slack.slack.modals)
-        label = "Choose" if "Choose" in card.handle.buttons else "Rows"
-        await slack.slack.click(card.handle, label, ANA)
-        window = (await eventually(lambda: slack.slack.modals[before:], "a window"))[0]
-        [menu] = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
-        chosen = next(o for o in menu["options"] if o["text"]["text"].startswith(f"{number}."))
-        await slack.slack.act(ANA, menu | {"selected_option": chosen})
-        await eventually(lambda: len(slack.slack.modals) == before + 2, "the window of the row")
-        return slack.slack.modals[-1]
-
-    def button(window: Modal, label: str) -> dict[str, Any]:
-        every = [e for b in window.view["blocks"] if b["type"] == "actions" for e in b["elements"]]
-        return next(each for each in every if each["text"]["text"] == label)
-
-    row = await at_row(2)
-    await slack.slack.act(ANA, button(row, "Edit"))
+    await slack.slack.act(ANA, button(await at_row(slack, card, 2), "Edit"))
     await eventually(lambda: "Text" in slack.slack.modals[-1].words, "the form")
     await slack.slack.submit(ANA, {"Text": "item two"})
     await ends(slack, "2 waiting, 1 done")
     assert slack.world.notes == ["item two"]
+
+
+REWRITE = [("rewrite", {"text": f"text {n}"}) for n in (1, 2, 3)]
+
+
+async def test_in_slack_a_row_that_is_done_is_undone_by_itself(slack: SlackDriver) -> None:
+    slack.world.notes.append("as it was")
+    card = await asked(slack, 0, *REWRITE)
+    await at_row(slack, card, 2)
+    await slack.slack.submit(ANA)
+    await ends(slack, "2 waiting, 1 done")
+    await slack.press(slack.cards()[0], Verb.DECLINE_ALL)
+    await ends(slack, "1 done, 2 declined")
+    assert slack.world.notes == ["text 2"]
+    await slack.world.restart()
+    await slack.slack.act(ANA, button(await at_row(slack, slack.cards()[0], 2), "Undo"))
+    await eventually(lambda: slack.world.notes == ["as it was"], "what was there before")
+
+
+async def test_in_telegram_a_row_that_is_done_is_undone_by_itself(telegram: TelegramDriver) -> None:
+    telegram.world.notes.append("as it was")
+    card = await asked(telegram, 0, *REWRITE)
+    fake, message = telegram.telegram, card.handle.message
+    await fake.press(ANA_THERE, message, "Choose")
+    await eventually(lambda: "✅ 2" in message.labels, "the rows")
+    for other in ("✅ 1", "✅ 3"):
+        await fake.press(ANA_THERE, message, other)
+    await eventually(lambda: "Approve 1, decline 2" in message.labels, "what that decides")
+    await fake.press(ANA_THERE, message, "Approve 1, decline 2")
+    await ends(telegram, "1 done, 2 declined")
+    await telegram.world.restart()
+    await fake.press(ANA_THERE, message, "Rows")
+    await eventually(lambda: "🔎 2" in message.labels, "the numbers")
+    await fake.press(ANA_THERE, message, "🔎 2")
+
+    async def offering(label: str) -> Any:
+        return (await eventually(lambda: [m for m in fake.shown(TEAM) if label in m.labels], label))[-1]
+
+    await fake.press(ANA_THERE, await offering("Undo"), "Undo")
+    await fake.press(ANA_THERE, await offering("Keep it"), "Undo")
+    await eventually(lambda: telegram.world.notes == ["as it was"], "what was there before")
+
+
+async def test_in_discord_a_row_that_is_done_is_undone_by_itself(discord: DiscordDriver) -> None:
+    discord.world.notes.append("as it was")
+    card = await asked(discord, 0, *REWRITE)
+    fake = discord.discord
+
+    async def shown_after(press: Any) -> Any:
+        before = len(fake.messages)
+        await press
+        return (await eventually(lambda: fake.messages[before:], "an answer"))[-1]
+
+    page = await shown_after(fake.press(ANA_ON_DISCORD, card.handle.message, "Choose"))
+    for other in ("✅ 1", "✅ 3"):
+        await fake.press(ANA_ON_DISCORD, page, other)
+    await eventually(lambda: "Approve 1, decline 2" in page.buttons, "what that decides")
+    await fake.press(ANA_ON_DISCORD, page, "Approve 1, decline 2")
+    await ends(discord, "1 done, 2 declined")
+    page = await shown_after(fake.press(ANA_ON_DISCORD, card.handle.message, "Rows"))
+    row = await shown_after(fake.press(ANA_ON_DISCORD, page, "🔎 2"))
+    await fake.press(ANA_ON_DISCORD, row, "Undo")
+    await eventually(lambda: discord.world.notes == ["as it was"], "what was there before")
 
 
 async def test_in_telegram_a_row_is_opened_and_edited_by_itself(telegram: TelegramDriver) -> None:
