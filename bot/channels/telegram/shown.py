@@ -28,6 +28,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _PASSES = 3
+_ENDED = -1  # instead of a round: shown after the end, so its buttons stay while any is offered
 _BATCH = ".all"  # behind the id of its first row: what was shown of a batch
 
 log = logger(__name__)
@@ -159,7 +160,7 @@ class ShownCards:
                 await self._transport.send(place, piece, urgency=Urgency.PRESSED)
             last = await self._transport.send(place, pieces[-1], buttons, urgency=Urgency.PRESSED)
         shown = await self._shown(_key(card))
-        kept = [*shown.messages, [last.chat_id, last.message_id, card.round]]
+        kept = [*shown.messages, [last.chat_id, last.message_id, card.round if card.pending else _ENDED]]
         await self._keep(card, replace(shown, messages=kept))
 
     async def approvable(self, card: Card, place: TelegramPlace) -> bool:
@@ -222,7 +223,11 @@ class ShownCards:
 
     async def _close(self, card: Card, chat_id: int, *, same_round: bool) -> None:
         shown = await self._shown(_key(card))
-        closed = [m for m in shown.messages if m[0] == chat_id and (same_round or m[2] != card.round)]
+        closed = [
+            m
+            for m in shown.messages
+            if m[0] == chat_id and (not card.verbs if m[2] == _ENDED else same_round or m[2] != card.round)
+        ]
         for chat, message, _ in closed:
             try:
                 await self._transport.dress(TelegramPosted(chat, message), None)
