@@ -13,7 +13,7 @@ from bot.domain.people import Actor
 from bot.domain.prices import money
 from bot.domain.rules import Rule, Rulebook, Subject, covers
 from bot.errors import ModelOverBudget
-from bot.store import people, spending
+from bot.store import counts, people
 
 _STILL = "What was approved is still done, and cards work as always."
 
@@ -84,10 +84,10 @@ def _of(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int)
     """A budget as it stands; that of a turn by what answering this line of a person cost."""
     budget, here = rule.budget, now.astimezone(book.zone)
     if budget.per is Per.TURN:
-        return BudgetUse(rule, budget, budget.amount, spending.of_order(session, order), None)
+        return BudgetUse(rule, budget, budget.amount, counts.spent_on_order(session, order), None)
     try:
         accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # everywhere
         accounts = frozenset()
-    spent = spending.since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
+    spent = counts.spent_since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
     return BudgetUse(rule, budget, budget.limit(here), spent, budget.per.next(here))

@@ -27,7 +27,7 @@ from bot.domain.rules import Mode, Rule, Subject, covers
 from bot.domain.times import span
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.store import conversations, insights, messages, notices, people, proposals, rules, transitions
+from bot.store import conversations, counts, messages, notices, people, proposals, rules, transitions
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.proposals import Reach
@@ -121,7 +121,7 @@ def found(session: Session, policies: Policies, available: AvailableTools, now: 
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
     month, conditional = now - MONTH, today.book.conditional
-    for row in insights.newest(session, month, ended=True, arguments=conditional):
+    for row in counts.newest(session, month, ended=True, arguments=conditional):
         if not is_change(row) or row.state in _UNDER_WAY or not was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _place(row)), _Group())

@@ -1,17 +1,17 @@
 """How much there is of what, and what turns cost: counted in the rows when someone looks."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, case, func, literal_column, select
+from sqlalchemy import bindparam, case, func, literal_column, or_, select, true, tuple_
 from sqlmodel import Session
 
 from bot.domain.chat import Parts, Used
 from bot.domain.jobs import Work
-from bot.domain.proposals import Cause, State
+from bot.domain.proposals import Cause, Mark, State
 from bot.store import posted_cards
-from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow
+from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow, inside
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
@@ -164,3 +164,58 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
         found = found.where(_PLACE.c.owner.in_(accounts))
     rows = session.connection().execute(found).all()
     return [Used(str(row[0]), row[1] if name is not None else "", *row[-5:]) for row in rows]
+
+
+_SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
+
+
+def spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
+    """What it cost since then below a place, and wherever one of these accounts asked."""
+    found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
+    there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
+    found = found.where(_TURN.c.created_at >= begin, there)
+    return float(session.connection().execute(found).scalar_one())
+
+
+def spent_on_order(session: Session, order: int) -> float:
+    """What it cost to answer one line of a person, teammates included."""
+    return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())
+
+
+MOST = 50_000  # proposals of one look
+_AT_A_TIME = 500
+_JUDGED = (
+    *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
+    *("state", "grant_id", "edited_by", "undone_by", "created_at"),
+)
+_ENDED = ("requester_name", "votes", "decided_at")
+_CONDITIONS = ("arguments", "tool_version")
+
+
+def newest(
+    session: Session,
+    since: datetime,
+    before: Mark | None = None,
+    accounts: Collection[str] | None = None,
+    *,
+    most: int = MOST,
+    ended: bool = False,
+    arguments: bool = False,
+) -> Iterator[Any]:
+    """What was proposed since then, newest first: by these accounts, or by anyone.
+
+    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
+    with those of each call, and the version of its tool.
+    """
+    also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
+    found = select(
+        *(_PROPOSAL.c[name] for name in (*_JUDGED, *also)),
+        SEEN_AT.label("place"),
+        _PLACE.c.private,
+    ).join_from(_PROPOSAL, _PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
+    at = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
+    further: Any = true() if before is None else tuple_(*at) < tuple_(*before)
+    whose: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
+    found = found.where(at[0] >= since, further, whose).order_by(*(each.desc() for each in at)).limit(most)
+    with session.connection().execute(found, execution_options={"yield_per": _AT_A_TIME}) as rows:
+        yield from rows

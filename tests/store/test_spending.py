@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from bot.domain.chat import Address
-from bot.store import spending
+from bot.store import counts
 from bot.store.database import Database
 from bot.store.tables.conversations import TurnRow
 from tests.kit import FakeClock
@@ -31,4 +31,4 @@ def test_what_a_place_costs(
     rows.propose(at=Address("chat", "T1/C2"))
     rows.propose(at=Address("chat", "T1/C2/9"))
     database.write_now(lambda session: session.execute(update(TurnRow).values(cost=1.0)))
-    assert database.read_now(spending.since, start, scope, []) == cost
+    assert database.read_now(counts.spent_since, start, scope, []) == cost

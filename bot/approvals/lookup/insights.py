@@ -14,7 +14,7 @@ from bot.domain.people import Actor, channel_called, place_called
 from bot.domain.proposals import Kind, State
 from bot.domain.times import span, when
 from bot.domain.verbs import Verb
-from bot.store import insights, people
+from bot.store import counts, people
 from bot.store.audit import verification
 from bot.store.rules import Policies
 
@@ -46,7 +46,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     names: dict[str, str] = {}
     week = [[0] * HOURS for _ in range(7)]
     looked, last = 0, None
-    for row in insights.newest(session, since, accounts=accounts, ended=True):
+    for row in counts.newest(session, since, accounts=accounts, ended=True):
         looked, last = looked + 1, row.created_at
         if row.kind in _NOT_COUNTED or row.undoes or not was_asked(row):
             continue
@@ -71,7 +71,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     }
     return Insights(
         since,
-        last if looked == insights.MOST else None,
+        last if looked == counts.MOST else None,
         accounts is None,
         total,
         {facet: _parts(found, names | called) for facet, found in tallies.items()},

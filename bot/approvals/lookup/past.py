@@ -18,7 +18,7 @@ from bot.domain.proposals import Kind, Level, Mark, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
-from bot.store import insights, people, proposals
+from bot.store import counts, people, proposals
 from bot.store.rules import Policies
 
 MOST_JUDGED = 5_000  # proposals of one page
@@ -105,7 +105,7 @@ def tried(
     looked = judged = seen = 0
     last: Mark | None = None
     price: dict[str, str] = {}
-    for row in insights.newest(session, since, before, arguments=changed.book.conditional):
+    for row in counts.newest(session, since, before, arguments=changed.book.conditional):
         seen, last = seen + 1, Mark(row.created_at, row.id)
         if not is_change(row):
             continue
@@ -126,7 +126,7 @@ def tried(
         effects=effects,
         price=[_priced(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
         priced=len(price),
-        before=last if judged == MOST_JUDGED or seen == insights.MOST else None,
+        before=last if judged == MOST_JUDGED or seen == counts.MOST else None,
     )
 
 

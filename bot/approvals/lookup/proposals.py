@@ -244,34 +244,46 @@ class ProposalLookup:
     def _seen(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """A page of them, the first of several with its group; what they share is read in one query."""
-        groups = proposals.siblings(session, {p.message_id for p in found})
-        declined, paused = proposals.declined_before(session, found), rules.pause_words(session)
-        policy = self._policies.load(session)
-        schemas = {p.id: available.schema_of(session, p) for p in found}
-        named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+        """A page of them, the first of several with its group."""
+        cards = cards_of(session, self._policies, available, found)
+        groups = proposals.siblings(session, {p.message_id for p in found if p.batch})
         seen = []
         for p in found:
-            card = card_of(
-                p,
-                schemas[p.id],
-                () if p.batch else groups.get(p.id, ()),
-                grantable=grants.possible(session, self._policies, p),
-                paused=paused,
-                declined=declined.get(p.id),
-                names=named,
-                stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
-            )
             conversation = conversations.get_conversation(session, p.conversation_id)
             teammate = p.teammate or _teammate_at(session, conversation)
             may = self._may_decide(session, p, actor)
-            seen.append(Seen(p, card, may, conversation, teammate, _place(p, groups.get(p.card_id, ()))))
+            place = _place(p, groups.get(p.card_id, ()))
+            seen.append(Seen(p, cards[p.id], may, conversation, teammate, place))
         return seen
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)
         at = conversation.origin if conversation and conversation.origin.is_own(actor) else None
         return rights.objection(session, self._policies, p, actor, at=at) is None
+
+
+def cards_of(
+    session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
+) -> dict[str, Card]:
+    """Their cards as they are now, by id; what they share is read in one query."""
+    groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
+    declined = proposals.declined_before(session, found)
+    paused, policy = rules.pause_words(session), policies.load(session)
+    schemas = {p.id: available.schema_of(session, p) for p in found}
+    named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+    return {
+        p.id: card_of(
+            p,
+            schemas[p.id],
+            () if p.batch else groups.get(p.id, ()),
+            grantable=grants.possible(session, policies, p),
+            paused=paused,
+            declined=declined.get(p.id),
+            names=named,
+            stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
+        )
+        for p in found
+    }
 
 
 def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:

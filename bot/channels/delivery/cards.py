@@ -11,11 +11,12 @@ from functools import partial
 
 from sqlmodel import Session
 
-from bot.approvals import grants, lifecycle, rights
+from bot.approvals import lifecycle, rights
+from bot.approvals.lookup.proposals import cards_of
 from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, Elsewhere, card_of, named_on, placed
+from bot.domain.cards import Card, Elsewhere, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
@@ -24,7 +25,7 @@ from bot.domain.policy import Policy, same_chat
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, notices, people, posted_cards, proposals, rules
+from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.store.posted_cards import Copy, Known
@@ -345,7 +346,7 @@ class Cards:
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
         available = await self.registry.available()
-        return await self.database.read(_cards, find, available, self.policies)
+        return await self.database.read(lambda s: cards_of(s, self.policies, available, find(s)))
 
 
 def _own_chat(actor: Actor) -> Address:
@@ -367,10 +368,10 @@ def _card(
         raise KeyError(proposal_id)
     if together and proposal.batch:
         found = proposals.of_batch(session, proposal.batch)
-        cards = _cards(session, lambda _: found, available, policies)
+        cards = cards_of(session, policies, available, found)
         proposal, card = found[0], batch_card(found, [cards[each.id] for each in found])
     else:
-        card = _cards(session, lambda _: [proposal], available, policies)[proposal_id]
+        card = cards_of(session, policies, available, [proposal])[proposal_id]
     conversation = conversations.get_conversation(session, proposal.conversation_id)
     if at is None or conversation is None or not card.pending:
         return proposal, card
@@ -407,30 +408,3 @@ def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhe
     if not alone and (name := called(origin, named)):
         return Elsewhere(f"{name}{further}", origin, named=True)
     return Elsewhere(there if alone else f"a chat in {there}", origin, named=alone)
-
-
-def _cards(
-    session: Session,
-    find: Callable[[Session], Sequence[Proposal]],
-    available: AvailableTools,
-    policies: Policies,
-) -> dict[str, Card]:
-    found = find(session)
-    groups = proposals.siblings(session, {p.message_id for p in found})
-    declined = proposals.declined_before(session, found)
-    paused, policy = rules.pause_words(session), policies.load(session)
-    schemas = {p.id: available.schema_of(session, p) for p in found}
-    named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
-    return {
-        p.id: card_of(
-            p,
-            schemas[p.id],
-            () if p.batch else groups.get(p.id, ()),
-            grantable=grants.possible(session, policies, p),
-            paused=paused,
-            declined=declined.get(p.id),
-            names=named,
-            stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
-        )
-        for p in found
-    }
