@@ -10,7 +10,7 @@ UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture recordings clean
+.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture recordings agentdojo real-model clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
@@ -76,6 +76,7 @@ pins: .venv/upkeep
 	@mkdir -p requirements
 	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra all --group build -o requirements/run.txt
 	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra dev --group build -o requirements/dev.txt
+	@$(UV) --generate-hashes -c constraints.txt pyproject.toml --extra evaluation --group build -o requirements/evaluation.txt
 	@$(UV) --generate-hashes -c constraints.txt --group upkeep -o requirements/upkeep.txt
 
 bench: .venv/dev
@@ -87,6 +88,14 @@ torture: .venv/dev
 # what the model is sent in ten conversations: read what changed before you commit it
 recordings: .venv/dev
 	@$(BIN)/python -m tests.conversations $(ARGS)
+
+# AgentDojo's four suites behind the gate: half an hour, no network; ARGS=slack for one of them
+agentdojo: .venv/evaluation
+	@$(BIN)/python -m tests.agentdojo $(ARGS)
+
+# a small real model on a real server, for 200 turns
+real-model: .venv/evaluation
+	@$(BIN)/python -m tests.real_model $(ARGS)
 
 clean:
 	rm -rf .venv
@@ -106,6 +115,11 @@ clean:
 	@$(HASHED) requirements/dev.txt
 	@$(PIP) --no-build-isolation -e .
 	@touch $@ .venv/run
+
+.venv/evaluation: .venv/dev requirements/evaluation.txt
+	@echo "Installing what the evaluation needs into .venv, this first time only: 500 MB; a library is compiled, half an hour ..."
+	@$(HASHED) requirements/evaluation.txt
+	@touch $@
 
 .venv/upkeep: .venv/bin/python pyproject.toml requirements/upkeep.txt
 	@echo "Installing what maintainers need into .venv, this first time only ..."

@@ -72,8 +72,8 @@ def test_every_test_that_a_page_names_is_there(page: Path) -> None:
 
 
 def test_every_make_target_that_a_page_names_is_there() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = {name for page in PAGES for name in re.findall(r"`make ([a-z]+)", page.read_text())}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {name for page in PAGES for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
     assert named - targets == set()
 
 
@@ -93,7 +93,7 @@ def test_the_trips_pass_through_the_rooms_they_name() -> None:
 
 def test_the_tests_mirror_the_rooms() -> None:
     """What crosses rooms has folders of its own, named in CONTRIBUTING.md."""
-    across = {"clients", "contracts", "conversations", "deploy"}
+    across = {"agentdojo", "clients", "contracts", "conversations", "deploy"}
     across |= {"fakes", "kit", "machines", "team", "torture"}
     assert all(f"`{name}/`" in PAGES[0].read_text() for name in across if (ROOT / "tests" / name).exists())
     folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")} - {

@@ -47,9 +47,10 @@ def asked(*extras: str, groups: tuple[str, ...] = ()) -> list[Requirement]:
     [
         ("run", asked("all", groups=("build",))),
         ("dev", asked("dev", groups=("build",))),
+        ("evaluation", asked("evaluation", groups=("build",))),
         ("upkeep", asked(groups=("upkeep",))),
     ],
-    ids=("run", "dev", "upkeep"),
+    ids=("run", "dev", "evaluation", "upkeep"),
 )
 def test_what_the_project_asks_for_is_pinned_with_hashes(file: str, wanted: list[Requirement]) -> None:
     versions = pins(FILES[file])
@@ -71,7 +72,7 @@ def test_every_pin_has_hashes_and_names_no_place_to_fetch_it_from(file: str) -> 
 
 
 def test_all_extras_are_in_one() -> None:
-    offered = PROJECT["project"]["optional-dependencies"].keys() - {"all", "adapters", "dev"}
+    offered = PROJECT["project"]["optional-dependencies"].keys() - {"all", "adapters", "dev", "evaluation"}
     assert {str(each) for each in asked("all")} == {str(each) for each in asked(*offered)}
 
 
