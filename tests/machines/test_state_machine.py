@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlmodel import Session, select
 
+from bot.approvals.lookup import insights, past
+from bot.approvals.lookup.context import context
 from bot.domain.chat import Answer
 from bot.domain.outcomes import for_model
 from bot.domain.people import NOD
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Proposal, State, digest
+from bot.domain.proposals import Cause, Kind, Proposal, State, digest
+from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
 from bot.store import schedules
@@ -52,6 +55,9 @@ CALLS = st.one_of(
 )
 IDEMPOTENT = {"pay", "schedule_task"}
 VERBS = st.sampled_from([*[Verb.APPROVE] * 5, Verb.RETRY, Verb.RETRY, *Verb])
+
+
+_RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 
 
 async def _unpainted(ran: Ran) -> InverseCall:
@@ -322,7 +328,30 @@ class CoreMachine(RuleBasedStateMachine):
             assert told, f"its end was never told: {p}"
             assert nod.chat.card_of(p).state is p.state
         await self._check()
+        await self._look_back()
         await nod.close()
+
+    async def _look_back(self) -> None:
+        """Insights count what there is, and what led to a proposal ends with its call and is not for Eve."""
+        nod, policies = self.nod, self.nod.gate.policies
+        each = [p for p in await nod.proposals() if p.kind not in (Kind.QUESTION, Kind.SUGGESTION)]
+        asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
+        begin = nod.clock() - timedelta(days=300)
+        counted = await nod.database.read(insights.counted, begin, None, UTC)
+        ends = Counter("approved" if p.state in _RAN else str(p.state) for p in asked)
+        total = counted.total
+        assert (total.asked, total.approved) == (len(asked), ends["approved"])
+        assert (total.declined, total.expired) == (ends["declined"], ends["expired"])
+        never = Rule(0, Subject.POLICY, EVERYWHERE, "*", Mode.NEVER)
+        tried = await nod.database.read(past.tried, policies, never, begin)
+        assert tried.looked == sum(p.kind is Kind.CALL and p.risk.writes and not p.undoes for p in each)
+        groups, registry = nod.gate.groups, nod.gate.registry
+        for p in each:
+            lines = await context(groups, registry, p.id, ADA)
+            assert lines is not None
+            assert all(line.id <= p.message_id for line in lines)
+            assert not p.called or (lines[0].role == "user" and lines[-1].id == p.message_id)
+            assert await context(groups, registry, p.id, EVE) is None
 
     async def _failed_last(self) -> bool:
         """A turn that failed has told people so; they have the word."""
