@@ -73,11 +73,7 @@ async def _now(tool: Tool, p: Proposal) -> Mapping[str, str | None]:
 
 def _reread(field: str, now: object, approved: str | None) -> Reread:
     said = None if now is None else storable(str(now))
-    return Reread(field, _brief(said), _brief(approved), said == approved)
-
-
-def _brief(text: str | None) -> str | None:
-    return None if text is None else _cut(one_line(text))
+    return Reread(field, _cut(said), _cut(approved), said == approved)
 
 
 def _cut(text: str | None) -> str | None:

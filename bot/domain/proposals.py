@@ -145,7 +145,9 @@ class Reread:
     @property
     def words(self) -> str:
         """For example ``priority is high``, or ``priority is low, not high``."""
-        long = any(value is not None and len(value) > _SHORT for value in (self.now, self.approved))
+        long = any(
+            len(value) > _SHORT or "\n" in value.strip() for value in (self.now or "", self.approved or "")
+        )
         if self.agrees:
             return f"{self.field} is {'as approved' if long else _said(self.now)}"
         now = "something else" if long and self.now else _said(self.now)

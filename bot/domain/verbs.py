@@ -113,12 +113,13 @@ _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decid
 _ANSWER = AskedFor("What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
+_PERHAPS = "Nod may not be able to undo it."
 _FOR_REAL = Sure(
     "Run it for real?",
     "Approve and run it for real",
     "Not now",
     "It can reach the network and have effects outside files. "
-    "It may do something else than when it was tried, and Nod may not be able to undo it.",
+    f"It may do something else than when it was tried. {_PERHAPS}",
 )
 
 _UNDO_ALL = Sure(
@@ -275,7 +276,7 @@ def button(
                 sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO, _ if undoing:
-            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"This puts back: {undoing}."))
+            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
@@ -291,7 +292,7 @@ def _with_harm(found: Button, level: Level) -> Button:
     """The button of running something for real, where that can't be undone; any other as it is."""
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
-    sure = replace(found.sure, more=f"This can't be undone. {found.sure.more}")
+    sure = replace(found.sure, more=found.sure.more.replace(_PERHAPS, "This can't be undone."))
     return replace(found, look=Look.DANGER, sure=sure)
 
 

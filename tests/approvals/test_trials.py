@@ -352,6 +352,10 @@ async def test_what_was_applied_is_undone_by_the_reverse_diff(shell):
     reply = await shell.press(Verb.UNDO, done)
     await shell.idle()
     assert reply.answer is Answer.ACCEPTED, reply.text
+    inverse = (await shell.proposals())[-1]
+    assert inverse.description == "Put back a.txt, b, b/c.txt and 3 more"
+    assert inverse.read_again
+    assert not inverse.misread
     assert {path: found for path, found in shell.around.seen().items() if "/ws/" in path} == before
 
 

@@ -3,7 +3,7 @@
 import { get, Newest, post } from "./api.js";
 import { Card, contextOf, fold } from "./card.js";
 import { changes } from "./diff.js";
-import { wordsForm } from "./decisions.js";
+import { sureForm, wordsForm } from "./decisions.js";
 import { announce, h, icon, keeping, shown } from "./dom.js";
 import { listen, press, put } from "./proposals.js";
 import { expiry } from "./times.js";

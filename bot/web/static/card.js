@@ -152,7 +152,8 @@ export class Card {
     const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
     if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
     if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note" }, shown(p.risk_reason)));
-    if (open && p.warning && p.warning !== p.undo && p.warning !== `${RISKS[p.risk]}.`) parts.push(h("p", { class: "note" }, shown(p.warning)));
+    const warning = [p.undo, `${RISKS[p.risk]}.`].reduce((words, said) => (said && words.startsWith(said) ? words.slice(said.length).trim() : words), p.warning); // the badge says it
+    if (open && warning) parts.push(h("p", { class: "note" }, shown(warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p));
     if (open || p.state === "failed") parts.push(difference(p, p.preview.filter((each) => !each.in_title)));

@@ -38,6 +38,7 @@ from bot.tools.tool import (
 )
 
 _END = 2000  # characters of what it printed, for people
+_FEW = 3  # paths that a title names
 _NOTE = "It ran in a closed copy before it was approved; its changes of files were then applied."
 
 T = TypeVar("T")
@@ -133,8 +134,9 @@ class CommandTrials:
 
         @tool(
             group="runtime",
-            summary=lambda arguments: f"Undo a command: {_files(len(_paths(_changes(arguments))))}",
+            summary=lambda arguments: f"Put back {_named(sorted(_paths(_changes(arguments))))}",
             preview=self._now_and_then,
+            current=self._as_it_is,
             touches="workspace",
             timeout=60.0,
         )
@@ -164,6 +166,10 @@ class CommandTrials:
         """How an undoing ended that was cut off."""
         done = await asyncio.to_thread(applying.settled, self.workspace, _changes(arguments), key)
         return _restored(_changes(arguments)) if done else None
+
+    async def _as_it_is(self, arguments: Arguments) -> Mapping[str, str | None]:
+        _, fields = await self._now(_changes(arguments))
+        return {each.field: each.old_value for each in fields}
 
     async def _now_and_then(self, arguments: Arguments) -> Sequence[PreviewField]:
         _, fields = await self._now(_changes(arguments))
@@ -208,6 +214,11 @@ def _changes(token: Mapping[str, Any]) -> list[FileChange]:
 
 def _paths(changes: Sequence[FileChange]) -> list[str]:
     return list(dict.fromkeys(each.path for each in changes))
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = len(paths) - _FEW
+    return f"{', '.join(paths[:_FEW])}{f' and {more} more' if more > 0 else ''}"
 
 
 def _files(count: int) -> str:
