@@ -12,6 +12,7 @@ from bot.domain.conversations import Turn
 from bot.domain.people import Actor
 from bot.domain.prices import money
 from bot.domain.rules import Rule, Rulebook, Subject, covers
+from bot.domain.times import stamp
 from bot.errors import ModelOverBudget
 from bot.store import counts, people
 
@@ -66,7 +67,7 @@ def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
         said = f"The budget for one request is used up ({first.words}). Send “continue” to begin another."
         raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), ("Continue",))
     extend = f"{EXTEND}{first.rule.id}"
-    said = f"The budget is used up ({first.words}). I can answer again from {first.until:%-d %B %Y, %H:%M}"
+    said = f"The budget is used up ({first.words}). I can answer again from {stamp(first.until, book.zone)}"
     said += f", or once an admin extends it: press the button, or send `{extend}`."
     raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), (extend,))
 

@@ -21,6 +21,7 @@ from bot.domain.proposals import Kind, PreviewField
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escaped, made_visible, whole_until
+from bot.domain.times import local
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
 _VALUE_UNITS = 700  # of one value of the change; longer ones are cut
@@ -145,7 +146,7 @@ class CardTextRenderer(Generic[T]):
 
     def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
         if card.pending:
-            yield self._dated(card.asked, " · expires ", self.builder.moment(card.expires_at, relative=True))
+            yield self._dated(card.asked, " · expires ", self.builder.moment(card.expires, relative=True))
             if not card.asker_decides:
                 yield self._deciders(card)
             if card.undo_note:
@@ -308,7 +309,7 @@ class PlainTextBuilder(TextBuilder[str]):
         return made_visible(text, escaped)
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:  # noqa: ARG002 - the same for every reader
-        return f"{at:%Y-%m-%d %H:%M} UTC"
+        return local(at)
 
     def mention(self, actor: Actor) -> str:
         return self.write(actor.label)
@@ -327,7 +328,7 @@ _PLAIN = CardTextRenderer(PlainTextBuilder(), (sys.maxsize,))
 
 
 def card_text(card: Card) -> str:
-    """All of a card as plain text; times in UTC."""
+    """All of a card as plain text."""
     return _PLAIN.card(card).made
 
 

@@ -74,10 +74,12 @@ def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
     if as_json:
         print_json([_told(e) for e in entries])
         return
+    zone = load().timezone
     for e in entries:
         why = f" ({line(e.by.reason)})" if e.by.reason else ""
         who = f"{e.by.verb} by {e.by.actor}"
-        print(f"{e.at:%Y-%m-%d %H:%M:%S} UTC  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
+        at = e.at.astimezone(zone)
+        print(f"{at:%Y-%m-%d %H:%M:%S %Z}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
         if e.about:
             asked = f"{e.about['summary']} {json.dumps(e.about['arguments'], ensure_ascii=False)}"
             print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Any
 
@@ -98,6 +98,7 @@ class Card:
     again: str = ""  # that it was read again and is as approved, one sentence
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
+    zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
@@ -193,13 +194,19 @@ class Card:
         return tuple(PreviewField(label_of(name), None, said) for name, said in told)
 
     @property
+    def expires(self) -> datetime:
+        """When it expires, in the team's time zone."""
+        return self.expires_at.astimezone(self.zone)
+
+    @property
     def ended_at(self) -> datetime | None:
-        """When it was decided, began to run or expired; None while it waits."""
+        """When it was decided, began to run or expired, in the team's time zone; None while it waits."""
+        at = self.decided_at
         if self.state is State.EXECUTING:
-            return self.running_since
-        if self.state is State.EXPIRED:  # an admin may have ended the wait before its time
-            return min(self.expires_at, self.decided_at or self.expires_at)
-        return self.decided_at
+            at = self.running_since
+        elif self.state is State.EXPIRED:  # an admin may have ended the wait before its time
+            at = min(self.expires_at, self.decided_at or self.expires_at)
+        return at and at.astimezone(self.zone)
 
     @property
     def end(self) -> str:
@@ -516,6 +523,7 @@ def card_of(
     paused: str = "",
     declined: Proposal | None = None,
     names: Names = NO_NAMES,
+    zone: tzinfo = UTC,
     stand_ins: Sequence[str] = (),
 ) -> Card:
     """Render a proposal as it is now. ``grantable``: the rules let calls like it be allowed from its card.
@@ -584,6 +592,7 @@ def card_of(
         votes=tuple(clean(_vote_line(v)) for v in p.votes),
         quorum=p.quorum,
         expires_at=p.expires_at,
+        zone=zone,
         state=p.state,
         tone=tone,
         outcome=one_line(clean(outcome)),

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta, tzinfo
 from enum import StrEnum
 
 from bot.domain.chat import Address, chat_of
@@ -84,6 +84,11 @@ def told_in(person: Person, asker: Actor, origin: Address, *, alone: bool) -> se
     if not person.outside:
         found.add(scope_of(About.TEAM, asker, origin))
     return found | ({(About.PERSON, each) for each in person.accounts} if alone else set())
+
+
+def last_day(until: datetime, zone: tzinfo) -> date:
+    """The last day on which a fact holds, where its people are; it is over at the end of it."""
+    return (until - timedelta(seconds=1)).astimezone(zone).date()
 
 
 def checked(text: str) -> str:

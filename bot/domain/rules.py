@@ -45,7 +45,7 @@ class Subject(StrEnum):
     ROUTE = "route"  # str: an address where cards are posted too
     ESCALATE = "escalate"  # Escalation
     REMIND = "remind"  # timedelta between reminders
-    QUIET = "quiet"  # Hours, in UTC, in which no one is reminded
+    QUIET = "quiet"  # Hours, on the team's clock, in which no one is reminded
     DIGEST = "digest"  # DailyDigest
     ROLE = "role"  # GivenRole
     PLANS = "plans"  # Approver of teammates' plans
@@ -121,7 +121,7 @@ class Hours(NamedTuple):
 
 
 class DailyDigest(NamedTuple):
-    """When, in UTC, and at which address (as text) people are told what is open."""
+    """When, on the team's clock, and at which address (as text) people are told what is open."""
 
     at: time
     to: str

@@ -34,9 +34,13 @@ def when(at: datetime, now: datetime) -> str:
 
 
 def stamp(at: datetime, zone: tzinfo) -> str:
-    """A moment as people in a time zone read it: ``22 Nov 2026, 21:46 CET``."""
-    local = at.astimezone(zone)
-    return f"{local.day} {local:%b %Y, %H:%M %Z}"
+    """A moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
+    return local(at.astimezone(zone))
+
+
+def local(at: datetime) -> str:
+    """The same of a moment that is in their time zone."""
+    return f"{at.day} {at:%b, %H:%M %Z}"
 
 
 def now() -> datetime:

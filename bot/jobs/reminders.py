@@ -6,7 +6,7 @@ twice. Quiet hours hold back reminders and digests, not warnings before an expir
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlmodel import Session
@@ -80,7 +80,7 @@ class Reminders:
             self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _new_links(session, now):
             self.notices.for_admins(session, text)
-        return _first_today(session, _SUGGESTED, now)
+        return _first_today(session, _SUGGESTED, now.date())
 
     async def send(self, now: datetime) -> None:
         """Post what is to be said, or tried again, by now."""
@@ -113,9 +113,9 @@ class Reminders:
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.about(Subject.DIGEST):
-            if not isinstance(rule.value, DailyDigest) or now.time() < rule.value.at:
-                continue
-            await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now)
+            here = now.astimezone(book.zone)
+            if isinstance(rule.value, DailyDigest) and here.time() >= rule.value.at:
+                await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now, here.date())
 
 
 def _are_back(session: Session, now: datetime) -> None:
@@ -145,22 +145,21 @@ def _new_links(session: Session, now: datetime) -> list[str]:
 
 
 def is_quiet(book: Rulebook, now: datetime) -> bool:
-    """Whether the time of day (UTC) lies in quiet hours, which may go over midnight."""
-    return any(
-        rule.value.cover(now.time()) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours)
-    )
+    """Whether the team's time of day lies in quiet hours, which may go over midnight."""
+    clock = now.astimezone(book.zone).time()
+    return any(rule.value.cover(clock) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours))
 
 
-def _first_today(session: Session, name: str, now: datetime) -> bool:
-    day = now.date().isoformat()
+def _first_today(session: Session, name: str, today: date) -> bool:
+    day = today.isoformat()
     if rules.state_of(session, name).get("day") == day:
         return False
     rules.keep_state(session, name, {"day": day})
     return True
 
 
-def _digest_once(session: Session, rule: Rule, to: Address, now: datetime) -> None:
-    if _first_today(session, f"digest {rule.id}", now):
+def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
+    if _first_today(session, f"digest {rule.id}", today):
         notices.keep(session, to, _open_in(session, rule.scope, now), now)
         suggestions.tell(session, rule.scope, to, now)
 

@@ -19,6 +19,7 @@ from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, stored, value_of
 from bot.domain.times import now as today
+from bot.domain.times import stamp
 from bot.store import database, people, slack
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -265,13 +266,12 @@ def pause_of(session: Session) -> Pause | None:
     return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
 
 
-def pause_words(session: Session) -> str:
-    """Who stopped everything and since when; empty when nothing is paused."""
+def pause_words(session: Session, zone: tzinfo) -> str:
+    """Who stopped everything and since when, for people in a time zone; empty when nothing is paused."""
     found = pause_of(session)
     if found is None:
         return ""
-    since = f"{found.since.day} {found.since:%b, %H:%M} UTC"
-    return f"Paused by {found.name or found.by or 'an admin'} since {since}"
+    return f"Paused by {found.name or found.by or 'an admin'} since {stamp(found.since, zone)}"
 
 
 def _by(session: Session, verb: Act, actor: Actor) -> By:

@@ -15,7 +15,7 @@ from bot.web.body import Body
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
 Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]
 ClockTime = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$")]
-Hour = Annotated[ClockTime, Field(description="HH:MM, UTC")]
+Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 
 
 _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its own

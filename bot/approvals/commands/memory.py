@@ -17,9 +17,8 @@ from bot.approvals.commands.words import (
 )
 from bot.approvals.memory import KnownFact
 from bot.domain.chat import Answer, Command
-from bot.domain.memory import About, checked
+from bot.domain.memory import About, checked, last_day
 from bot.domain.text import shortened
-from bot.domain.times import stamp
 from bot.errors import ToolError
 
 _NONE = "Nothing is remembered here. Ask me to remember something: a card shows it first."
@@ -98,7 +97,8 @@ class MemoryCommands:
                 alone = ", seen by no one else" if each.about is About.PERSON else ""
                 lines.append(f"**For {whose}**{alone}")
             more = [] if each.about is About.PERSON else [f"{each.asked_name} asked"]
-            more += [f"until {stamp(each.until, self._policies.held.book.zone)}"] if each.until else []
+            last = last_day(each.until, self._policies.held.book.zone) if each.until else None
+            more += [f"until {last.day} {last:%b %Y}"] if last else []
             more += ["said longest ago, room is short"] if each.oldest else []
             lines.append(f"- {each.id}: {each.fact}" + (f" ({', '.join(more)})" if more else ""))
         return shortened("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _SAID)

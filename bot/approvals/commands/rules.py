@@ -149,10 +149,10 @@ class RuleCommands:
                 "show it there if no one has decided",
                 self._set(Subject.ESCALATE),
             ),
-            Subcommand("quiet 22:00 07:00", "no reminders in these hours (UTC)", self._set(Subject.QUIET)),
+            Subcommand("quiet 22:00 07:00", "no reminders in these hours", self._set(Subject.QUIET)),
             Subcommand(f"route PLACE {rest}", "post cards there too", self._set(Subject.ROUTE)),
             Subcommand(
-                "digest 09:00 PLACE [in PLACE]", "what is open, once a day (UTC)", self._set(Subject.DIGEST)
+                "digest 09:00 PLACE [in PLACE]", "what is open, once a day", self._set(Subject.DIGEST)
             ),
             Subcommand(
                 f"grants, or grants allow destructive {rest}", "what is allowed without asking", self._grants

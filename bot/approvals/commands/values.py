@@ -101,7 +101,7 @@ def _condition(text: str) -> Condition:
 
 
 def _hours(begin: str, end: str) -> Hours:
-    hours = Hours(_clock(begin, "the team's time zone"), _clock(end, "the team's time zone"))
+    hours = Hours(_clock(begin), _clock(end))
     if hours.begin == hours.end:
         raise CommandError("These hours begin when they end. Write two different times.")
     return hours
@@ -272,11 +272,11 @@ def _deciders(words: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _clock(text: str, zone: str = "UTC") -> time:
+def _clock(text: str) -> time:
     try:
         return time.fromisoformat(text.zfill(len("08:00"))).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
-        raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in {zone}.") from None
+        raise CommandError(f"{text!r} is not a time of day. Write HH:MM, in the team's time zone.") from None
 
 
 def _each(make: Callable[..., RuleValue], *readers: Callable[[str], Any]) -> Callable[[list[str]], RuleValue]:

@@ -6,7 +6,7 @@ that was stored. What was only read left no proposal, so nothing is said about i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from bot.domain.proposals import Kind, Level, Mark, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
+from bot.domain.times import stamp
 from bot.store import counts, people, proposals
 from bot.store.rules import Policies
 
@@ -46,10 +47,9 @@ class Priced(NamedTuple):
     by: str | None
     reason: str | None
 
-    @property
-    def words(self) -> str:
+    def words(self, zone: tzinfo) -> str:
         who, why = f" by {self.by}" if self.by else "", f": {self.reason}" if self.reason else ""
-        return one_line(f"`{self.id[:8]}` {self.title}, {_day(self.at)}: {self.price}{who}{why}")
+        return one_line(f"`{self.id[:8]}` {self.title}, {stamp(self.at, zone)}: {self.price}{who}{why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Tried:
     price: Sequence[Priced]
     priced: int
     before: Mark | None
+    zone: tzinfo  # the team's
 
     @property
     def words(self) -> str:
@@ -75,24 +76,20 @@ class Tried:
         lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have been asked for."]
         if spared and self.price:
             lines.append(f"- Of these, people had declined, edited or undone {self.priced:,}:")
-            lines += [f"  - {each.words}" for each in self.price[:_TOLD]]
+            lines += [f"  - {each.words(self.zone)}" for each in self.price[:_TOLD]]
             lines += [f"  - …and {self.priced - _TOLD:,} more"] if self.priced > _TOLD else []
         elif spared:
             lines.append("- People had declined, edited or undone none of these.")
         lines.append(f"- {asked:,} would have been asked for in addition.")
         lines += [f"- {refused:,} would have been refused."] if refused else []
         lines += [f"- {otherwise:,} would have asked other people, or another number."] if otherwise else []
-        far = f" back to {_day(self.back_to)} UTC" if self.back_to else ""
+        far = f" back to {stamp(self.back_to, self.zone)}" if self.back_to else ""
         lines.append(
             f"Looked at {self.looked:,} changes{far}, with the risk that was stored, against the rules of "
             "now. What was only read is not looked at."
         )
         lines += [f"There is more before that. Add `before {self.before}`."] if self.before else []
         return "\n".join(lines)
-
-
-def _day(at: datetime) -> str:
-    return f"{at.day} {at:%b, %H:%M}"
 
 
 def tried(
@@ -127,6 +124,7 @@ def tried(
         price=[_priced(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
         priced=len(price),
         before=last if judged == MOST_JUDGED or seen == counts.MOST else None,
+        zone=today.book.zone,
     )
 
 

@@ -268,7 +268,8 @@ def cards_of(
     """Their cards as they are now, by id; what they share is read in one query."""
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.declined_before(session, found)
-    paused, policy = rules.pause_words(session), policies.load(session)
+    policy = policies.load(session)
+    paused = rules.pause_words(session, policy.book.zone)
     schemas = {p.id: available.schema_of(session, p) for p in found}
     named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
     return {
@@ -280,6 +281,7 @@ def cards_of(
             paused=paused,
             declined=declined.get(p.id),
             names=named,
+            zone=policy.book.zone,
             stand_ins=rights.stand_ins(session, policy, p) if p.state is State.PROPOSED else (),
         )
         for p in found

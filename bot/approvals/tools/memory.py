@@ -15,7 +15,7 @@ from sqlmodel import Session
 from bot.approvals import memory
 from bot.domain.chat import Clock
 from bot.domain.conversations import Conversation
-from bot.domain.memory import LONGEST, About, Fact, checked, scope_of
+from bot.domain.memory import LONGEST, About, Fact, checked, last_day, scope_of
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, PreviewField
 from bot.domain.record import Act
@@ -81,7 +81,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
         """
         await database.write(_remember, context, fact, about, end_of(until), clock())
-        return ToolOutput("It is remembered.", told=f"Remembered for {about.words}")
+        return ToolOutput("It is remembered.", told=f"Remembered for {about.words}: “{fact}”")
 
     async def removed(arguments: Arguments) -> Sequence[PreviewField]:
         return (PreviewField("fact", arguments["fact"], None),)
@@ -106,9 +106,8 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
 
         """
         until = await database.write(_forget, context, fact, about, clock())
-        last = (until - timedelta(seconds=1)).astimezone(policies.held.book.zone).date() if until else None
-        told = f"Forgotten for {about.words}"
-        return ToolOutput("It is forgotten.", told=told, kept=last and last.isoformat())
+        kept = last_day(until, policies.held.book.zone).isoformat() if until else None
+        return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     both = (remember, forget)
     return FixedToolset(GROUP, tuple(replace(each, kind=Kind.MEMORY) for each in both))

@@ -9,7 +9,7 @@ private chat what they may decide or asked for anywhere, else only what was aske
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -125,7 +125,10 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         seen = await database.read(_seen, context, [State.PROPOSED], policies)
-        return _page([_summary(s.proposal) | {"you_may_decide": s.may_decide} for s in seen], limit)
+        return _page(
+            [_summary(s.proposal, policies.held.book.zone) | {"you_may_decide": s.may_decide} for s in seen],
+            limit,
+        )
 
     @tool(writes=False, group=GROUP, summary="Look up recent decisions")
     async def my_decisions(context: CallContext, limit: Count = 20) -> dict[str, Any]:
@@ -137,7 +140,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
         """
         seen = await database.read(_seen, context, _DECIDED, policies)
         told = [
-            _summary(s.proposal)
+            _summary(s.proposal, policies.held.book.zone)
             | {"state": s.proposal.state, "decided_by": s.proposal.decided_by, "you_voted": s.voted}
             for s in seen
             if s.voted or s.asked
@@ -167,17 +170,17 @@ def _seen(session: Session, context: CallContext, states: Sequence[State], polic
     return [s for s in found if here is not None and s.proposal.conversation_id == here.id]
 
 
-def _summary(p: Proposal) -> dict[str, Any]:
+def _summary(p: Proposal, zone: tzinfo) -> dict[str, Any]:
     return {
         "id": p.id,
         "what": p.description,
         "asked_by": p.requester.label,
-        "asked_at": _time(p.created_at),
-    } | ({"expires_at": _time(p.expires_at)} if p.state is State.PROPOSED else {})
+        "asked_at": _time(p.created_at, zone),
+    } | ({"expires_at": _time(p.expires_at, zone)} if p.state is State.PROPOSED else {})
 
 
-def _time(at: datetime) -> str:
-    return at.isoformat(timespec="minutes")
+def _time(at: datetime, zone: tzinfo) -> str:
+    return at.astimezone(zone).isoformat(timespec="minutes")
 
 
 def _page(found: list[dict[str, Any]], limit: int) -> dict[str, Any]:

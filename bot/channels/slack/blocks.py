@@ -17,6 +17,7 @@ from typing import Any
 from bot.channels.markdown import clean
 from bot.channels.slack import text
 from bot.domain.chat import offered
+from bot.domain.times import local
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
@@ -89,8 +90,7 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
 
 
 def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
-    fallback = at.strftime("%Y-%m-%d %H:%M UTC")
-    date = f"<!date^{int(at.timestamp())}^{said}|{fallback}>"
+    date = f"<!date^{int(at.timestamp())}^{said}|{local(at)}>"
     return {"type": "mrkdwn", "text": f"{label} {date}".strip()}
 
 

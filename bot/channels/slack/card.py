@@ -275,7 +275,7 @@ def _mention(part: Actor | str, team: str) -> str:
 def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     votes = "; ".join(card.tally)
     asked = (_asked(card, team), _deciders(card, team), votes, card.undo_note)
-    footer = [b.footer(*asked, label="Expires", at=card.expires_at)]
+    footer = [b.footer(*asked, label="Expires", at=card.expires)]
     value = value_of(card.proposal_id, card.round)
     if card.batch:
         return [*footer, b.actions(*_for_rows(card, value, whole=whole))]

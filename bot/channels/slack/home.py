@@ -68,9 +68,9 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     value = value_of(card.proposal_id, card.round)
     shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(under),))])
     if card.pending:
-        shown.append(b.moment("Expires", card.expires_at))
+        shown.append(b.moment("Expires", card.expires))
     elif card.decided_at:
-        shown.append(b.moment("Decided", card.decided_at))
+        shown.append(b.moment("Decided", card.decided_at.astimezone(card.zone)))
     buttons = []
     if card.batch:
         choose = b.button(

@@ -24,6 +24,7 @@ from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.people import Actor
 from bot.domain.text import escaped, made_visible, whole_until
+from bot.domain.times import local
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
 _PICTURE_SHOWN = "▣"
@@ -220,7 +221,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         """Apps too old for it show the text that it stands for."""
-        text = f"{at.day} {at:%b, %H:%M} UTC"
+        text = local(at)
         kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
         return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
 

@@ -16,11 +16,12 @@ const SUBJECTS = {
   undo: { label: "How long it can be undone", parts: [["minutes", "Minutes, 0 for never", "number", "30"]], say: ({ minutes }) => `undo ${Number(minutes) ? `${minutes}m` : "off"}` },
   remind: { label: "When to remind", parts: [["hours", "Every … hours", "number", "4"]], say: ({ hours }) => `remind ${hours}h` },
   escalate: { label: "Whom to ask next", parts: [["hours", "After … hours", "number", "8"], ["to", "Ask in", "text", ""]], help: "A place, such as #ops or slack:T1/C2", say: ({ hours, to }) => `escalate ${hours}h ${to}` },
-  quiet: { label: "When to be quiet", parts: [["start", "From", "time", "22:00"], ["end", "To", "time", "07:00"]], help: "Times are UTC", say: ({ start, end }) => `quiet ${start} ${end}` },
+  quiet: { label: "When to be quiet", parts: [["start", "From", "time", "22:00"], ["end", "To", "time", "07:00"]], help: "On your team's clock", say: ({ start, end }) => `quiet ${start} ${end}` },
   route: { label: "Where cards go", parts: [["to", "To", "text", ""]], help: "A place, such as #approvals or slack:T1/C2", say: ({ to }) => `route ${to}` },
-  digest: { label: "A daily list", parts: [["at", "At", "time", "08:00"], ["to", "To", "text", ""]], help: "Times are UTC", say: ({ at, to }) => `digest ${at} ${to}` },
+  digest: { label: "A daily list", parts: [["at", "At", "time", "08:00"], ["to", "To", "text", ""]], help: "On your team's clock", say: ({ at, to }) => `digest ${at} ${to}` },
   risk: { label: "How risky a tool is", parts: [["level", "Then", LEVELS, "destructive"]], say: ({ level }) => `risk ${level}` },
   plans: { label: "Who approves plans", parts: [["approver", "Who", PLANS, "human"]], say: ({ approver }) => `plans ${approver}` },
+  instructions: { label: "What is asked of Nod", parts: [["text", "Instructions", "text", ""]], say: ({ text }) => `instructions ${text}` },
   role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
 };
 const OF_NO_CALL = ["quiet", "digest", "plans", "role"]; // these have no limits
