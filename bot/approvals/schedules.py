@@ -6,7 +6,6 @@ lost nor come twice. What the agent then proposes asks as always, or runs under 
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -37,13 +36,6 @@ _TOLD = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)
 
 
-class ScheduleRun(NamedTuple):
-    """What became of a schedule that was due: the work it made, or why it was ended."""
-
-    jobs: tuple[Job, ...] = ()
-    ended: str = ""
-
-
 def begin(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
     """Store what was approved. Raises Hopeless, in words, where it can't run."""
     if schedules.get(session, made.id):
@@ -69,25 +61,22 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
 
 
 def run(
-    session: Session,
-    policies: Policies,
-    due: Schedule,
-    standing: Membership | None,
-    now: datetime,
-) -> ScheduleRun:
+    session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
+) -> tuple[Job, ...]:
     """Begin a run of what is due, once, or end it where its person can no longer be there.
 
     ``standing``: what the platform says they are there; None where they have left. Raises LostRace where
     something else is under way there: later, then.
     """
     where = conversations.get_conversation(session, due.conversation_id)
-    if where is None or where.deleted:
-        return _end(session, policies, due, None, "Its conversation was deleted", now)
+    if where is None or policies.load(session).book.paused:
+        return ()
     if why := _hindrance(session, policies, due, where, standing, now):
-        return _end(session, policies, due, where, why, now)
+        done = _over(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
+        return _tell(session, policies, due, f"has ended. {why}", now) if done else ()
     due_at = due.times.after(now) if due.times else None
     if not schedules.take(session, due, due_at, now):
-        return ScheduleRun()
+        return ()
     late = _late(due, now)
     current = conversations.open_at(session, where.address) or where.id
     words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
@@ -99,7 +88,7 @@ def run(
     )
     if not turns.want_turn(session, current, now):
         raise LostRace
-    return ScheduleRun((Job(Work.TURN, current),))
+    return (Job(Work.TURN, current),)
 
 
 def _hindrance(
@@ -112,6 +101,8 @@ def _hindrance(
 ) -> str:
     """Why nothing runs in this person's name there; empty where it does."""
     who, policy = due.person.label, policies.load(session)
+    if where.deleted:
+        return "Its conversation was deleted"
     if standing is None:
         return f"{who} is no longer there"
     person = people.person_of(session, replace(due.person, standing=standing))
@@ -161,16 +152,8 @@ def hold(session: Session, policies: Policies, due: Schedule, why: str, now: dat
     """Nod pauses it, since its platform can't say for good whether its person is still there."""
     if not schedules.change(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
-    where = conversations.get_conversation(session, due.conversation_id)
-    return _tell(
-        session,
-        policies,
-        due,
-        where,
-        "is paused",
-        f"{why} /nod schedules resume {due.label} lets it run again",
-        now,
-    )
+    how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
+    return _tell(session, policies, due, how, now)
 
 
 def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
@@ -185,34 +168,15 @@ def end_in(session: Session, conversation_ids: list[str], now: datetime) -> None
         _over(session, each, by, now, "Its conversation was deleted")
 
 
-def _end(
-    session: Session, policies: Policies, due: Schedule, where: Conversation | None, why: str, now: datetime
-) -> ScheduleRun:
-    """Nod ends it; its conversation and the admins are told."""
-    by = By.nod(Act.END_BY_ITSELF, why)
-    if not _over(session, due, by, now, why):
-        return ScheduleRun()
-    return ScheduleRun(_tell(session, policies, due, where, "has ended", why, now), why)
-
-
-def _tell(
-    session: Session,
-    policies: Policies,
-    due: Schedule,
-    where: Conversation | None,
-    what: str,
-    why: str,
-    now: datetime,
-) -> tuple[Job, ...]:
-    """Tell its conversation and the admins."""
-    told = f"A schedule for {due.person.label} {what}. {why}: {due.task}"
-    for admin in sorted(policies.load(session).holders(Role.ADMIN, str(where.origin) if where else None)):
-        notices.keep(session, Address.parse(admin), told, now)
-    if where is None:
-        return ()
-    after = messages.last_heard(session, where.id)
-    messages.add_notice(session, where.id, told, after, now, delivered=False)
-    return (Job(Work.DELIVER, where.id),)
+def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
+    """Tell its conversation and the admins, those without the task."""
+    told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
+    place = conversations.place_of(session, where).address
+    for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
+        notices.keep(session, Address.parse(admin), f"{told}: {due.label}.", now)
+    after = messages.last_heard(session, where)
+    messages.add_notice(session, where, f"{told}: {due.task}", after, now, delivered=False)
+    return (Job(Work.DELIVER, where),)
 
 
 def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:

@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.approvals import schedules as scheduling
 from bot.channels.delivery.notices import Pauses
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Wake
+from bot.domain.jobs import Wake, Work
 from bot.domain.people import Actor, Membership
 from bot.domain.schedules import Schedule
 from bot.errors import ChannelError, LostRace, NotDeliverable
@@ -63,7 +63,7 @@ class Schedules:
     async def _run(self, due: Schedule, now: datetime) -> bool:
         try:
             standing = await self._ask(due)
-            made = await self.database.write(scheduling.run, self.policies, due, standing, now)
+            jobs = await self.database.write(scheduling.run, self.policies, due, standing, now)
         except LostRace:
             return False  # something else is under way there, so it is next
         except NotDeliverable as error:
@@ -75,10 +75,8 @@ class Schedules:
             log.warning("a schedule waits for its platform", schedule=due.id, why=error.message)
             return False
         self._pauses.over(due.id)
-        if made.ended:
-            log.info("a schedule was ended", schedule=due.id, why=made.ended)
-        await self.wake(*made.jobs)
-        return bool(made.jobs) and not made.ended
+        await self.wake(*jobs)
+        return any(job.work is Work.TURN for job in jobs)
 
     async def _ask(self, due: Schedule) -> Membership | None:
         """Raises ChannelError where the platform can't say."""

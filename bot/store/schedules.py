@@ -74,23 +74,18 @@ def count(session: Session, accounts: Collection[str], place: str) -> tuple[int,
 def due(session: Session, now: datetime, limit: int) -> list[Schedule]:
     """Those whose time has come, or whose proposal has ended, what waited longest first."""
     late = select(ScheduleRow).where(_LIVE, _ROW.c.due_at <= now).order_by(_ROW.c.due_at).limit(limit)
-    ended = select(ProposalRow.id).where(among(col(ProposalRow.state), sorted(SETTLED)))
+    ended = among(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
     after = select(ScheduleRow).where(_LIVE, _ROW.c.follows.is_not(None), _ROW.c.runs == 0)
-    found = [*session.exec(late), *session.exec(after.where(_ROW.c.follows.in_(ended)).limit(limit))]
+    after = after.where(select(ProposalRow.id).where(ended).correlate(_ROW).exists())
+    found = [*session.exec(late), *session.exec(after.limit(limit))]
     return [_schedule(row) for row in found]
 
 
 def take(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:
-    """Count one more run, the next of which is at ``due_at``; False where another process took it."""
-    values = {
-        "runs": schedule.runs + 1,
-        "ran_for": schedule.due_at,
-        "last_at": now,
-        "due_at": due_at,
-        "spent": 0,
-    }
-    same = (_ROW.c.id == schedule.id) & _OPEN & (_ROW.c.runs == schedule.runs)
-    return bool(changed(session.execute(update(_ROW).where(same).values(values))))
+    """Count one more run, the next of which is at ``due_at``; False where it was taken, paused or ended."""
+    same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
+    taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
+    return bool(changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
 
 
 def put_right(session: Session, now: datetime) -> int:

@@ -217,14 +217,8 @@ def _new(
     if follows:
         return made
     times = _times(given)
-    return replace(
-        made,
-        start=times.start,
-        repeats=times.every,
-        zone=str(times.zone),
-        until=times.until,
-        due_at=times.after(now),
-    )
+    made = replace(made, start=times.start, repeats=times.every, zone=str(times.zone), until=times.until)
+    return replace(made, due_at=times.after(now))
 
 
 def _may(session: Session, policies: Policies, found: Schedule, asked: Proposal) -> bool:
