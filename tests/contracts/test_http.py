@@ -15,7 +15,7 @@ from bot.domain.verbs import Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract
 from bot.testing.driver import SeenCard
-from bot.testing.world import World
+from bot.testing.world import Says, World
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
@@ -192,3 +192,10 @@ class TestHttp(Contract):
     async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: HttpDriver) -> None:
         """Nothing is redrawn over HTTP; each answer renders the row."""
         assert "http" not in posters(driver.world.app.channels)
+
+    async def test_who_asked_sees_that_a_call_is_tried_first(self, driver: HttpDriver) -> None:
+        driver.world.script(Says("Should I?", (("tidy", {"text": "bread"}),)))
+        client, url = driver._clients["ana"], driver._url("/api/chat")
+        async with client.stream("POST", url, json={"message": "tidy up"}) as answer:
+            said = [line async for line in answer.aiter_lines()]
+        assert any("Trying first: Tidy the notes" in line for line in said)

@@ -256,6 +256,25 @@ def test_a_thousand_paths_can_be_applied_and_no_more(tmp_path, many):
         assert seen(trial.workspace) == trial.after
 
 
+@pytest.mark.skipif("NOD_TEST_REFLINK" not in os.environ, reason="it names no folder on XFS or Btrfs")
+def test_where_files_can_share_blocks_a_copy_takes_no_room_and_is_a_file_of_its_own():
+    with tempfile.TemporaryDirectory(dir=os.environ["NOD_TEST_REFLINK"]) as base:
+        workspace, copy = Path(base) / "ws", Path(base) / "copy"
+        for each in (workspace, copy):
+            each.mkdir()
+        (workspace / "large").write_bytes(os.urandom(8 << 20))
+        os.sync()
+        free = os.statvfs(base).f_bavail
+        nodes = copied(workspace, copy, CopyLimits(size=1000))  # bytes of what can't share them
+        os.sync()
+        taken = (free - os.statvfs(base).f_bavail) * os.statvfs(base).f_frsize
+        assert taken < 1 << 20
+        with (copy / "large").open("r+b") as file:
+            file.write(b"changed")
+        assert (workspace / "large").read_bytes()[:7] != b"changed"
+        assert [each.path for each in compared(workspace, copy, nodes, os.geteuid())] == ["large"]
+
+
 def test_what_git_runs_comes_first_and_is_called_code(tmp_path):
     trial = Trial(
         tmp_path,
