@@ -65,11 +65,10 @@ def ask_tools() -> FixedToolset:
         choices: Annotated[list[Choice], Field(max_length=len(CHOICES))] | None = None,
         who: Annotated[list[Name], Field(min_length=1, max_length=10)] | None = None,
     ) -> None:
-        """Ask a person what you need to know and can't look up. Its result is their answer.
-        Never ask for permission or for a secret: an answer approves nothing. One question at a time.
+        """Ask a person, one question at a time, what you can't look up. An answer approves nothing.
 
         Args:
-            question: in one or two sentences
+            question: in one or two sentences; never for permission, and never for a secret
             choices: up to five likely answers, a few words each; people can always answer in their own
             who: names of people who wrote here and may answer; left out: the person whose request this is
 

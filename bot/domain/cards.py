@@ -172,7 +172,8 @@ class Card:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
         if self.kind is Kind.SUGGESTION:
             return "Suggested by Nod"
-        whom = f"Asked {'of' if self.kind is Kind.QUESTION and self.asker_decides else 'by'} {self.asked_by}"
+        of_asker = self.kind is Kind.QUESTION and (self.choices is None or self.asker_decides)
+        whom = f"Asked {'of' if of_asker else 'by'} {self.asked_by}"
         if self.kind is Kind.REQUEST and self.pending:
             return f"{whom}, whose script carries it out"
         return f"{whom} in {self.asked_in}" if self.asked_in else whom

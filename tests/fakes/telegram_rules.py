@@ -80,7 +80,8 @@ def _check_entity(text: str, entity: dict[str, Any]) -> None:
         raise bad("can't parse entities: user not found")
 
 
-def check_markup(markup: dict[str, Any] | None) -> None:
+def check_markup(markup: dict[str, Any] | None, *, older: bool = False) -> None:
+    """``older``: of a server that knows neither disabled buttons (10.3) nor those that copy (7.11)."""
     if markup is None or markup.get("force_reply"):
         if markup and len(markup.get("input_field_placeholder", "")) > 64:
             raise bad("INPUT_FIELD_PLACEHOLDER_INVALID")
@@ -96,8 +97,13 @@ def check_markup(markup: dict[str, Any] | None) -> None:
             raise bad("BUTTON_DATA_INVALID")
         if "url" in button and not _web(button["url"]):
             raise bad(f"inline keyboard button URL '{button['url']}' is invalid: Wrong HTTP URL")
-        if (data is None) == ("url" not in button):
+        kinds = [kind for kind in ("callback_data", "url", "copy_text", "disabled") if kind in button]
+        if older and kinds and kinds[0] in ("copy_text", "disabled"):
+            raise bad("can't parse inline keyboard button: Text buttons are unallowed in the inline keyboard")
+        if len(kinds) != 1:
             raise bad("BUTTON_TYPE_INVALID")
+        if not 1 <= len(button.get("copy_text", {}).get("text", "x")) <= 256:
+            raise bad("BUTTON_COPY_TEXT_INVALID")
         if button.get("style", "primary") not in _STYLES:
             raise bad("BUTTON_STYLE_INVALID")
 

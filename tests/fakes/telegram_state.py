@@ -45,7 +45,8 @@ class Posted:
 
     @property
     def labels(self) -> list[str]:
-        return [b["text"] for b in self.buttons]
+        """Of those that can be pressed."""
+        return [b["text"] for b in self.buttons if "disabled" not in b]
 
     @property
     def more(self) -> str | None:
@@ -98,6 +99,7 @@ class BotApi:
         self.lost: dict[str, list[str]] = defaultdict(list)
         self.limited: dict[int, deque[int]] = defaultdict(deque)
         self.moved: dict[int, int] = {}
+        self.older = False  # a server before Bot API 7.11
         self.now: Callable[[], float] | None = None
         """Seconds; with it, a chat that is written to too fast refuses, edits and sends counted together."""
         self.local = False
@@ -349,7 +351,7 @@ class BotApi:
         return self._shown(posted)
 
     def _put(self, params: dict[str, Any], text: str) -> Posted:
-        check_markup(params.get("reply_markup"))
+        check_markup(params.get("reply_markup"), older=self.older)
         reply = params.get("reply_parameters") or {}
         there = {m.message_id for m in self.messages if m.chat_id == params["chat_id"] and not m.deleted}
         if reply and reply["message_id"] not in there:
@@ -381,7 +383,7 @@ class BotApi:
         posted = self._own(params)
         text = check_text(params.get("text", ""), params.get("entities", []))
         markup, entities = params.get("reply_markup"), params.get("entities", [])
-        check_markup(markup)
+        check_markup(markup, older=self.older)
         if (text, entities, markup or None) == (posted.text, posted.entities, posted.markup or None):
             raise bad(_SAME)
         posted.text, posted.entities, posted.markup = text, entities, markup  # no markup: no keyboard
@@ -390,7 +392,7 @@ class BotApi:
 
     async def _do_editMessageReplyMarkup(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         posted = self._own(params)
-        check_markup(params.get("reply_markup"))
+        check_markup(params.get("reply_markup"), older=self.older)
         if params.get("reply_markup") == posted.markup:
             raise bad(_SAME)
         posted.markup = params.get("reply_markup")

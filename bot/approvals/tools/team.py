@@ -152,12 +152,11 @@ async def plan_submit(
     alternatives: list[Words] | Words | None = None,
 ) -> str:
     """Submit your plan for approval: before a longer job, or where you must plan before you change anything.
-    The calls that its steps list run without asking once it is approved, once each and unchanged.
 
     Args:
         summary: what will be different in the end, in a sentence or two
         steps: what you will do, in order, each with the names of the tools it takes, and with the calls whose
-            arguments you already know
+            arguments you already know: once it is approved, these run without asking, once each and unchanged
         risks: what could go wrong
         alternatives: what you decided against, and why
     """

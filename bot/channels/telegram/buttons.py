@@ -23,6 +23,18 @@ def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     return InlineKeyboardMarkup(rows) if rows else None
 
 
+def disabled(label: str) -> InlineKeyboardButton:
+    """A button that can be read and not pressed (Bot API 10.3, which the library does not know yet)."""
+    return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
+
+
+def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
+    """The keyboard without what an older Bot API server refuses; itself where there is no such thing."""
+    rows = [[b for b in row if not (b.api_kwargs or b.copy_text)] for row in markup.inline_keyboard]
+    kept = sum(map(len, rows)) == sum(map(len, markup.inline_keyboard))
+    return markup if kept else InlineKeyboardMarkup([row for row in rows if row])
+
+
 class Does(StrEnum):
     """What a button does that is no verb as it stands, and short codes of verbs."""
 

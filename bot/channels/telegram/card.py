@@ -7,11 +7,11 @@ all of it is shown by `whole`, and Approve is under its last message. The text i
 
 from dataclasses import dataclass
 
-from telegram import InlineKeyboardButton, InlineKeyboardMarkup
+from telegram import CopyTextButton, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.streamed_message import MOST_POSTS
-from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, does_of
+from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, disabled, does_of
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
 from bot.domain.batches import Picked, page_of, said_of
@@ -91,6 +91,8 @@ def keyboard(
     further = tuple(a for a in offered if a not in _PLACED and a not in _GROUP)
     *first, last = _ROWS
     rows += [[_button(card, a) for a in row if a in offered] for row in first]
+    if hidden and Verb.APPROVE in card.verbs:
+        rows[1].insert(0, disabled(card.button(Verb.APPROVE).label))
     rare = [[_button(card, a) for a in row if a in offered] for row in (last, further)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
         rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
@@ -98,6 +100,8 @@ def keyboard(
     if any(rare) and not more and not viewed:
         rare = []
         rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
+    if more and card.pending:
+        rare.append([InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))])
     rows += rare
     rows[:0] = [[_button(card, a)] for a in CHOICES if a in offered]
     if left_out and card.pending and not cut and not viewed:
@@ -121,7 +125,9 @@ def _for_rows(
     approves = Verb.APPROVE_ALL in card.verbs
     rows = [
         [_viewing(card, Does.VIEW, VIEW_ALL)] if hidden or (left_out and not viewed) else [],
-        [_button(card, Verb.APPROVE_ALL)] if approves and not hidden else [],
+        [disabled(card.button(Verb.APPROVE_ALL).label) if hidden else _button(card, Verb.APPROVE_ALL)]
+        if approves
+        else [],
         [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
         [_viewing(card, Does.LOOK, EACH_ROW, None)] if not card.pending and batch.offers else [],
         [_button(card, verb) for verb in _OF_ALL if verb in card.verbs],

@@ -19,6 +19,7 @@ from telegram.request import HTTPXRequest
 
 from bot.channels.base import SILENT
 from bot.channels.streamed_message import FullText
+from bot.channels.telegram.buttons import without_newer
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.places import Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
@@ -105,6 +106,7 @@ class Transport:
     def __init__(self, bot: ExtBot[Any], moves: Moves) -> None:
         self._bot = bot
         self.moves = moves
+        self._newer = True  # until this server turns out not to know the newer kinds of buttons
         self._times = True  # until this server turns out to be too old for times that each reader's app shows
 
     async def send(
@@ -156,7 +158,11 @@ class Transport:
             return TelegramPosted(sent.chat_id, sent.message_id)
 
         with translated():
-            return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
+
+            async def sent(markup: Markup) -> TelegramPosted:
+                return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
+
+            return await self._known(markup, sent)
 
     async def edit(
         self,
@@ -179,7 +185,20 @@ class Transport:
             )
 
         async with self._changing(ref):
-            await self._simpler(ref.chat_id, rich, markup, edit)
+            await self._known(markup, lambda each: self._simpler(ref.chat_id, rich, each, edit))
+
+    async def _known(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
+        """Call; once more without the newer kinds of buttons, where this server refuses them."""
+        older = without_newer(markup) if isinstance(markup, InlineKeyboardMarkup) else markup
+        if older is not markup and self._newer:
+            try:
+                return await call(markup)
+            except BadRequest as error:
+                if "button" not in error.message.lower():
+                    raise
+                log.info("telegram's server does not know newer buttons", why=error.message)
+            self._newer = False
+        return await call(older)
 
     async def note(self, ref: TelegramPosted, rich: Rich) -> None:
         """Say in place of a message what has become of it; it has happened, whether it can be said or not."""
@@ -236,9 +255,16 @@ class Transport:
         """Replace the keyboard, or take it away, and leave the text; a message that is gone has none."""
         try:
             async with self._changing(ref):
-                await self._bot.edit_message_reply_markup(
-                    ref.chat_id, ref.message_id, reply_markup=markup, rate_limit_args=urgency
-                )
+
+                async def edit(markup: Markup) -> None:
+                    await self._bot.edit_message_reply_markup(
+                        ref.chat_id,
+                        ref.message_id,
+                        reply_markup=markup if isinstance(markup, InlineKeyboardMarkup) else None,
+                        rate_limit_args=urgency,
+                    )
+
+                await self._known(markup, edit)
         except CopyGone:
             return
 

@@ -211,7 +211,7 @@ export class Card {
 
   asked(p) {
     if (p.kind === "suggestion") return h("span", {}, "Suggested by Nod, ", ago(p.created_at));
-    const by = p.kind === "question" && p.asker_decides ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
+    const by = p.kind === "question" && (!p.choices || p.asker_decides) ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
     const parts = [by, shown(p.requester)];
     if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
     else if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);

@@ -19,7 +19,8 @@ from tests.kit.examples import examples
 
 
 def labels(markup):
-    return [b.text for row in markup.inline_keyboard for b in row] if markup else []
+    buttons = [b for row in markup.inline_keyboard for b in row] if markup else []
+    return [b.text for b in buttons if "disabled" not in b.api_kwargs]
 
 
 def accepted(rich, markup):
@@ -87,7 +88,7 @@ def test_rare_buttons_wait_behind_more():
     card = make_card(verbs=(Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND, Verb.SIMILAR))
     assert labels(rendered(card).keyboard) == ["Approve", "Decline", "Edit", "⋯ More"]
     more = labels(rendered(card, more=True).keyboard)
-    assert more[3:] == ["Approve similar", "Extend", "Decline with a reason"]
+    assert more[3:] == ["Approve similar", "Extend", "Decline with a reason", "Copy ID"]
 
 
 def test_of_a_long_text_the_changed_lines_are_shown_and_no_others():
@@ -169,12 +170,12 @@ def test_what_is_long_is_folded_and_cut_only_where_a_message_is_full():
 
 def test_a_verb_that_asks_for_words_is_a_button_without_being_known_here():
     view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), more=True)
-    assert labels(view.keyboard) == ["Approve", "Reassign"]
+    assert labels(view.keyboard) == ["Approve", "Reassign", "Copy ID"]
 
 
 def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():
     view = rendered(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), more=True)
-    assert labels(view.keyboard) == ["Approve", "End the wait"]
+    assert labels(view.keyboard) == ["Approve", "End the wait", "Copy ID"]
 
 
 def test_a_card_without_a_preview_shows_its_arguments():

@@ -503,17 +503,23 @@ async def test_a_card_too_old_to_be_shown_to_the_bot_can_be_pressed(
     assert [p.verb for p in core.presses] == [Verb.APPROVE]
 
 
+@pytest.mark.parametrize("older", [False, True])
 async def test_a_long_payload_is_viewed_before_it_can_be_approved(
-    channel, telegram: FakeTelegram, core: FakeCore
+    channel, telegram: FakeTelegram, core: FakeCore, older: bool
 ):
+    telegram.older = older
     long = "\n".join(f"line {i} of a long text" for i in range(400))
     card = make_card(arguments={"text": long}, fields=(PreviewField("text", None, long),))
     core.propose(card, HERE)
     ref = await channel.post_card(HERE, card)
     posted = await telegram.see(ANA, "cut here")
     assert "Approve" not in posted.labels
+    assert [b["text"] for b in posted.buttons if "disabled" in b] == ([] if older else ["Approve"])
     forged = ButtonData(Does.APPROVE, PROPOSAL, 1).pack()
     assert (await telegram.press_data(ANA, posted, forged)).alert
+    await telegram.press_data(ANA, posted, posted.more)
+    copied = [b["copy_text"]["text"] for b in posted.buttons if "copy_text" in b]
+    assert copied == ([] if older else [PROPOSAL])
     assert core.presses == []
     await telegram.press(ANA, posted, "View all")
     last = await telegram.until(lambda: [m for m in telegram.shown(ANA) if "Approve" in m.labels])

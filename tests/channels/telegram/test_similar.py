@@ -45,6 +45,7 @@ async def test_the_card_keeps_its_rows(channel, telegram: FakeTelegram, core: Fa
         ["Edit"],
         ["Approve similar", "Extend"],
         ["Decline with a reason"],
+        ["Copy ID"],
     ]
 
 
