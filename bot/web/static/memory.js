@@ -9,9 +9,7 @@ const LONGEST = 500;
 
 export class Memory extends Page {
   head() {
-    const save = () => download("api/memory", "memory.json").catch((error) => this.say(error.message, true));
-    return [h("p", { class: "muted" }, "What people approved to be remembered. What is for you alone, no one else sees here. To add a fact, ask Nod to remember it."),
-      h("div", { class: "buttons" }, h("button", { type: "button", class: "button small", onclick: save }, "Export JSON"))];
+    return [h("p", { class: "muted" }, "What people approved to be remembered. What is for you alone, no one else sees here. To add a fact, ask Nod to remember it.")];
   }
 
   load() {
@@ -19,11 +17,15 @@ export class Memory extends Page {
   }
 
   draw({ facts }) {
+    if (!facts.length) {
+      this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. A card shows it before."));
+      return;
+    }
+    const save = () => download("api/memory", "memory.json").catch((error) => this.say(error.message, true));
     const groups = new Map();
     for (const each of facts) groups.set(each.whose, [...(groups.get(each.whose) ?? []), each]);
-    this.body.replaceChildren(...[...groups].flatMap(([whose, found]) => [
+    this.body.replaceChildren(h("div", { class: "buttons" }, h("button", { type: "button", class: "button small", onclick: save }, "Export JSON")), ...[...groups].flatMap(([whose, found]) => [
       h("h2", { class: "section", dir: "auto" }, shown(`For ${whose}`)), ...found.map((each) => this.fact(each))]));
-    if (!facts.length) this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. A card shows it before."));
   }
 
   fact(each) {

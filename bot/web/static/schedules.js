@@ -27,12 +27,14 @@ export class Schedules extends Page {
     const { id, task, words, person, state, due_at: due, next: at, last_at: last, runs, why } = each;
     const next = state === "active" && due ? [words.startsWith(at) ? "" : `Next ${at}, `, expiry(due)] : [];
     const ended = why ? [shown(why)] : [];
-    const facts = [ended, next, last ? ["ran ", ago(last), `, ${runs} ${runs === 1 ? "time" : "times"} in all`] : [], ["for ", shown(person)]].filter((fact) => fact.length);
+    const when = [shown(words[0].toUpperCase() + words.slice(1))];
+    const ran = last ? ["Ran ", ago(last), `, ${runs} ${runs === 1 ? "time" : "times"} in all`] : [];
+    const facts = [when, ended, next, ran, ["For ", shown(person)]].filter((fact) => fact.length);
     const buttons = h("div", { class: "buttons" });
     this.offer(buttons, each);
     return h("article", { class: "card ruling", "aria-label": `Schedule ${id.slice(0, 8)}` },
       h("div", {}, h("p", { dir: "auto" }, STATES[state] ? h("span", { class: "state quiet" }, STATES[state]) : null, STATES[state] ? " " : "", shown(task)),
-        h("p", { class: "help" }, shown(words[0].toUpperCase() + words.slice(1)), ". ", facts.flatMap((fact, at) => [at ? "; " : "", ...fact]), ". ",
+        h("p", { class: "help" }, facts.flatMap((fact, at) => [at ? " · " : "", ...fact]), " · ",
           h("a", { href: `#/inbox/${encodeURIComponent(id)}` }, "The decision"))),
       buttons);
   }
