@@ -62,6 +62,7 @@ _DONE = {
 
 def _line(each: Schedule) -> str:
     facts = [each.words, f"for {each.person.label}"]
-    facts += [f"next {each.next}"] if each.next and each.state is ScheduleState.ACTIVE and each.times else []
+    again = each.next and each.state is ScheduleState.ACTIVE and not each.words.startswith(each.next)
+    facts += [f"next {each.next}"] if again else []
     facts += [str(each.state)] if each.state is not ScheduleState.ACTIVE else []
     return f"- `{each.label}` {redact_text(each.task)} ({', '.join(facts)})"

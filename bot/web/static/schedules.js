@@ -25,7 +25,7 @@ export class Schedules extends Page {
 
   schedule(each) {
     const { id, task, words, person, state, due_at: due, next: at, last_at: last, runs, why } = each;
-    const next = state === "active" && due ? [words.startsWith(at) ? "" : `Next ${at}, `, expiry(due)] : [];
+    const next = state === "active" && due ? [words.startsWith(at) ? "Next " : `Next ${at}, `, expiry(due)] : [];
     const ended = why ? [shown(why)] : [];
     const when = [shown(words[0].toUpperCase() + words.slice(1))];
     const ran = last ? ["Ran ", ago(last), `, ${runs} ${runs === 1 ? "time" : "times"} in all`] : [];
