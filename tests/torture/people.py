@@ -226,6 +226,9 @@ class People:
             return f"{await self._end(ident)} when applied again"
         if how != "succeeded" or dice.random() < _STAYS:
             return f"{how} as tried"
+        found = await self._insist(dice, "ana", f"/api/proposals/{ident}", self._getting)
+        if "undo" not in found["proposal"]["verbs"]:  # of a person 30 calls are tried in an hour
+            return f"{how} untried"
         await asyncio.gather(*(self._press(who, "undo", ident, dice) for who in ("ana", "ben")))
         return f"{await self._undone(ident)}, tried"
 
