@@ -45,19 +45,19 @@ _MODELS = f"""
 ["small"]
 model = "smollm2"
 tools = "text"
-timeout = "5m"
+timeout = "15m"
 options = {{ max_tokens = 120, temperature = 0.8 }}
 
 ["forced"]
 model = "smollm2"
-timeout = "5m"
+timeout = "15m"
 strict = false
 options = {{ max_tokens = 120, tool_choice = {{ type = "function", function = {{ name = "plant_water" }} }} }}
 
 ["written"]
 model = "smollm2"
 tools = "text"
-timeout = "5m"
+timeout = "15m"
 options = {{ max_tokens = 120, grammar = {json.dumps(_CALL)} }}
 """
 
@@ -90,7 +90,7 @@ async def served(folder: Path) -> AsyncIterator[tuple[str, Path]]:
         port = free.getsockname()[1]
     log = folder / "server.log"
     given = {"model": Path(spec.origin).parent / _WEIGHTS, "model_alias": "smollm2", "n_ctx": _WINDOW}
-    given |= {"host": "127.0.0.1", "port": port, "seed": 1}
+    given |= {"host": "127.0.0.1", "port": port, "seed": 1, "n_threads": 1, "n_threads_batch": 1}
     arguments = [part for name, value in given.items() for part in (f"--{name}", str(value))]
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - it starts once
@@ -121,6 +121,7 @@ async def nod(folder: Path, url: str, model: str) -> AsyncIterator[httpx.AsyncCl
         NOD_PORT=0,
         NOD_ISSUES=False,
         NOD_MAX_TEAMMATES=0,
+        NOD_MAX_SCHEDULES=0,
         NOD_TOOLS="tests.conversations.garden",
         NOD_MODELS=folder / "models.toml",
         NOD_MODEL=model,
@@ -183,7 +184,7 @@ async def talk(folder: Path, url: str, seen: Seen, turns: int) -> None:
             if turn % 10 == 0:
                 words = f"Turn {turn}. Look at the plant {topic} with a tool, by a block of ```call."
             await say(client, seen, words, into, stop=turn % _STOPPED == 0)
-            if turn % 20 == 0:
+            if turn % 10 == 0:
                 sys.stderr.write(f"{turn} turns, {dict(seen.endings)}\n")
 
 
