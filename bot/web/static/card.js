@@ -156,9 +156,14 @@ export class Card {
     if (open && warning) parts.push(h("p", { class: "note" }, shown(warning)));
     parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
     if (!open) parts.push(this.outcome(p));
+    if (p.again) parts.push(this.again(p));
     if (open || p.state === "failed") parts.push(difference(p, p.preview.filter((each) => !each.in_title)));
     if (open) parts.push(this.facts(p));
     return parts;
+  }
+
+  again(p) {
+    return h("p", { class: "byline again", dir: "auto" }, shown(p.again));
   }
 
   folded(p) {
@@ -174,7 +179,7 @@ export class Card {
         this.fold("all", "Details", () => [
           h("p", { class: "byline" }, this.asked(p)), p.reason ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null,
           difference(p), p.result ? result(p) : null, everything(p)])),
-      p.again ? h("p", { class: "byline again", dir: "auto" }, shown(p.again)) : null,
+      p.again ? this.again(p) : null,
       p.printed ? boxed(p.printed) : null,
       ...p.notes.map((note) => h("p", { class: "note" }, shown(note))),
     ];
