@@ -1,6 +1,7 @@
 """Saying something and reading what was said: the routes of conversations, each its owner's alone."""
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
@@ -85,14 +86,15 @@ class _Said(NamedTuple):
 
 async def _said(request: Request, site: Here) -> _Said:
     """Of JSON or of a form; raises RequestValidationError."""
-    given: Any
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    given: Any = None
+    kind = request.headers.get("content-type", "application/json").lower()
+    if not kind.startswith("multipart/form-data"):
+        body = await request.body() if "json" in kind else b""
         try:
-            given = await request.json()
+            given = json.loads(body) if body else None
         except (ValueError, RecursionError):
-            raise RequestValidationError(
-                [{"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}]
-            ) from None
+            fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
+            raise RequestValidationError([fault]) from None
         return _Said(_checked(Chat, given))
     async with request.form(max_files=site.files.files, max_fields=_FIELDS) as form:
         given = {name: value for name, value in form.items() if name != "files"}

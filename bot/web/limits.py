@@ -17,7 +17,7 @@ from bot.web.streams import Pace
 log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
-LARGER = {"/agui": 4 * MAX_BODY}  # a front end sends its whole history with each run
+LARGER = {"/agui": 16 * MAX_BODY}  # a front end sends its whole history with each run, files included
 WITH_FILES = frozenset({"/api/chat"})  # as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered however many requests are under way
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer

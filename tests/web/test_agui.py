@@ -1,6 +1,7 @@
 """AG-UI at ``/agui``: texts, calls and state; open proposals as interrupts, and ``resume`` as presses."""
 
 import asyncio
+import base64
 import json
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from sqlmodel import Session
 
-from bot.domain.model import Thought
+from bot.domain.model import Thought, UserText
 from bot.domain.people import Actor
 from bot.errors import ModelCut
 from bot.store import turns
@@ -238,6 +239,22 @@ async def test_an_answer_that_was_cut_off_is_withdrawn_before_it_is_said_again(s
         after = events[events.index(snapshots[0]) :]
         assert text_of(after) == "All of it."
         assert [m["content"] for m in snapshots[-1]["messages"]] == ["go on", "All of it."]
+
+
+async def test_a_message_brings_files_as_data(serve: Serve):
+    source = {"type": "data", "value": base64.b64encode(b"name,sum").decode(), "mimeType": "image/png"}
+    parts = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "document", "source": source, "metadata": {"filename": "a.csv"}},
+        {"type": "image", "source": source},
+    ]
+    async with serve() as nod:
+        await ran(nod, parts)  # type: ignore[arg-type]
+        heard = [entry.text for entry in nod.model.seen[-1] if isinstance(entry, UserText)][-1]
+        assert heard.startswith("What is it?\n\n")
+        assert "“a.csv”, text" in heard
+        assert "“image-2”, text" in heard
+        assert heard.count("| name,sum") == 2
 
 
 @pytest.mark.parametrize(

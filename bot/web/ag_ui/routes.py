@@ -5,11 +5,12 @@ conversation of the caller's; what a front end sends of its history, state, tool
 only what people wrote since. What a run says is in ``stream.py``.
 """
 
+import base64
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from ag_ui.core import BaseEvent, Context, ResumeEntry, RunAgentInput, TextPart, Tool, UserMessage
 from ag_ui.core import Message as AguiMessage
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, 
 from starlette.responses import Response
 
 from bot.approvals.lookup.proposals import Seen
+from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
@@ -39,7 +41,7 @@ from bot.web.streams import STILL_THERE, heard, sse
 router = api_routes("conversations")
 
 _STOPPING = "Nod stops. What was said is kept: run again to read the rest."
-_TEXT_ONLY = "Nod reads text only. Send the message as text."
+_DATA_ONLY = "Nod takes files as data in base64, and fetches none. Send their bytes."
 _MOST_VALUES = 50_000  # a front end sends its whole history with each run
 _UNKNOWN = "There is no such interrupt: {}"
 _ENDS = (TurnEnded, TurnFailed)
@@ -110,7 +112,7 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     if wrong := next((each for each in answers if isinstance(each, str)), None):
         raise Fault(422, wrong, fields={"resume": wrong})
     if said is None:
-        raise Fault(422, _TEXT_ONLY, fields={"messages": _TEXT_ONLY})
+        raise Fault(422, _DATA_ONLY, fields={"messages": _DATA_ONLY})
     with ExitStack() as stack:
         listener = stack.enter_context(
             http.hub.listen(key_of(actor, conversation_id))
@@ -119,14 +121,14 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
         before = await run.history()  # what comes from here on is heard
         known = {message.id for message in before}
-        said = [each for each in said if each[0] not in known]
+        said = [each for each in said if each.id not in known]
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
         await run.say(site, said)
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         with listening:
-            written = [UserMessage(id=ident, content=text) for ident, text in said]
+            written = [UserMessage(id=each.id, content=each.text) for each in said]
             for event in await run.begun([*before, *written], told):
                 yield sse(event)
             async for block in run.to_rest():
@@ -167,17 +169,17 @@ class _Run:
                 told.append(self.stream.answered(entry.interrupt_id, ident, reply))
         return told
 
-    async def say(self, site: Site, said: Sequence[tuple[str, str]]) -> None:
+    async def say(self, site: Site, said: "Sequence[_Written]") -> None:
         """Take in what people wrote, each once. Raises Fault."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
-        for ident, text in said:
+        for ident, text, files in said:
             event_id = f"{self._sent}{ident}"
-            message = Message(address, self.actor, text, event_id, begin=self.conversation_id)
+            message = Message(address, self.actor, text, event_id, begin=self.conversation_id, files=files)
             reply = await site.take_in(message)
             if reply.answer is Answer.LATER:
                 raise Later(reply.text)
             if reply.answer is not Answer.DUPLICATE and reply.message_id is None:
-                raise Fault(413 if text.strip() else 422, reply.text)
+                raise Fault(413 if text.strip() or files else 422, reply.text)
 
     @property
     def _sent(self) -> str:
@@ -275,18 +277,40 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
     return None if await http.conversations.deleted(ident) else ident
 
 
-def _said(body: RunAgentInput) -> list[tuple[str, str]] | None:
-    """The id and text of what the person wrote since anything else was said; None where some is no text."""
+class _Written(NamedTuple):
+    """A message of the person's, with the files that came with it."""
+
+    id: str
+    text: str
+    files: tuple[Upload, ...]
+
+
+def _said(body: RunAgentInput) -> list[_Written] | None:
+    """What the person wrote since anything else was said; None where a file comes without its bytes."""
     said = []
     for message in reversed(body.messages):
         if not isinstance(message, UserMessage):
             break
         parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
         texts = [part.text for part in parts if isinstance(part, TextPart)]
-        if len(texts) < len(parts):
+        others = [part for part in parts if not isinstance(part, TextPart)]
+        files = [_file(number, part) for number, part in enumerate(others, 1)]
+        taken = tuple(filter(None, files))
+        if len(taken) < len(files):
             return None
-        said.append((message.id, "\n".join(texts)))
+        said.append(_Written(message.id, "\n".join(texts), taken))
     return said[::-1]
+
+
+def _file(number: int, part: Any) -> Upload | None:
+    """A part that is no text, named by its metadata if at all; None where its bytes are not with it."""
+    named = part.metadata if isinstance(part.metadata, dict) else {}
+    name = str(named.get("filename") or named.get("name") or f"{part.type}-{number}")
+    try:
+        data = base64.b64decode(part.source.value, validate=True) if part.source.type == "data" else b""
+    except ValueError:
+        return None
+    return Upload(name, data) if data else None
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:
