@@ -90,6 +90,10 @@ def seen_by(
     kinds = {each.scope: [f for f in found if f.scope == each.scope] for each in found}
     full = {_oldest(same).id for same in kinds.values() if sum(len(f.text) for f in same) > ROOM * 3 // 4}
     names = people.known(session, [str(each.asked_by) for each in found])
+
+    def mine(fact: Fact) -> bool:
+        return str(fact.asked_by) in reader.person.accounts
+
     return [
         KnownFact(
             id=each.id,
@@ -97,7 +101,7 @@ def seen_by(
             about=each.about,
             whose=_whose(session, each),
             asked_by=str(each.asked_by),
-            asked_name=names.get(str(each.asked_by)) or each.asked_by.label,
+            asked_name="you" if mine(each) else names.get(str(each.asked_by)) or each.asked_by.label,
             said_at=each.said_at,
             until=each.until,
             may_change=reader.may_change(each),

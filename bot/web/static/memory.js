@@ -30,7 +30,7 @@ export class Memory extends Page {
 
   fact(each) {
     const { id, fact, about, asked_name: asked, said_at: at, until, oldest } = each;
-    const facts = [about === "person" ? null : shown(`${asked} asked`), ["Said ", ago(at)], until ? ["Until ", new Date(Date.parse(until) - 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" })] : null].filter(Boolean);
+    const facts = [[about === "person" ? "Said " : shown(`Said by ${asked} `), ago(at)], until ? ["Until ", new Date(Date.parse(until) - 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" })] : null].filter(Boolean);
     const place = h("div", { class: "buttons" });
     const body = h("p", { dir: "auto" }, shown(fact));
     const card = h("article", { class: "card person", "aria-label": `Fact ${id}` }, body,
