@@ -13,7 +13,7 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.store import people
 from bot.store.audit import log
-from tests.kit import ANA, BEN, EVE, Nod, call, says
+from tests.kit import ANA, BEN, EVE, MakeNod, Nod, call, says
 
 
 def ask(question: str = "Which color?", **more: object) -> ToolCall:
@@ -149,3 +149,33 @@ async def test_a_question_is_no_part_of_what_is_approved_together(nod: Nod) -> N
     await nod.idle()
     assert [(await nod.now(p)).state for p in found] == [State.PROPOSED, State.SUCCEEDED, State.SUCCEEDED]
     assert nod.chat.card_of(question).group is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after_commit", [False, True])
+async def test_a_crash_at_any_write_loses_no_answer_and_asks_nothing_twice(
+    make_nod: MakeNod, *, after_commit: bool
+) -> None:
+    for fuse in range(1, 12):
+        nod = make_nod()
+        nod.model.rule = lambda told: (
+            says("Thanks.") if any("ANSWERED" in each.text for each in told) else says("Hm.", ask())
+        )
+
+        async def story(nod: Nod = nod) -> None:
+            await nod.say("paint")
+            await nod.idle()
+            (p,) = await nod.proposals()
+            await nod.press(Verb.ANSWER, p, reason="red")
+            await nod.idle()
+
+        await nod.dies_in(story(), fuse, after_commit=after_commit)
+        if not await nod.proposals():
+            await nod.say("paint")
+            await nod.idle()
+        (p,) = await nod.proposals()
+        if p.state is State.PROPOSED:
+            await nod.press(Verb.ANSWER, p, reason="red")
+            await nod.idle()
+        assert ((await nod.now(p)).state, (await nod.now(p)).result) == (State.SUCCEEDED, "red")
+        assert (await nod.said()).count("Thanks.") == 1
