@@ -92,14 +92,14 @@ def _check_tools(body: Json) -> None:
     for tool in tools:
         function = tool["function"]
         if function.get("strict"):
-            _check_strict(function["name"], function["parameters"], ())
+            check_strict(function["name"], function["parameters"], ())
 
 
-def _check_strict(name: str, schema: Any, path: tuple[str, ...]) -> None:
+def check_strict(name: str, schema: Any, path: tuple[str, ...] = ()) -> None:
     """Walk a schema as strict mode does: all properties required, no others allowed, no defaults."""
     if isinstance(schema, list):
         for item in schema:
-            _check_strict(name, item, path)
+            check_strict(name, item, path)
     if not isinstance(schema, Mapping):
         return
     if problem := _strict_problem(schema):
@@ -108,9 +108,9 @@ def _check_strict(name: str, schema: Any, path: tuple[str, ...]) -> None:
     for key, value in schema.items():
         if key in ("properties", "$defs"):
             for inner, subschema in value.items():
-                _check_strict(name, subschema, (*path, key, inner))
+                check_strict(name, subschema, (*path, key, inner))
         elif key not in ("enum", "const", "required", "examples"):
-            _check_strict(name, value, (*path, key))
+            check_strict(name, value, (*path, key))
 
 
 def _strict_problem(schema: Json) -> str | None:

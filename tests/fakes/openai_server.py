@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.fakes.openai_responses import check_response, response_events
 from tests.fakes.openai_rules import RefusalError, check
 
 Json = dict[str, Any]
@@ -163,6 +164,7 @@ class OpenAIServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/chat/completions", self._completions)
+        app.router.add_post("/v1/responses", self._responses)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -174,7 +176,29 @@ class OpenAIServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _completions(self, request: web.Request) -> web.StreamResponse:
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        """The same replies by the other interface."""
+        return await self._completions(request, check_response, self._as_response)
+
+    def _as_response(self, body: Json, reply: Reply) -> Reply:
+        if (
+            reply.whole is not None
+            or reply.status != 200
+            or not all(isinstance(c, dict) for c in reply.chunks)
+        ):
+            return reply
+        events = tuple(response_events(body, [c for c in reply.chunks if isinstance(c, dict)]))
+        if not body.get("stream"):
+            return Reply(whole=json.dumps(events[-1]["response"]).encode(), kind="application/json")
+        lines = (f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in events)
+        return replace(reply, chunks=tuple(lines), done=False)
+
+    async def _completions(
+        self,
+        request: web.Request,
+        check: Callable[[Json], None] = check,
+        made: Callable[[Json, Reply], Reply] = lambda _, reply: reply,
+    ) -> web.StreamResponse:
         body = await request.json()
         self.requests.append(body)
         if request.transport is not None:
@@ -187,7 +211,7 @@ class OpenAIServer:
             check(body)
         except RefusalError as refusal:
             return web.json_response(_error(str(refusal), refusal.code), status=400)
-        return await self._answer(request, body, self._next(body))
+        return await self._answer(request, body, made(body, self._next(body)))
 
     def _next(self, body: Json) -> Reply:
         if self._replies:

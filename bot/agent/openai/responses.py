@@ -112,7 +112,7 @@ class ResponsesAnswer(StreamedAnswer):
     def _calls(self) -> tuple[ToolCall, ...]:
         """The calls; what was reasoned before them goes with the first."""
         thoughts = [item for item in self._items if item.get("type") == "reasoning"]
-        kept = {"items": [_without_id(each) for each in thoughts if each.get("encrypted_content")]}
+        kept = {"items": [_sent_back(each) for each in thoughts if each.get("encrypted_content")]}
         extra = {"model": self._model, "answer": kept} if kept["items"] else {}
         found = [item for item in self._items if item.get("type") == "function_call" and item.get("name")]
         return tuple(
@@ -126,9 +126,9 @@ class ResponsesAnswer(StreamedAnswer):
         )
 
 
-def _without_id(item: Json) -> Json:
-    """The server keeps nothing, so it knows no ids."""
-    return {name: value for name, value in item.items() if name not in ("id", "status")}
+def _sent_back(item: Json) -> Json:
+    """An item as the server takes it again: its status is the server's own."""
+    return {name: value for name, value in item.items() if name != "status"}
 
 
 def _texts(output: Sequence[Json]) -> Iterator[str]:
