@@ -1,6 +1,6 @@
 """OpenAI's Responses API: what it refuses, and an answer's events, made of Chat Completions' chunks. Pure.
 
-What a model reasoned is given out encrypted where that is asked for, and only that is taken back.
+What a model reasoned is given out encrypted where that is asked for, and nothing else is accepted again.
 """
 
 import itertools
