@@ -67,6 +67,11 @@ class _Part:
         """How many characters of the note are its own."""
         return self.size if self.length is _Length.GONE else 0
 
+    @property
+    def lost(self) -> bool:
+        """Whether words of it are not told any more."""
+        return self.length >= _Length.BRIEF and (self.length is _Length.GONE or len(self.line.text) > _KEPT)
+
     def cut(self, length: _Length, share: int = 0) -> None:
         if length > self.length:
             self.length, self.share = length, share or self.share
@@ -122,12 +127,15 @@ def _read(transcript: Transcript) -> Sequence[Line]:
 
 
 def _overdue(parts: Sequence[_Part]) -> Sequence[Line]:
-    """Exchanges of which words were cut, or that a turn will soon not read; never the first line."""
+    """The oldest half, where words of an exchange were cut, or where a turn will soon not read all of them.
+
+    Never the first line, nor what is asked now.
+    """
     asked = [at for at, part in enumerate(parts) if part.line.role is LineRole.USER]
     now = asked[-1] if asked else 0
-    cut = max((at + 1 for at in range(1, now) if parts[at].length >= _Length.BRIEF), default=0)
-    if len(parts) > _MOST_LINES:
-        cut = max(cut, min(now, len(parts) - _MOST_LINES // 2))
+    cut = max((at + 1 for at in range(1, now) if parts[at].lost), default=0)
+    if cut or len(parts) > _MOST_LINES:
+        cut = max(cut, now // 2)
     end = max((at for at in asked if 1 < at <= cut), default=0)
     return [part.line for part in parts[1:end]]
 

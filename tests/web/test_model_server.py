@@ -165,7 +165,7 @@ async def test_two_hundred_turns_over_a_small_model_keep_the_first_order_and_the
         taken = [body for body in server.requests if tokens(body) <= WINDOW]
         assert len(server.requests) - len(taken) <= 3  # the bound is learned
         asked = [body for body in taken if not body["messages"][0]["content"].startswith("You write down")]
-        assert 1 <= len(taken) - len(asked) <= 20  # summaries
+        assert 1 <= len(taken) - len(asked) <= 40  # summaries
         taken = asked
         for body in taken:
             assert of_role(body, "user")[0] == order
