@@ -69,7 +69,7 @@ class _Part:
 
     @property
     def lost(self) -> bool:
-        """Whether words of it are not told any more."""
+        """Whether words of it are no longer told."""
         return self.length >= _Length.BRIEF and (self.length is _Length.GONE or len(self.line.text) > _KEPT)
 
     def cut(self, length: _Length, share: int = 0) -> None:
