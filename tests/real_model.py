@@ -8,6 +8,7 @@ happened; exit code 1 when something failed.
 import argparse
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -107,7 +108,7 @@ async def served(folder: Path) -> AsyncIterator[tuple[str, Path]]:
                     await asyncio.sleep(0.2)
         yield url, log
     finally:
-        process.terminate()
+        process.kill()  # asked politely, it ends its answer first
         process.wait()
 
 
@@ -223,6 +224,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.real_model", description=__doc__)
     parser.add_argument("--turns", type=int, default=TURNS)
     logs.configure("error")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the server is ended, too
     seen = asyncio.run(run(parser.parse_args().turns))
     rows = {
         "turns": seen.turns,
