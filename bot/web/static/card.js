@@ -151,6 +151,7 @@ export class Card {
     const open = p.state === "proposed";
     const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
     if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
+    if (p.kind === "plan" && p.state === "succeeded") parts.push(outline(p.outline));
     if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note" }, shown(p.risk_reason)));
     const warning = [p.undo, `${RISKS[p.risk]}.`].reduce((words, said) => (said && words.startsWith(said) ? words.slice(said.length).trim() : words), p.warning); // the badge says it
     if (open && warning) parts.push(h("p", { class: "note" }, shown(warning)));
