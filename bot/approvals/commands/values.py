@@ -166,11 +166,12 @@ def instructions(text: str, command: Command) -> Rule:
     """Read ``[in PLACE] WORDS``; without words there is no value yet. Raises CommandError."""
     word, rest = first_word(text)
     where, said = first_word(rest)
-    if word != "in" or not (":" in where or where == "here"):
+    if word != "in" or not (":" in where or where in ("here", EVERYWHERE)):
         where, said = "here", text.strip()
     if len(said) > LONGEST_INSTRUCTIONS:
         raise CommandError(f"At most {LONGEST_INSTRUCTIONS:,} characters.")
-    return Rule(0, Subject.INSTRUCTIONS, _place(where, command), EVERYWHERE, said)
+    scope = where if where == EVERYWHERE else _place(where, command)
+    return Rule(0, Subject.INSTRUCTIONS, scope, EVERYWHERE, said)
 
 
 def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:

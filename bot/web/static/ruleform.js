@@ -24,7 +24,7 @@ const SUBJECTS = {
   instructions: { label: "What is asked of Nod", parts: [["text", "Instructions", "text", ""]], say: ({ text }) => `instructions ${text}` },
   role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
 };
-const OF_NO_CALL = ["quiet", "digest", "plans", "role"]; // these have no limits
+const OF_NO_CALL = ["quiet", "digest", "plans", "role", "instructions"]; // these have no limits
 const RECIPES = [
   ["Large amounts ask, every time", "policy", "*transfer*", { mode: "always" }, { where: "amount > 100" }],
   ["No shell here", "policy", "shell_run", { mode: "forbid" }],
@@ -75,6 +75,7 @@ export function ruleForm(write) {
     const which = tools.value.trim() && tools.value.trim() !== "*" && subject.value !== "role" ? ` for ${tools.value.trim()}` : "";
     const where = place.value.trim() && place.value.trim() !== "*" ? ` in ${place.value.trim()}` : "";
     further.hidden = OF_NO_CALL.includes(subject.value);
+    if (subject.value === "instructions") return void write(`instructions in ${place.value.trim() || "*"} ${fields.text.value.trim()}`);
     const [by, until, begin, end, condition] = limits.map((field) => (further.hidden ? "" : field.value.trim()));
     const narrowed = [by && `by ${by}`, until && `until ${until}`, begin && end && `between ${begin} and ${end}`, condition && `where ${condition}`];
     write(`${said}${which}${where} ${narrowed.filter(Boolean).join(" ")}`.replace(/\s+/g, " ").trim());

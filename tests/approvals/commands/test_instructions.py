@@ -31,8 +31,9 @@ async def test_they_hold_in_the_chat_and_its_threads_and_nowhere_else(nod: Nod) 
         nod, "Answer in German, for everyone."
     )
     await do(nod, "in chat:T1 Be brief.")
+    assert "“Be kind.”" in await do(nod, "in * Be kind.")
     there = await told(nod, Address("chat", "T1/ops/2"))
-    assert "    Be brief.\n    Answer in German, for everyone.\n" in there
+    assert "    Be kind.\n    Be brief.\n    Answer in German, for everyone.\n" in there
     elsewhere = await told(nod, HALL)
     assert "Be brief." in elsewhere
     assert "German" not in elsewhere
