@@ -506,6 +506,7 @@ def test_everything_works_by_keyboard(nod: Served, new_page: NewPage):
     expect(button(shown, "Edit")).to_be_visible()
     expect(page.locator("#working")).to_be_hidden()
     for found in (
+        page.get_by_label("Attach files"),
         shown.locator("[data-part=all] summary"),
         shown.locator(".menu summary"),
         button(shown, "Edit"),
