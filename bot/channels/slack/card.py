@@ -303,7 +303,10 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
         buttons.append(_button(card, Verb.EDIT, value))
     hidden = [each for each in more(card, whole=whole) if each[1].partition(":")[0] not in _BUTTONS]
     if hidden or views:
-        buttons.append(b.overflow(MORE, [*hidden[: blocks.OVERFLOW_OPTIONS - len(views)], *views]))
+        room = blocks.OVERFLOW_OPTIONS - len(views)
+        if len(hidden) > room:  # a command extends it, too
+            hidden = [each for each in hidden if not each[1].startswith(f"{Verb.EXTEND}:")]
+        buttons.append(b.overflow(MORE, [*hidden[:room], *views]))
     return [*footer, b.actions(*buttons)]
 
 
