@@ -237,7 +237,6 @@ _SAYS: Mapping[tuple[Verb, Kind], Mapping[str, Any]] = {
         "label": "Not now",
         "doing": "Saving…",
         "needs": Needs.NOTHING,
-        "asks": None,
     },
     (Verb.EDIT, Kind.QUESTION): {"label": "Fill in"},
 }
