@@ -127,7 +127,7 @@ class Times:
 
     @property
     def words(self) -> str:
-        """For example ``every weekday at 09:00``, ``every 2 h from Monday 30 Nov, 09:00`` or one moment."""
+        """For example ``every weekday at 09:00``, ``every 2 h from Monday 30 Nov 2026, 09:00`` or one moment."""
         if not self.every:
             return self.said(self.start)
         first = self.start.astimezone(self.zone)
@@ -142,9 +142,9 @@ class Times:
         return f"{how} from {self.said(self.start)}" if length % _DAY else f"{how} at {first:%H:%M}"
 
     def said(self, at: datetime) -> str:
-        """A moment as people there say it: ``Thursday 26 Nov, 16:00``."""
+        """A moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
-        return f"{local:%A} {local.day} {local:%b}, {local:%H:%M}"
+        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}"
 
 
 class ScheduleState(StrEnum):

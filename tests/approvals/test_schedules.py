@@ -67,8 +67,8 @@ async def test_the_card_says_the_task_the_times_and_in_whose_name(nod: Nod) -> N
     assert [(each.field, each.new_value) for each in asked.preview] == [
         ("task", "list what is late"),
         ("when", "every weekday at 09:00 (UTC)"),
-        ("until", "Thursday 31 Dec, 00:00"),
-        ("next_times", "Tuesday 3 Mar, 09:00\nWednesday 4 Mar, 09:00\nThursday 5 Mar, 09:00"),
+        ("until", "Thursday 31 Dec 2026, 00:00"),
+        ("next_times", "Tuesday 3 Mar 2026, 09:00\nWednesday 4 Mar 2026, 09:00\nThursday 5 Mar 2026, 09:00"),
         ("each_run", "in the name of who asks; its changes ask as always"),
     ]
     assert asked.arguments["at"] == "2026-03-03 09:00"  # whenever it is approved, tomorrow is that day
@@ -79,7 +79,7 @@ async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: No
     done = await made(nod)
     assert done.state is State.SUCCEEDED
     assert done.told is not None
-    assert "every day at 10:00 (UTC), next Monday 2 Mar, 10:00" in done.told
+    assert "every day at 10:00 (UTC), next Monday 2 Mar 2026, 10:00" in done.told
     await nod.say("and something else", by=BEN)
     await nod.idle()
     nod.model.will(says("I paint it.", call("paint", lamp="desk", color="red")))
@@ -89,7 +89,7 @@ async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: No
     assert (painted.requester, painted.state, painted.schedule) == (ANA, State.PROPOSED, done.id)
     assert (ROOM, "Scheduled for Ana: list what is late.") in nod.chat.texts
     found = await only(nod)
-    assert (found.runs, found.state, found.next) == (1, ScheduleState.ACTIVE, "Tuesday 3 Mar, 10:00")
+    assert (found.runs, found.state, found.next) == (1, ScheduleState.ACTIVE, "Tuesday 3 Mar 2026, 10:00")
     await nod.tick(HOUR)
     assert found.runs == 1
 
@@ -117,8 +117,8 @@ async def test_after_a_week_away_it_runs_once_and_says_what_was_missed(nod: Nod)
     await nod.tick()
     assert runs(nod) == 1
     told = [line.text for line in (await nod.transcript()).lines if line.schedule]
-    assert "It was due Monday 2 Mar, 10:00. This run stands for 7 more that were missed since." in told[0]
-    assert (await only(nod)).next == "Tuesday 10 Mar, 10:00"
+    assert "It was due Monday 2 Mar 2026, 10:00. This run stands for 7 more that were missed since." in told[0]
+    assert (await only(nod)).next == "Tuesday 10 Mar 2026, 10:00"
 
 
 async def test_a_reminder_comes_once_and_late_rather_than_never(nod: Nod) -> None:
@@ -137,7 +137,7 @@ async def test_a_clock_that_was_ahead_takes_no_time_away(nod: Nod, wrong: timede
     nod.clock.forward(-wrong)
     await nod.schedules.put_right(nod.clock())
     await nod.tick()
-    assert (await only(nod)).next == "Tuesday 3 Mar, 10:00"  # what ran ahead does not run again
+    assert (await only(nod)).next == "Tuesday 3 Mar 2026, 10:00"  # what ran ahead does not run again
     await nod.tick(DAY + HOUR)
     assert (await only(nod)).runs == 2
 
@@ -331,7 +331,7 @@ async def test_the_time_zone_is_the_teams_or_the_one_that_was_said(
     nod = make_nod(schedules_each=3)
     done = await made(nod, time_zone="America/New_York", at="09:00", every="weekday")
     assert done.told is not None
-    assert "every weekday at 09:00 (America/New_York), next Monday 2 Mar, 09:00" in done.told
+    assert "every weekday at 09:00 (America/New_York), next Monday 2 Mar 2026, 09:00" in done.told
     await nod.tick(5 * HOUR)
     assert clock().hour == 14
     assert runs(nod) == 1
@@ -351,7 +351,7 @@ async def test_people_list_pause_run_and_delete_their_own_and_admins_all(nod: No
     ident = (await made(nod)).id[:8]
     listed = (await nod.command("/nod schedules")).text
     assert listed == (
-        f"- `{ident}` list what is late (every day at 10:00 (UTC), for Ana, next Monday 2 Mar, 10:00)"
+        f"- `{ident}` list what is late (every day at 10:00 (UTC), for Ana, next Monday 2 Mar 2026, 10:00)"
     )
     assert (await nod.command("/nod schedules", by=ADA)).text == listed
     assert "Nothing is scheduled" in (await nod.command("/nod schedules", by=BEN)).text
@@ -368,7 +368,7 @@ async def test_people_list_pause_run_and_delete_their_own_and_admins_all(nod: No
     assert runs(nod) == 0  # its next time is tomorrow's
     await nod.command(f"/nod schedules run {ident}")
     await nod.tick()
-    assert (runs(nod), (await only(nod)).next) == (1, "Tuesday 3 Mar, 10:00")
+    assert (runs(nod), (await only(nod)).next) == (1, "Tuesday 3 Mar 2026, 10:00")
     assert (
         await nod.command(f"/nod schedules delete {ident}", by=ADA)
     ).text == f"Schedule {ident} is deleted."

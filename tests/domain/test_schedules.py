@@ -95,12 +95,12 @@ def test_what_is_no_time_zone_is_refused_in_words(name: str) -> None:
 @pytest.mark.parametrize(
     ("every", "words"),
     [
-        ("", "Monday 2 Mar, 09:00"),
+        ("", "Monday 2 Mar 2026, 09:00"),
         ("weekday", "every weekday at 09:00"),
         ("monday, thursday", "every Monday and Thursday at 09:00"),
         ("month", "every month on day 2, at 09:00"),
         ("3d", "every 3 d at 09:00"),
-        ("2h", "every 2 h from Monday 2 Mar, 09:00"),
+        ("2h", "every 2 h from Monday 2 Mar 2026, 09:00"),
     ],
 )
 def test_when_in_words(every: str, words: str) -> None:
