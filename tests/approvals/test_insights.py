@@ -136,8 +136,8 @@ async def test_a_rule_tried_on_the_past_names_what_people_did_about_those_it_spa
         "- Of these, people had declined, edited or undone 2:",
     ]
     assert set(said.splitlines()[3:5]) == {
-        f"  - `{asked[2].id[:8]}` Paint lamp roof red, 2 Mar, 09:00: declined by Ana: too early",
-        f"  - `{asked[1].id[:8]}` Paint lamp door blue, 2 Mar, 09:00: edited by Ana",
+        f"  - `{asked[2].id[:8]}` Paint lamp roof red, 2 Mar, 09:00 UTC: declined by Ana: too early",
+        f"  - `{asked[1].id[:8]}` Paint lamp door blue, 2 Mar, 09:00 UTC: edited by Ana",
     }
     assert "Looked at 4 changes back to 2 Mar, 09:00 UTC" in said
     assert "only read" in said

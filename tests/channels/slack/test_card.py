@@ -437,6 +437,7 @@ def test_what_a_person_asked_for_and_may_decide_stands_at_home_once(card_factory
 QUESTION = {
     "kind": Kind.QUESTION,
     "tool_name": "question:lamps:1a2b3c4d",
+    "call_id": "",  # no call of the model led to it
     "description": "lamps asks: Which color for desk?",
     "risk": Risk(Level.WRITE, "lamps asks it while it works for you"),
     "deciders": Deciders(requester=True),
