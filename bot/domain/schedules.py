@@ -127,7 +127,7 @@ class Times:
 
     @property
     def words(self) -> str:
-        """For example ``every weekday at 09:00``, ``every 2 h from Monday 30 Nov 2026, 09:00`` or one moment."""
+        """For example ``every weekday at 09:00``, ``every 2 h from Monday 2 Mar 2026, 09:00`` or one time."""
         if not self.every:
             return self.said(self.start)
         first = self.start.astimezone(self.zone)

@@ -117,7 +117,9 @@ async def test_after_a_week_away_it_runs_once_and_says_what_was_missed(nod: Nod)
     await nod.tick()
     assert runs(nod) == 1
     told = [line.text for line in (await nod.transcript()).lines if line.schedule]
-    assert "It was due Monday 2 Mar 2026, 10:00. This run stands for 7 more that were missed since." in told[0]
+    assert (
+        "It was due Monday 2 Mar 2026, 10:00. This run stands for 7 more that were missed since." in told[0]
+    )
     assert (await only(nod)).next == "Tuesday 10 Mar 2026, 10:00"
 
 
