@@ -453,6 +453,21 @@ def schedules(
 
 
 @command(main, section=RULES)
+def memory(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD NUMBER]", help="forget, edit or export"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List what Nod remembers of you and the team; forget it, edit it or export it."""
+    from bot.cli import slash
+
+    slash.say("nod", f"memory {' '.join(words or [])}", as_json=as_json)
+
+
+@command(main, section=RULES)
 def away(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="WHO until WHEN", help="Such as: slack:T1/U7 until monday.")

@@ -31,12 +31,15 @@ LIST_NOTHING = set(
     nod decline
     nod edit
     nod ask
+    nod answer
     nod revise
     nod cancel
     nod extend
     nod stop
     nod retry
     nod undo
+    nod away
+    nod back
     nod link
     nod unlink
     nod tools call
@@ -76,6 +79,8 @@ LOOKS = (
     "approvals show {id}",
     "approvals audit",
     "approvals audit verify",
+    "schedules",
+    "memory",
 )
 CHANGES = ("approvals pause", "approvals quorum 2", "link")
 WITHOUT_JSON = ("audit anchor", "audit export", "edit {id}", "slack manifest")

@@ -31,6 +31,8 @@ PLANNING = "plan"
 """The group of what ticks off a plan."""
 
 STEP_DONE = "plan_step_done"
+_VERSION = "2eabd2e8bcb02b04"
+"""Of `plan_submit` since its first release: a plan that waits from before steps listed calls means the same."""
 
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
@@ -61,7 +63,7 @@ def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Plans, and what the team is led with, where teammates may be started."""
     made = _Effects(policies, limits)
     planning = (
-        replace(plan_submit, kind=Kind.PLAN, run=_approved),
+        replace(plan_submit, kind=Kind.PLAN, run=_approved, version=_VERSION),
         replace(plan_step_done, effect=made.tick),
     )
     if limits.teammates < 1:
