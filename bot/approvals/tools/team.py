@@ -32,7 +32,7 @@ PLANNING = "plan"
 
 STEP_DONE = "plan_step_done"
 _VERSION = "2eabd2e8bcb02b04"
-"""Of `plan_submit` since its first release: a plan that waits from before steps listed calls means the same."""
+"""Of `plan_submit` since its first release: a waiting plan whose steps list no calls means the same."""
 
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
