@@ -28,6 +28,7 @@ def test_files_are_picked_dropped_and_pasted_and_go_with_the_message(
     nod: Served, new_page: NewPage, tmp_path: Path
 ):
     page: Page = new_page(nod.url)
+    expect(page.get_by_label("Message to Nod")).to_be_focused()  # the page is ready
     (tmp_path / "picked.csv").write_text("name,sum\nAna,12")
     page.set_input_files("#picked", tmp_path / "picked.csv")
     page.evaluate(GIVE, ["drop", ["dropped.csv", "unwanted.csv"]])
