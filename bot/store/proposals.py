@@ -125,6 +125,8 @@ def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[S
     A batch is by itself; what stands in none is together.
     """
     groups: dict[tuple[int, str | None], list[Sibling]] = {}
+    if not message_ids:
+        return {}
     for message_id, *each in session.connection().execute(_SIBLINGS, {"message_ids": list(message_ids)}):
         ident, state, round_, level, batch = each
         found = Sibling(ident, State(state), round_, Risk(Level(level), ""), batch)
