@@ -229,7 +229,7 @@ class Gate:
             if full is not None:
                 return _answered(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes and not plans:
-                check_unlocked(case.transcript.teammate, tool)
+                await self._check(case.transcript, tool, arguments)
             if tool.kind is Kind.QUESTION:
                 asked = await self.database.read(asking.addressed, case.transcript, arguments)
                 verdict = replace(verdict, deciders=asked)
@@ -273,6 +273,13 @@ class Gate:
                 schedule=case.transcript.schedule,
             ),
         )
+
+    async def _check(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Raises Refused or ToolError where what is called could only fail, even when approved."""
+        check_unlocked(transcript.teammate, tool)
+        if tool.check is not None:
+            there = CallContext(transcript.conversation.id, str(transcript.asker))
+            await self.database.read(tool.check, there, arguments)
 
     async def open(self, request: Request) -> Opened:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.

@@ -44,12 +44,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
     if found is None or found.deleted:
         raise Hopeless("Its conversation was deleted.")
     if made.follows:
-        named = proposals.starting_with(session, made.follows)
-        if len(named) != 1 or not (
-            named[0].conversation_id == found.id or rights.visible(session, policies, named[0], made.person)
-        ):
-            raise Hopeless(f"There is no proposal {made.follows[:8]} that {made.person.label} may see.")
-        made = replace(made, follows=named[0].id)
+        made = replace(made, follows=followed(session, policies, made.follows, found.id, made.person))
     elif made.due_at is None:
         raise Hopeless("Its time is over. Ask for another one.")
     person = people.person_of(session, made.person)
@@ -58,6 +53,19 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
         whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
         raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
     schedules.add(session, made, _by(session, Act.SET, made.person), now)
+
+
+def followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
+    """The id of the proposal that a schedule waits for, from how it begins.
+
+    Raises Hopeless where the person may see no such proposal, or where several begin so.
+    """
+    named = proposals.starting_with(session, begins)
+    if len(named) != 1 or not (
+        named[0].conversation_id == where or rights.visible(session, policies, named[0], person)
+    ):
+        raise Hopeless(f"There is no proposal {begins[:8]} that the person who asks may see.")
+    return named[0].id
 
 
 def run(

@@ -19,11 +19,12 @@ from bot.domain.times import DAYS, duration, span, written
 LEAST = timedelta(minutes=15)
 MISSED = 100
 """Up to how many missed runs are counted."""
+FURTHEST = timedelta(days=366)
+"""Up to the first run, and from one run to the next."""
 TASK = 2000
 """Characters of a task."""
 
 _DAY = timedelta(days=1)
-_FURTHEST = 366  # days between two runs
 _SETS: Mapping[str, Collection[int]] = {
     "day": range(7),
     "weekday": range(5),
@@ -66,8 +67,8 @@ def repeated(text: str, first: datetime) -> str:
         raise ValueError(_EVERY) from None
     if length < LEAST:
         raise ValueError(f"that is too often; the least is every {span(LEAST)}")
-    if length > _FURTHEST * _DAY or length % timedelta(minutes=1):
-        raise ValueError(f"write whole minutes, hours or days, up to {_FURTHEST}d")
+    if length > FURTHEST or length % timedelta(minutes=1):
+        raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
     return written(length.total_seconds())
 
 

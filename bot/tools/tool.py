@@ -193,6 +193,10 @@ class Effected:
     jobs: tuple[Job, ...] = ()
 
 
+Check = Callable[[Session, CallContext, Arguments], object]
+"""Raises ToolError, in words for the model, where a call that a person would decide can only fail."""
+
+
 Effect = Callable[[Session, Moment, Arguments], Effected]
 """A change of Nod's own rows alone; raises ToolError before it changes any."""
 
@@ -220,6 +224,7 @@ class Tool:
     summary: Callable[[Arguments], str]
     run: Run
     preview: Preview | None = None
+    check: Check | None = None  # of what a model calls, before it is proposed
     effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
     title: Title | None = None  # ``summary`` of what is proposed, where naming it takes a look
     begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike

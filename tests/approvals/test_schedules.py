@@ -291,11 +291,11 @@ async def test_it_runs_once_a_proposal_has_ended(nod: Nod, decline: bool) -> Non
     assert f"the proposal “Paint lamp desk red” has ended as {'declined' if decline else 'succeeded'}" in told
 
 
-async def test_what_its_person_may_not_see_it_does_not_wait_for(nod: Nod) -> None:
+async def test_no_one_is_asked_to_wait_for_what_is_not_there_or_hidden(nod: Nod) -> None:
     [painted] = await nod.asked(call("paint", lamp="desk", color="red"), by=BEN, at=Address("chat", "bens"))
-    [asked] = await nod.asked(call("schedule_task", task="tell me", after_proposal=painted.id), by=EVE)
-    done = await nod.approve(asked, by=EVE)
-    assert done.error == f"There is no proposal {painted.id[:8]} that Eve may see."
+    for named in (painted.id, "1a2b3c4d"):
+        assert await nod.asked(call("schedule_task", task="tell me", after_proposal=named), by=EVE) == []
+        assert f"There is no proposal {named[:8]} that the person who asks may see." in nod.model.results[-1]
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,7 @@ async def test_what_its_person_may_not_see_it_does_not_wait_for(nod: Nod) -> Non
         ({"every": "1s"}, "every: That is too often; the least is every 15 min."),
         ({"at": "soon"}, "at: Write a moment such as 18:00"),
         ({"at": "2020-01-01"}, "at: That is over already."),
+        ({"at": "2027-03-04"}, "at: That is too far ahead; the first run is at most 366 days away."),
         ({"time_zone": "Moon/Base"}, "time_zone: There is no time zone"),
         ({"until": "2026-03-02 09:30"}, "until: It ends before it would run."),
         ({"at": ""}, "at: Say when"),

@@ -109,7 +109,13 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         kept = last_day(until, policies.held.book.zone).isoformat() if until else None
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
-    both = (remember, forget)
+    def known(session: Session, context: CallContext, given: Arguments) -> None:
+        _found(session, context, given["fact"], About(given["about"]), clock())
+
+    def fitting(session: Session, context: CallContext, given: Arguments) -> None:
+        _fitting(session, context, About(given["about"]))
+
+    both = (replace(remember, check=fitting), replace(forget, check=known))
     return FixedToolset(GROUP, tuple(replace(each, kind=Kind.MEMORY) for each in both))
 
 
@@ -122,25 +128,38 @@ def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conve
     return asker, people.person_of(session, asker), here
 
 
-def _remember(
-    session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
-) -> None:
+def _fitting(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
+    """Who asks and where, where something can be remembered there about this; raises ToolError elsewhere."""
     asker, person, here = _there(session, context)
     if about is About.PLACE and here.private:
         raise ToolError("This chat is private. Remember it about the person.")
     if about is About.TEAM and person.outside:
         raise ToolError("Who asks is not of this team. Remember it about the person or the place.")
+    return asker, here
+
+
+def _remember(
+    session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
+) -> None:
+    asker, here = _fitting(session, context, about)
     memory.remember(session, Fact(0, text, scope_of(about, asker, here.origin), asker, now, until))
+
+
+def _found(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
+    """What is told there in these words; raises ToolError where nothing is."""
+    asker, _, here = _there(session, context)
+    told = memory.told(session, here, asker, now)
+    found = [each for each in told if each.text == text and each.about is about]
+    if not found:
+        raise ToolError("Nothing is remembered here in these words.")
+    return found
 
 
 def _forget(
     session: Session, context: CallContext, text: str, about: About, now: datetime
 ) -> datetime | None:
     """Forget what is told there in these words; gives until when it was to be remembered."""
-    asker, person, here = _there(session, context)
-    told = memory.told(session, here, asker, now)
-    found = [each for each in told if each.text == text and each.about is about]
-    if not found:
-        raise ToolError("Nothing is remembered here in these words.")
+    found = _found(session, context, text, about, now)
+    asker, person, _ = _there(session, context)
     rows.remove(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
     return found[0].until

@@ -15,7 +15,7 @@ from bot.approvals import schedules as scheduling
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
-from bot.domain.schedules import TASK, Schedule, Times, repeated, zone_called
+from bot.domain.schedules import FURTHEST, TASK, Schedule, Times, repeated, zone_called
 from bot.domain.text import one_line
 from bot.domain.times import moment
 from bot.errors import BadArguments, Hopeless, ToolError
@@ -110,7 +110,13 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
     def validate(raw: Any) -> dict[str, Any]:
         return _settled(checked(raw), policies.held.book.zone, clock())
 
-    return replace(schedule_task, validate=validate)
+    def check(session: Session, context: CallContext, settled: Arguments) -> None:
+        if begins := settled.get("after_proposal"):
+            teammate = teams.get(session, context.conversation_id)
+            where = teammate.lead_id if teammate else context.conversation_id
+            scheduling.followed(session, policies, begins, where, Actor.parse(context.requested_by))
+
+    return replace(schedule_task, validate=validate, check=check)
 
 
 def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
@@ -172,6 +178,8 @@ def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, An
         zone = zone_called(given[field]) if field in given else zone_called(str(zone))
         field = "at"
         start = moment(given["at"], now.astimezone(zone))
+        if start > now + FURTHEST:
+            raise ValueError(f"that is too far ahead; the first run is at most {FURTHEST.days} days away")
         field = "every"
         every = repeated(given.get("every", ""), start)
         field = "until"
