@@ -223,7 +223,13 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
         return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
     p, jobs = end(session, p, by, now, State.DECLINED, context.who, **changes)
-    text = f"Plan rejected. {plans.stopped(session, p)}".strip() if p.kind is Kind.PLAN else "Declined."
+    match p.kind:
+        case Kind.PLAN:
+            text = f"Plan rejected. {plans.stopped(session, p)}".strip()
+        case Kind.SUGGESTION:
+            text = "Not now. It may be suggested again in a month."
+        case _:
+            text = "Declined."
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 

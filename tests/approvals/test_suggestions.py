@@ -96,7 +96,8 @@ async def test_where_there_is_a_digest_the_card_stands_below_it_with_its_three_b
 async def test_not_now_is_asked_again_after_a_month_and_never_is_not(nod: Nod) -> None:
     await painted(nod)
     (first,) = await suggested(nod)
-    await nod.press(Verb.DECLINE, first, by=ADA)
+    reply = await nod.press(Verb.DECLINE, first, by=ADA)
+    assert reply.text == "Not now. It may be suggested again in a month."
     await painted(nod)
     assert await suggested(nod) == []
     nod.clock.forward(timedelta(days=27))

@@ -31,7 +31,7 @@ async def asked(driver: Driver, how_many: int, *further: tuple[str, dict[str, An
 
 
 async def ends(driver: Driver, words: str) -> SeenCard:
-    await eventually(lambda: words in driver.cards()[0].words, f"a card that says {words!r}")
+    await eventually(lambda: any(words in each.words for each in driver.cards()[:1]), f"a card: {words!r}")
     return driver.cards()[0]
 
 
@@ -221,6 +221,74 @@ async def test_in_discord_a_row_that_is_done_is_undone_by_itself(discord: Discor
     row = await shown_after(fake.press(ANA_ON_DISCORD, page, "🔎 2"))
     await fake.press(ANA_ON_DISCORD, row, "Undo")
     await eventually(lambda: discord.world.notes == ["as it was"], "what was there before")
+
+
+UNPIN = [("unpin", {"text": f"item {n}"}) for n in (1, 2, 3)]
+
+
+async def one_fails(driver: Driver) -> SeenCard:
+    """Approve three rows of which the second fails; then what it needs is there."""
+    driver.world.notes[:] = ["item 1", "item 3"]
+    card = await asked(driver, 0, *UNPIN)
+    await driver.press(card, Verb.APPROVE_ALL)
+    await ends(driver, "2 done, 1 failed")
+    driver.world.notes[:] = ["item 2"]
+    await driver.world.restart()
+    return driver.cards()[0]
+
+
+async def retried(driver: Driver) -> None:
+    await ends(driver, "3 done")
+    assert driver.world.notes == []
+
+
+async def test_in_slack_a_row_that_failed_is_retried_by_itself(slack: SlackDriver) -> None:
+    card = await one_fails(slack)
+    await slack.slack.act(ANA, button(await at_row(slack, card, 2), "Retry"))
+    await retried(slack)
+
+
+async def test_in_telegram_a_row_that_failed_is_retried_by_itself(telegram: TelegramDriver) -> None:
+    card = await one_fails(telegram)
+    fake, message = telegram.telegram, card.handle.message
+    await fake.press(ANA_THERE, message, "Rows")
+    await eventually(lambda: "🔎 2" in message.labels, "the numbers")
+    await fake.press(ANA_THERE, message, "🔎 2")
+    row = await eventually(
+        lambda: next((m for m in fake.shown(TEAM) if "Retry" in m.labels), None), "the row"
+    )
+    await fake.press(ANA_THERE, row, "Retry")
+    await retried(telegram)
+
+
+async def test_in_discord_a_row_that_failed_is_retried_by_itself(discord: DiscordDriver) -> None:
+    card = await one_fails(discord)
+    fake = discord.discord
+
+    async def shown_after(press: Any) -> Any:
+        before = len(fake.messages)
+        await press
+        return (await eventually(lambda: fake.messages[before:], "an answer"))[-1]
+
+    page = await shown_after(fake.press(ANA_ON_DISCORD, card.handle.message, "Rows"))
+    row = await shown_after(fake.press(ANA_ON_DISCORD, page, "🔎 2"))
+    await fake.press(ANA_ON_DISCORD, row, "Retry")
+    await retried(discord)
+
+
+async def test_at_home_in_slack_a_batch_is_one_entry_whose_rows_are_chosen(slack: SlackDriver) -> None:
+    home = {"type": "app_home_opened", "user": ANA, "channel": slack.slack.dm(ANA), "tab": "home"}
+    await slack.slack.deliver_event(home)
+    await asked(slack, 3)
+    await eventually(lambda: "Choose" in str(slack.slack.homes.get(ANA)), "the batch at home")
+    await slack.slack.click_home(ANA, "Choose")
+    await eventually(lambda: slack.slack.modals, "a window")
+    await slack.slack.submit(
+        ANA, {"Approve of 1 to 3": ["1. item 1", "2. item 2"], "The others": "Decline them"}
+    )
+    await slack.slack.submit(ANA)
+    await ends(slack, "2 done, 1 declined. Approved by Ana")
+    await eventually(lambda: "2 done, 1 declined" in str(slack.slack.homes[ANA]), "its end at home")
 
 
 async def test_in_telegram_a_row_is_opened_and_edited_by_itself(telegram: TelegramDriver) -> None:

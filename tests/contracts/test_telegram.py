@@ -24,7 +24,7 @@ from tests.kit.urls import Urls
 pytestmark = pytest.mark.platform
 
 ANA, EVE, BEN, TEAM = 101, 102, 103, -100200
-SIGNS = ("🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
+SIGNS = ("🟠", "🟡", "✅", "🔴", "⚪️")  # a card begins with how it stands
 LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.FIRST: ("deep red",),
     Verb.SECOND: ("sky blue",),

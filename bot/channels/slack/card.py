@@ -363,7 +363,7 @@ def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
 _WORDED = frozenset(verb for verb in Verb if button(verb).needs is Needs.WORDS and not button(verb).rare)
 _BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""
-_PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL})
+_PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
 """What needs nothing and has a button of its own; the rest of that is in the menu."""
 
 

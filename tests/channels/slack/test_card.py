@@ -412,6 +412,14 @@ def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_fact
     assert f"2. {long.strip()}" in "\n".join(shown_text(view["blocks"]))
 
 
+def test_a_suggestion_offers_not_now_once(card_factory: Factory) -> None:
+    card = card_factory(kind=Kind.SUGGESTION)
+    [*_, actions] = render(card).blocks
+    *buttons, menu = actions["elements"]
+    assert [each["text"]["text"] for each in buttons] == ["Set this rule", "Not now"]
+    assert [each["text"]["text"] for each in menu["options"]] == ["Never suggest this", "View all"]
+
+
 def test_home_offers_reading_before_approving(card_factory: Factory) -> None:
     card = card_factory(reason="<!channel>")
     view = home_view(Overview((card,), (), ()))
