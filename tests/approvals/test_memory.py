@@ -263,6 +263,16 @@ async def test_forgetting_takes_a_card_and_the_exact_words(nod: Remembering) -> 
     assert await nod.rows() == []
 
 
+async def test_the_number_of_a_forgotten_fact_is_never_anothers(nod: Remembering) -> None:
+    await nod.remembered()
+    [first] = [row.id for row in await nod.rows()]
+    await nod.memory(f"forget {first}")
+    assert await nod.rows() == []
+    await nod.remembered("Tea, not coffee.")
+    [second] = [row.id for row in await nod.rows()]
+    assert second != first
+
+
 async def test_no_one_forgets_by_the_model_what_it_is_not_told_there(nod: Remembering) -> None:
     await nod.remembered()
     at = Address("chat", "ben")

@@ -66,13 +66,19 @@ _DOUBLED = {
         SELECT count(*) FROM (SELECT audit.proposal_id,
             sum(CASE WHEN verb = 'execute' THEN 1 ELSE 0 END) AS runs,
             sum(CASE WHEN verb = 'retry' OR (verb = 'rerun'
-                AND (kind = 'plan' OR tool_name = 'schedule_task')) THEN 1 ELSE 0 END) AS again
+                AND (kind = 'plan' OR tool_name IN ('schedule_task', 'ask_person', 'remember')))
+                THEN 1 ELSE 0 END) AS again
         FROM audit JOIN proposal ON proposal.id = audit.proposal_id
         GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
     """,
     "a run of a schedule is lost, or was told twice": """
         SELECT count(*) FROM schedule WHERE runs <> (SELECT count(*) FROM message
             WHERE message.channel = 'nod' AND event_id LIKE schedule.id || '.%')
+    """,
+    "a question was answered twice, or by someone else": """
+        SELECT count(*) FROM (SELECT 1 FROM audit JOIN proposal ON proposal.id = audit.proposal_id
+        WHERE verb = 'answer' GROUP BY audit.proposal_id
+        HAVING count(*) > 1 OR max(actor) <> max(requester)) AS d
     """,
     "one change was undone twice": """
         SELECT count(*) FROM (SELECT 1 FROM proposal WHERE undoes IS NOT NULL AND (state = 'succeeded'
@@ -102,7 +108,7 @@ _DOUBLED = {
         SELECT count(*) FROM proposal WHERE grant_id IS NULL AND EXISTS
         (SELECT 1 FROM audit WHERE proposal_id = proposal.id AND verb = 'execute')
         AND quorum > (SELECT count(DISTINCT person) FROM audit
-            WHERE proposal_id = proposal.id AND verb IN ('approve', 'similar', 'undo'))
+            WHERE proposal_id = proposal.id AND verb IN ('approve', 'similar', 'undo', 'answer'))
     """,
 }
 _AT_REST = ("succeeded", "declined", "cancelled")
@@ -167,9 +173,9 @@ def _rows(connection: Connection) -> list[Row]:
 
 
 def _words(arguments: str) -> str:
-    """What a mark says, the summary of a plan, or the task of a schedule."""
+    """What a mark says, the summary of a plan, the task of a schedule, a question, or a fact."""
     found: dict[str, str] = json.loads(arguments)
-    return found.get("text") or found.get("summary") or found["task"]
+    return next(found[each] for each in ("text", "summary", "task", "question", "fact") if each in found)
 
 
 def _counted(connection: Connection) -> Iterator[str]:

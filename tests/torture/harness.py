@@ -31,12 +31,16 @@ _KILLS_PER_RESTART = 20
 _KILLS_PER_REPORT = 50
 SPEAKER = re.compile(r"^\w+: ")  # where several may write
 _TASK = re.compile(r"Your task: (.+)")
+_ANSWERED = re.compile(r"ANSWERED by .+?: “(.+?)”")
+_IN_FILES = re.compile(r"^\| (.+)$", re.MULTILINE)
 _RULES = (
     "approvers requester approver",
     "quorum 2 for mark_together",
     "ttl 24h for mark",
     "ttl 24h for mark_together",
     "ttl 24h for plan_submit",
+    "ttl 24h for ask_person",
+    "ttl 24h for remember",
 )
 
 Restart = Callable[[], Awaitable[None]]
@@ -54,6 +58,15 @@ def script(body: dict[str, Any]) -> Reply:
     if last["role"] == "user" and first == "later":
         daily = {"task": words, "at": "tomorrow 9:00", "every": "day", REASON: "They asked."}
         return ask(("schedule_task", daily))
+    if last["role"] == "user" and first == "ask":
+        return ask(("ask_person", {"question": words, "choices": ["yes", "no"]}))
+    if last["role"] == "user" and first == "keep":
+        return ask(("remember", {"fact": words, "about": "person", REASON: "They asked."}))
+    if last["role"] == "user" and first == "read":
+        told = "\n".join(str(each.get("content")) for each in body["messages"])
+        return say(f"I read: {', '.join(_IN_FILES.findall(told)) or 'nothing'}")
+    if answer := _ANSWERED.search(str(last.get("content"))):
+        return say(f"I heard: {answer[1]}")
     if last["role"] == "user" and first in _TOOLS:
         texts = [words, *(f"{words} again{'' if n == 1 else f' {n}'}" for n in range(1, 5))]
         calls = zip(_TOOLS[first], texts, strict=False)

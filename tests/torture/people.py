@@ -60,6 +60,9 @@ class People:
             "undo": self._undo,
             "trial": self._trial,
             "schedule": self._schedule,
+            "question": self._question,
+            "memory": self._memory,
+            "file": self._file,
             "team": self._team,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
@@ -274,6 +277,83 @@ class People:
         await asyncio.gather(*(self._insist(dice, "ana", path, self._deleting) for _ in range(2)))
         return "scheduled"
 
+    async def _question(self, name: str, dice: random.Random) -> str:
+        """It is answered otherwise in the same moment, by someone else, too; the model hears one answer."""
+        conversation = await self._say(f"ask {name}", dice)
+        [ident] = await self._cards(conversation, 1) or [""]
+        if not ident:
+            return _GIVEN_UP
+        answers = (("ana", "yes"), ("ana", "no"), ("ben", "maybe"))
+        how = await self._timed(
+            ident,
+            *(self._press(who, "answer", ident, dice, reason=f"{name}: {words}") for who, words in answers),
+        )
+        heard = await self._answers(conversation)
+        if heard is None:
+            return _GIVEN_UP
+        [result] = await self._nods.column("SELECT result FROM proposal WHERE id = :ident", ident=ident)
+        if how != "succeeded" or result not in (f"{name}: yes", f"{name}: no"):
+            raise AssertionError(f"{ident} is {how} with the answer {result}")
+        if [each for each in heard if each.startswith("I heard")] != [f"I heard: {result}"]:
+            raise AssertionError(f"{ident} was answered with {result}, and the model said {heard}")
+        return "answered"
+
+    async def _memory(self, name: str, dice: random.Random) -> str:
+        """A fact is kept, decided twice in the same moment; no one else sees it, and it is forgotten."""
+        [ident] = await self._asked("keep", name, dice) or [""]
+        if not ident:
+            return _GIVEN_UP
+        verb = "approve" if dice.random() < 0.85 else "decline"
+        how = await self._timed(
+            ident, *(self._press(who, verb, ident, dice) for who in ("ana", "ana", "ben"))
+        )
+        kept = await self._nods.column("SELECT id FROM memory WHERE fact = :name", name=name)
+        if len(kept) != (how == "succeeded"):
+            raise AssertionError(f"{ident} is {how}, and its fact is there {len(kept)} times")
+        seen = await self._insist(dice, "ben", "/api/memory", self._getting)
+        if name in json.dumps(seen):
+            raise AssertionError(f"{ident} is for one person, and another sees it")
+        for fact in kept:
+            forgetting = (self._insist(dice, "ana", f"/api/memory/{fact}", self._deleting) for _ in range(2))
+            await asyncio.gather(*forgetting)
+            if await self._nods.column("SELECT id FROM memory WHERE fact = :name", name=name):
+                raise AssertionError(f"{ident} was forgotten, and its fact is there")
+        return f"{how} as kept"
+
+    async def _file(self, name: str, dice: random.Random) -> str:
+        """A file comes with a message: the model reads it, or people are told once that it can't be read."""
+        begins = dice.choice((b"", b"", b"\x7fELF\0"))  # text, or a program
+        conversation = await self._say(f"read {name}", dice, file=begins + f"what {name} says".encode())
+        told = await self._answers(conversation)
+        if told is None:
+            return _GIVEN_UP
+        files = await self._nods.column(
+            "SELECT name FROM output WHERE conversation_id = :conversation AND ready",
+            conversation=conversation,
+        )
+        if files != ["notes.txt"]:
+            raise AssertionError(f"{name} has the files {files}")
+        refused = [each for each in told if each.startswith("I can't read notes.txt: ")]
+        if told != (["I read: nothing", *refused[:1]] if begins else [f"I read: what {name} says"]):
+            raise AssertionError(f"{name} was answered with {told}")
+        return "not readable" if begins else "read"
+
+    async def _answers(self, conversation: str) -> list[str] | None:
+        """What was said in it, people apart, once no one is at it; None where a turn was given up."""
+        await self._nods.until(
+            "SELECT 'it rests' WHERE NOT EXISTS "
+            "(SELECT 1 FROM turn WHERE conversation_id = :conversation AND state = 'wanted')",
+            conversation=conversation,
+        )
+        failed = "SELECT id FROM turn WHERE conversation_id = :conversation AND state = 'failed'"
+        if await self._nods.column(failed, conversation=conversation):
+            return None
+        return await self._nods.column(
+            "SELECT text FROM message WHERE conversation_id = :conversation "
+            "AND role IN ('assistant', 'notice') ORDER BY role, id",
+            conversation=conversation,
+        )
+
     async def _team(self, name: str, dice: random.Random) -> str:
         """Two people decide a teammate's plan in the same moment; what it then asks for is approved."""
         await self._say(f"team {name}", dice)
@@ -413,13 +493,18 @@ class People:
             ident=ident,
         )
 
-    async def _say(self, words: str, dice: random.Random, conversation: str = "") -> str:
+    async def _say(
+        self, words: str, dice: random.Random, conversation: str = "", file: bytes | None = None
+    ) -> str:
         """Send a message, sometimes to two processes in the same moment; gives its conversation."""
         body = {"message": words} | ({"conversation_id": conversation} if conversation else {})
+        sent: dict[str, Any] = {"json": body}
+        if file is not None:
+            sent = {"data": body, "files": [("files", ("notes.txt", file))]}
 
         async def once(url: str, headers: dict[str, str]) -> Any:
             headers = headers | {"Idempotency-Key": words}
-            async with self._client.stream("POST", url, json=body, headers=headers) as answer:
+            async with self._client.stream("POST", url, **sent, headers=headers) as answer:
                 if answer.status_code == HTTPStatus.CONFLICT:
                     return json.loads(await answer.aread())
                 if answer.status_code == HTTPStatus.OK:

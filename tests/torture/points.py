@@ -27,6 +27,10 @@ POINTS: Mapping[str, str] = {
     "an update is handled": "UPDATE event",
     "a teammate starts": "INSERT INTO teammate",
     "a teammate ends": "UPDATE teammate",
+    "a file comes": "INSERT INTO output",
+    "a file was read": "UPDATE output",
+    "a fact is kept": "INSERT INTO memory",
+    "a fact is forgotten": "DELETE FROM memory",
     "calls are allowed": "INSERT INTO grant_given",
     "a call is allowed, or no longer": "UPDATE grant_given",
 }

@@ -32,7 +32,18 @@ async def test_whatever_is_killed_nothing_is_lost_or_doubled_and_no_one_is_told_
     place: Place, processes: int, tmp_path: Path
 ) -> None:
     with place(tmp_path) as url:
-        stories = ("death", "revoke", "undo", "trial", "team", "slack", "telegram")
+        stories = (
+            "death",
+            "revoke",
+            "undo",
+            "trial",
+            "question",
+            "memory",
+            "file",
+            "team",
+            "slack",
+            "telegram",
+        )
         figures = await torture(
             url,
             tmp_path,

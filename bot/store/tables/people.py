@@ -60,6 +60,7 @@ class MemoryRow(Row, table=True):
     __table_args__ = (
         Index("memory_of_scope", "about", "scope"),
         partial("memory_due", "until", where="until IS NOT NULL"),
+        {"sqlite_autoincrement": True},  # the number of a forgotten fact is never another's
     )
 
     id: int | None = serial()

@@ -68,6 +68,7 @@ def upgrade() -> None:
         sa.Column("said_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=False),
         sa.Column("until", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("memory", schema=None) as batch_op:
         batch_op.create_index("memory_of_scope", ["about", "scope"], unique=False)
