@@ -197,8 +197,17 @@ def undelivered(session: Session, conversation_id: str) -> list[Line]:
 
 
 def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
-    """Delete everything that was said in these conversations."""
-    session.execute(delete(_MESSAGE).where(_MESSAGE.c.conversation_id.in_(conversation_ids)))
+    """Delete everything that was said in these conversations.
+
+    The newest line of all stays, empty: SQLite would give its number again, and proposals name it.
+    """
+    theirs = _MESSAGE.c.conversation_id.in_(conversation_ids)
+    newest = select(func.max(_MESSAGE.c.id)).scalar_subquery()
+    session.execute(update(_MESSAGE).where(theirs, _MESSAGE.c.id == newest).values(_EMPTY))
+    session.execute(delete(_MESSAGE).where(theirs, _MESSAGE.c.id != newest))
+
+
+_EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
 def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:

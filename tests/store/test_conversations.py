@@ -71,6 +71,15 @@ def test_after_the_end_of_a_conversation_the_next_message_begins_another(rows: R
     )
 
 
+def test_the_number_of_a_deleted_line_is_never_anothers(rows: Rows) -> None:
+    first = rows.say(event="e")
+    assert first is not None
+    rows.database.write_now(conversations.forget, [first.conversation_id], rows.clock())
+    second = rows.say(event="f")
+    assert second is not None
+    assert second.message_id != first.message_id
+
+
 def test_a_turn_does_not_end_while_someone_spoke_since(rows: Rows) -> None:
     ident = said(rows.say("first"))
     turn = rows.turn(ident)
