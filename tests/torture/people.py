@@ -19,6 +19,8 @@ from tests.torture.nods import PATIENCE, PAUSE, TOKENS, Nods
 from tests.torture.tools import AFTER, BEFORE, LATER
 
 _GIVEN_UP = "given up"
+_MOVES = 0.3  # how often the base of a trial changes before it is approved
+_THEIRS = "another's"  # what stands there then
 _STAYS = 0.3  # how often what was applied is not undone
 _LOOKED = 2.0  # seconds that a person looks at a card before they press again
 _DECIDED = "SELECT state FROM proposal WHERE id = :ident AND state <> 'proposed'"
@@ -223,7 +225,10 @@ class People:
         [ident] = await self._asked("tried", f"{dice.choice(('', BEFORE, LATER))} {name}", dice) or [""]
         if not ident:
             return _GIVEN_UP
+        moved = dice.random() < _MOVES and await self._move_base(ident, dice)
         how = await self._approved(ident, "ana", dice)
+        if moved:
+            return f"{how} once its base had changed"
         if how == "failed":
             await asyncio.gather(*(self._press("ana", "retry", ident, dice, round=1) for _ in range(2)))
             return f"{await self._end(ident)} when applied again"
@@ -234,6 +239,26 @@ class People:
             return f"{how} untried"
         await asyncio.gather(*(self._press(who, "undo", ident, dice) for who in ("ana", "ben")))
         return f"{await self._undone(ident)}, tried"
+
+    async def _move_base(self, ident: str, dice: random.Random) -> bool:
+        """Another's file comes to stand where a call was tried: it is asked about again, not written over."""
+        found = await self._insist(dice, "ana", f"/api/proposals/{ident}", self._getting)
+        proposal = found["proposal"]
+        files = [each["path"] for each in (proposal["trial"] or {}).get("files", ()) if "/" in each["path"]]
+        if not files:  # of a person 30 calls are tried in an hour
+            return False
+        theirs = self._nods.effects.with_name("workspace") / files[0]
+        theirs.parent.mkdir(parents=True, exist_ok=True)
+        theirs.write_text(_THEIRS)
+        await self._press("ana", "approve", ident, dice, round=proposal["round"])
+        state = await self._nods.until(
+            f"SELECT state FROM proposal WHERE id = :ident AND (round > {int(proposal['round'])} "
+            "OR state NOT IN ('proposed', 'approved', 'executing'))",
+            ident=ident,
+        )
+        if state != "proposed" or theirs.read_text() != _THEIRS:
+            raise AssertionError(f"{ident} is {state}, applied over a base that changed")
+        return True
 
     async def _revoke(self, name: str, dice: random.Random) -> str:
         """What a grant allows is asked for in the moment in which it is revoked, and once more after."""
