@@ -303,7 +303,7 @@ class People:
         return "scheduled"
 
     async def _question(self, name: str, dice: random.Random) -> str:
-        """It is answered otherwise in the same moment, by someone else, too; the model hears one answer."""
+        """It is answered otherwise in the same moment, by someone else, too; the model is told one answer."""
         conversation = await self._say(f"ask {name}", dice)
         [ident] = await self._cards(conversation, 1) or [""]
         if not ident:
@@ -358,8 +358,8 @@ class People:
         )
         if files != ["notes.txt"]:
             raise AssertionError(f"{name} has the files {files}")
-        refused = [each for each in told if each.startswith("I can't read notes.txt: ")]
-        if told != (["I read: nothing", *refused[:1]] if begins else [f"I read: what {name} says"]):
+        refused = "I can't read notes.txt: it is a program."
+        if told != (["I read: nothing", refused] if begins else [f"I read: what {name} says"]):
             raise AssertionError(f"{name} was answered with {told}")
         return "not readable" if begins else "read"
 
