@@ -53,6 +53,7 @@ def test_files_are_picked_dropped_and_pasted_and_go_with_the_message(
 
 def test_files_alone_are_sent_and_what_is_no_use_is_said(nod: Served, new_page: NewPage):
     page: Page = new_page(nod.url)
+    expect(page.get_by_label("Message to Nod")).to_be_focused()  # the page is ready
     page.evaluate(GIVE, ["drop", ["a.csv"]])
     page.set_input_files(
         "#picked", [{"name": "clip.mp4", "mimeType": "video/mp4", "buffer": b"\0\0\0\x20ftypisom"}]
