@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from sqlmodel import Session
 
-from bot.approvals.lifecycle import end, moved
+from bot.approvals.lifecycle import end
 from bot.approvals.votes import Decided, PressContext, accepted, refused
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
@@ -25,7 +25,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, storable
 from bot.domain.verbs import CHOICES, Verb
 from bot.errors import ModelTooManyQuestions, ToolError
-from bot.store import people, transitions
+from bot.store import people
 from bot.store.audit.log import By
 from bot.tools.signature import Storable
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
@@ -125,20 +125,14 @@ def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(Answer.INVALID, p, most, {"reason": most})
     context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=said))
     given = {**p.arguments, "answer": said}
-    p = moved(
-        transitions.move(
-            session,
-            p,
-            context.by,
-            context.now,
-            State.APPROVED,
-            arguments=given,
-            digest=digest(p.tool_name, p.tool_version, given),
-            votes=(*p.votes, context.vote(Verb.ANSWER)),
-            decided_by=context.who,
-            decided_from=press.actor.channel,
-            decided_at=context.now,
-        )
+    p = context.moved(
+        session,
+        p,
+        State.APPROVED,
+        arguments=given,
+        digest=digest(p.tool_name, p.tool_version, given),
+        votes=(*p.votes, context.vote(Verb.ANSWER)),
+        **context.decided,
     )
     later = " Everything is paused, so the agent is told after /approvals resume." if context.paused else ""
     return accepted(session, p, f"Answered.{later}", Job(Work.EXECUTE, p.id))

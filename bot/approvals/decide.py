@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import asking, questions, rights, undo, votes
-from bot.approvals.lifecycle import end, expire, moved, redraw
+from bot.approvals.lifecycle import expire, redraw
 from bot.approvals.team import teammates
 from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
 from bot.domain.chat import Answer, Choice, Press, Reply
@@ -25,7 +25,7 @@ from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
 from bot.domain.verbs import CHOICES, Verb
-from bot.store import people, proposals, transitions
+from bot.store import people, proposals
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -236,21 +236,18 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
     why, jobs = undo.again(session, context, p)
     if why:
         return refused(Answer.ALREADY, p, why)
-    p = moved(
-        transitions.move(
-            session,
-            p,
-            replace(context.by, verb=Act.ASK_AGAIN),
-            context.now,
-            State.PROPOSED,
-            **terms(current.verdict, context.now),
-            preview=current.preview,
-            trial=current.trial,
-            for_real=None,
-            round=p.round + 1,
-            votes=(),
-            decided_at=None,
-        )
+    p = context.moved(
+        session,
+        p,
+        State.PROPOSED,
+        Act.ASK_AGAIN,
+        **terms(current.verdict, context.now),
+        preview=current.preview,
+        trial=current.trial,
+        for_real=None,
+        round=p.round + 1,
+        votes=(),
+        decided_at=None,
     )
     text = "It had expired, so nothing ran. Here it is again with current values."
     work = (redraw(session, p), *jobs, *teammates.resume_work(session, p))
@@ -264,7 +261,7 @@ def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
     if p.cause is Cause.STOPPED:
         return refused(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
-    p = moved(transitions.move(session, p, context.by, context.now, cause=Cause.STOPPED, error=error))
+    p = context.moved(session, p, cause=Cause.STOPPED, error=error)
     return accepted(session, p, "Stopping it.")
 
 
@@ -276,39 +273,26 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
     why, jobs = undo.again(session, context, p)
     if why:
         return refused(Answer.ALREADY, p, why)
-    p = moved(
-        transitions.move(
-            session,
-            p,
-            context.by,
-            context.now,
-            State.APPROVED,
-            cause=None,
-            error=None,
-            result=None,
-            told=None,
-            ended_badly=None,
-            round=p.round + 1,
-        )
-    )
+    unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+    p = context.moved(session, p, State.APPROVED, **unended, round=p.round + 1)
     again = teammates.resume_work(session, p)
     return accepted(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
 
 
 def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": context.press.reason}
-    p, jobs = end(session, p, context.by, context.now, State.CANCELLED, context.who, **changes)
+    p, jobs = context.end(session, p, State.CANCELLED, **changes)
     return Decided(Reply(Answer.ACCEPTED, "Withdrawn.", (p,)), jobs)
 
 
 def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
-    p, jobs = end(session, p, context.by, context.now, State.EXPIRED, context.who)
+    p, jobs = context.end(session, p, State.EXPIRED)
     return Decided(Reply(Answer.ACCEPTED, "Expired.", (p,)), jobs)
 
 
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     now = context.now
-    p = moved(transitions.move(session, p, context.by, now, **clock(p.ttl, p.remind_every, now)))
+    p = context.moved(session, p, **clock(p.ttl, p.remind_every, now))
     return accepted(session, p, f"It now expires {when(p.expires_at, now)}.")
 
 
@@ -325,9 +309,7 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     requester = people.person_of(session, p.requester)
     if why := context.policies.load(session).too_few(deciders, requester, p.quorum):
         return refused(Answer.INVALID, p, f"Say who should decide: {why}.")
-    p = moved(
-        transitions.move(session, p, context.by, context.now, deciders=deciders, votes=(), for_real=None)
-    )
+    p = context.moved(session, p, deciders=deciders, votes=(), for_real=None)
     return accepted(session, p, "Reassigned. Earlier votes were reset.")
 
 

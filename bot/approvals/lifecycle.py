@@ -46,11 +46,14 @@ def redraw(session: Session, p: Proposal) -> Job:
     return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
 
 
-def moved(p: Proposal | None) -> Proposal:
-    """The proposal that `transitions.move` gave; raises LostRace where it gave none."""
-    if p is None:
+def moved(
+    session: Session, before: Proposal, by: By, now: datetime, state: State | None = None, **changes: Any
+) -> Proposal:
+    """The proposal that `transitions.move` gives; raises LostRace where it gives none."""
+    after = transitions.move(session, before, by, now, state, **changes)
+    if after is None:
         raise LostRace
-    return p
+    return after
 
 
 def end(
@@ -59,7 +62,7 @@ def end(
     """Bring an open proposal to an end without running it."""
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = moved(transitions.move(session, p, by, now, state, **changes))
+    p = moved(session, p, by, now, state, **changes)
     return p, (redraw(session, p), *_of_undoing(session, p, now), *settle(session, p, now))
 
 
@@ -228,10 +231,10 @@ def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
         by = By.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
-        original = moved(transitions.move(session, original, by, now, undone_by=None, undo_until=until))
+        original = moved(session, original, by, now, undone_by=None, undo_until=until)
         return (redraw(session, original),)
     by = By.nod(Act.UNDONE, f"by proposal {p.id}")
-    original = moved(transitions.move(session, original, by, now, undone=p.decided_by, undo_until=None))
+    original = moved(session, original, by, now, undone=p.decided_by, undo_until=None)
     told = _UNDONE.format(
         who=one_line(p.decided_by or "someone"),
         what=one_line(original.description),
@@ -279,7 +282,7 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     if not rerun or p.cause is Cause.STOPPED:
         return (redraw(session, lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
-    p = moved(transitions.move(session, lost, by, now, State.APPROVED, cause=None, error=None))
+    p = moved(session, lost, by, now, State.APPROVED, cause=None, error=None)
     return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 

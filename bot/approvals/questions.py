@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals.lifecycle import moved, redraw
+from bot.approvals.lifecycle import redraw
 from bot.approvals.votes import Decided, PressContext, refused
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
@@ -22,7 +22,7 @@ from bot.domain.outcomes import bounded
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.redaction import redact_text, secrets_in, shown
 from bot.domain.text import one_line, storable
-from bot.store import conversations, messages, posted_cards, proposals, questions, teams, transitions, turns
+from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
 
 _ENOUGH = (
     f"You have asked {QUESTIONS_PER_HOUR} questions within an hour. Ask again later, or write to the agent."
@@ -46,7 +46,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(Answer.INVALID, p, wrong, {"reason": wrong})
     if not questions.may_ask(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refused(Answer.LATER, p, _ENOUGH)
-    p = moved(transitions.move(session, p, context.by, context.now))
+    p = context.moved(session, p)
     home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.approvals import arrive, rights
-from bot.approvals.lifecycle import moved, redraw
+from bot.approvals.lifecycle import redraw
 from bot.approvals.votes import Decided, PressContext, Undoing, refused
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
@@ -46,9 +46,7 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
             state=State.APPROVED,
             quorum=1,  # of those who may decide it, one is enough
             votes=(vote,),
-            decided_by=context.who,
-            decided_from=context.press.actor.channel,
-            decided_at=context.now,
+            **context.decided,
         )
     together = context.prepared.together
     first = together.first if together else None
@@ -57,7 +55,7 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
     transitions.insert_all(session, [inverse], context.by)
-    p = moved(transitions.move(session, p, context.by, context.now, undone_by=inverse.id, undo_until=None))
+    p = context.moved(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why:
         return Decided(
@@ -78,8 +76,7 @@ def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tu
         return f"It was undone by {original.undone} since.", ()
     if original.undone_by:
         return "Undo was pressed again since. See its own card.", ()
-    by = replace(context.by, verb=Act.UNDO_AGAIN)
-    original = moved(transitions.move(session, original, by, context.now, undone_by=p.id, undo_until=None))
+    original = context.moved(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
     return "", (redraw(session, original),)
 
 

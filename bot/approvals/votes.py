@@ -19,11 +19,12 @@ from bot.domain.people import Absence, Actor, Person
 from bot.domain.plans import Plan
 from bot.domain.policy import Verdict, terms
 from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote, canonical
+from bot.domain.record import Done
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
-from bot.store import conversations, people, proposals, transitions
+from bot.store import conversations, people, proposals
 from bot.store.audit.log import By
 from bot.store.rules import Policies
 
@@ -115,6 +116,21 @@ class PressContext:
         who = self.person.name or self.person.id
         return f"{who} for {self.absent.label}" if self.absent else who
 
+    @property
+    def decided(self) -> dict[str, Any]:
+        """For the proposal: who decided it."""
+        return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
+
+    def moved(
+        self, session: Session, p: Proposal, state: State | None = None, verb: Done | None = None, **to: Any
+    ) -> Proposal:
+        """What the press makes of a proposal. ``verb``: for the audit log, where it is not the press's."""
+        by = self.by if verb is None else replace(self.by, verb=verb)
+        return moved(session, p, by, self.now, state, **to)
+
+    def end(self, session: Session, p: Proposal, state: State, **to: Any) -> tuple[Proposal, tuple[Job, ...]]:
+        return end(session, p, self.by, self.now, state, self.who, **to)
+
     def vote(self, verb: Verb) -> Vote:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
@@ -160,38 +176,25 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(Answer.INVALID, p, why)
     if context.has_voted(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
-    by, now, who = context.by, context.now, context.who
     votes = (*p.votes, context.vote(Verb.APPROVE))
     approvals = 1 + len(people.voices(session, p, Verb.APPROVE))
     if approvals < p.quorum:
-        p = moved(transitions.move(session, p, by, now, votes=votes, for_real=for_real))
+        p = context.moved(session, p, votes=votes, for_real=for_real)
         return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
     if p.kind is Kind.PLAN and p.teammate and plans.lacks_lead(session, context.policies, p):
-        asked = plans.ask_lead(session, p, now)  # its turn first, then the plan, as its own review does
-        p = moved(transitions.move(session, p, by, now, votes=votes))
+        asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
+        p = context.moved(session, p, votes=votes)
         return accepted(
             session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
         )
+    decided = context.decided
     if p.kind is Kind.PLAN and plans.reviewed(p):
-        who = f"{who} and {plans.LEAD.name}"
-    p = moved(
-        transitions.move(
-            session,
-            p,
-            by,
-            now,
-            State.APPROVED,
-            votes=votes,
-            decided_by=who,
-            decided_from=context.press.actor.channel,
-            decided_at=now,
-            for_real=for_real,
-        )
-    )
+        decided["decided_by"] += f" and {plans.LEAD.name}"
+    p = context.moved(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
     for call in Plan.of(p.arguments).calls if p.kind is Kind.PLAN else ():
         scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
-        duration, words = GrantDuration.CONVERSATION, f"{call.tool} once, exactly as the plan shows it"
-        grants.give(session, p, press.actor, context.person, scope, words, duration, GrantAudience.HERE, now)
+        words = f"{call.tool} once, exactly as the plan shows it"
+        _allow_here(session, context, p, scope, words)
     text = "Sent." if p.kind is Kind.QUESTION else "Approved."
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
@@ -213,16 +216,15 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    by, now = context.by, context.now
     if context.has_voted(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.voices(session, p, Verb.DECLINE))
     if against < p.declines:
-        p = moved(transitions.move(session, p, by, now, votes=votes))
+        p = context.moved(session, p, votes=votes)
         return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
-    p, jobs = end(session, p, by, now, State.DECLINED, context.who, **changes)
+    p, jobs = context.end(session, p, State.DECLINED, **changes)
     match p.kind:
         case Kind.PLAN:
             text = f"Plan rejected. {plans.stopped(session, p)}".strip()
@@ -238,7 +240,7 @@ def never(session: Session, context: PressContext, p: Proposal) -> Decided:
     if p.kind is not Kind.SUGGESTION:
         return refused(Answer.INVALID, p, "That only works on what Nod suggests.")
     votes = (*p.votes, context.vote(Verb.NEVER))
-    p, jobs = end(session, p, context.by, context.now, State.DECLINED, context.who, votes=votes)
+    p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
 
 
@@ -301,14 +303,17 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
     [p] = voted.reply.proposals
-    actor, person = context.press.actor, context.person
-    duration, audience = GrantDuration.CONVERSATION, GrantAudience.HERE
     for scope, words in context.prepared.scopes:
-        grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
+        _allow_here(session, context, p, scope, words)
     names = ", ".join(scope.tool_name for scope, _ in context.prepared.scopes)
     allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
     text = f"Plan approved: {allowed}. What can't be undone still asks."
     return replace(voted, reply=replace(voted.reply, text=text))
+
+
+def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Scope, words: str) -> None:
+    actor, person, duration = context.press.actor, context.person, GrantDuration.CONVERSATION
+    grants.give(session, p, actor, person, scope, words, duration, GrantAudience.HERE, context.now)
 
 
 def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -319,7 +324,7 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
     context = replace(context, press=replace(context.press, reason=feedback))
     votes = (*p.votes, context.vote(Verb.REVISE))
     changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
-    p, jobs = end(session, p, context.by, context.now, State.DECLINED, context.who, **changes)
+    p, jobs = context.end(session, p, State.DECLINED, **changes)
     told = f"{p.teammate or 'The agent'} has been told and will revise the plan."
     text = plans.stopped(session, p) or told
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
@@ -332,26 +337,23 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
     new_terms = terms(contents.verdict, context.now)
     clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()  # a script waits no longer
     what = differences(p.arguments, contents.arguments, contents.schema)
-    return moved(
-        transitions.move(
-            session,
-            p,
-            replace(context.by, verb=Verb.EDIT),
-            context.now,
-            arguments=dict(contents.arguments),
-            tool_version=contents.tool_version,
-            digest=contents.digest,
-            description=contents.description,
-            preview=contents.preview,
-            trial=contents.trial,
-            for_real=None,
-            **{name: value for name, value in new_terms.items() if name not in clocks},
-            round=p.round + 1,
-            votes=(),
-            edited_by=context.who,
-            edits=(*p.edits, Edited(p.round + 1, context.who, what)),
-            changed=False,
-        )
+    return context.moved(
+        session,
+        p,
+        verb=Verb.EDIT,
+        arguments=dict(contents.arguments),
+        tool_version=contents.tool_version,
+        digest=contents.digest,
+        description=contents.description,
+        preview=contents.preview,
+        trial=contents.trial,
+        for_real=None,
+        **{name: value for name, value in new_terms.items() if name not in clocks},
+        round=p.round + 1,
+        votes=(),
+        edited_by=context.who,
+        edits=(*p.edits, Edited(p.round + 1, context.who, what)),
+        changed=False,
     )
 
 

@@ -154,7 +154,9 @@ def button(window: Modal, label: str) -> dict[str, Any]:
 async def test_in_slack_a_row_is_edited_by_itself(slack: SlackDriver) -> None:
     card = await asked(slack, 3)
     await slack.slack.act(ANA, button(await at_row(slack, card, 2), "Edit"))
-    await eventually(lambda: "input" in {b["type"] for b in slack.slack.modals[-1].view["blocks"]}, "the form")
+    await eventually(
+        lambda: "input" in {b["type"] for b in slack.slack.modals[-1].view["blocks"]}, "the form"
+    )
     await slack.slack.submit(ANA, {"Text": "item two"})
     await ends(slack, "2 waiting, 1 done")
     assert slack.world.notes == ["item two"]

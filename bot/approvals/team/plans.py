@@ -109,15 +109,13 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
     if approver is Approver.BOTH and len(people.voices(session, p, Verb.APPROVE)) < p.quorum:
-        after = transitions.move(session, p, by, now, votes=votes)
+        after = moved(session, p, by, now, votes=votes)
         told, work = "Your approval counts. A person must approve it as well.", None
     else:
         who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
-        after = transitions.move(
-            session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now
-        )
+        after = moved(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
         told, work = "Approved.", Job(Work.EXECUTE, p.id)
-    return told, (redraw(session, moved(after)), *((work,) if work else ()))
+    return told, (redraw(session, after), *((work,) if work else ()))
 
 
 def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
