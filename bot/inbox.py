@@ -58,7 +58,6 @@ from bot.errors import (
     TooMuch,
 )
 from bot.store import conversations, messages, people, teams, turns
-from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.locks import conversation_lock
 from bot.telemetry import tracing
@@ -375,7 +374,7 @@ def _stop(
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
     """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
     conversation_lock.in_conversation(session, found.id)
-    by = By.press(Act.STOP, who, people.person_of(session, who))
+    by = people.by(session, Act.STOP, who)
     spoke = turns.stop_turn(session, found.id, now)
     why = f"{who.label} stopped it."
     return spoke, *plans.stop_all(session, found, by, who.label, why, now)

@@ -38,15 +38,12 @@ class Models:
         self, there: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None
     ) -> None:
         """``there`` begins with the default one. ``history``: the most tokens of it that people want sent."""
+        self.default = there[0]
         self.by_name = {each.name: each for each in there}
         self.faults: dict[str, ModelFault] = {}
         self._named: Mapping[str, NamedModel] = {each.name: each for each in named}
         self._clock, self._history = clock, history
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
-
-    @property
-    def default(self) -> Model:
-        return next(iter(self.by_name.values()))
 
     def about(self, model: Model) -> NamedModel:
         """What the settings say of it."""

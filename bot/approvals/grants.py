@@ -201,21 +201,15 @@ _USE = (
 
 def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
     """Live grants that cover a call, narrowest first."""
-    rows = (
-        session.connection()
-        .execute(
-            _FOR_CALL,
-            {
-                "now": now,
-                "tool_name": proposal.tool_name,
-                "tool_version": proposal.tool_version,
-                "conversation_id": proposal.conversation_id,
-                "exact": canonical(proposal.arguments),
-                "key": None if like.key is None else canonical(like.key),
-            },
-        )
-        .all()
-    )
+    call = {
+        "now": now,
+        "tool_name": proposal.tool_name,
+        "tool_version": proposal.tool_version,
+        "conversation_id": proposal.conversation_id,
+        "exact": canonical(proposal.arguments),
+        "key": None if like.key is None else canonical(like.key),
+    }
+    rows = session.connection().execute(_FOR_CALL, call)
     lost = proposal.risk.level is Level.DESTRUCTIVE  # which no grant reaches by how it begins
     each = (_grant(row) for row in rows if not (lost and row.rung == GrantScope.PREFIX))
     covering = [
@@ -234,7 +228,7 @@ def live(session: Session, now: datetime) -> list[Grant]:
 def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE) -> int:
     """End one grant, or all (None); returns how many ended."""
     which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
-    return _end(session, which, By.press(why, by, people.person_of(session, by)), now)
+    return _end(session, which, people.by(session, why, by), now)
 
 
 def end_tightened(

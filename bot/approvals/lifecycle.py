@@ -25,7 +25,6 @@ from bot.domain.verbs import Verb
 from bot.errors import LostRace, Refused
 from bot.store import (
     conversations,
-    inverses,
     messages,
     outputs,
     people,
@@ -198,7 +197,7 @@ def finish(
     if p is None:
         return None
     if kept is not None:
-        inverses.keep(session, p, kept, now)
+        proposals.keep_inverse(session, p, kept, now)
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
     undid = _of_undoing(session, p, now)
     rest = _stop_rest(session, policies, p, now) if policies else ()
@@ -294,7 +293,7 @@ def forget(session: Session, conversation_id: str, now: datetime) -> int:
         conversations.forget(session, every, now)
         schedules.end_in(session, every, now)
         outputs.delete_all(session, every)
-        inverses.delete_all(session, every)
+        proposals.delete_inverses(session, every)
     return waiting
 
 
@@ -322,7 +321,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     since = rules.paused_since(session)
     if since is None:
         return None
-    by = By.press(Act.RESUME, actor, people.person_of(session, actor))
+    by = people.by(session, Act.RESUME, actor)
     done = rules.state_of(session, _MEMORY)
     if not done or done["since"] != since.isoformat():
         done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}

@@ -49,8 +49,7 @@ def remember(session: Session, fact: Fact) -> None:
     there = memory.of(session, [fact.scope], fact.said_at)
     if not any(each.text == fact.text for each in there):
         _check_room(there, fact)
-        person = people.person_of(session, fact.asked_by)
-        memory.add(session, fact, By.press(Act.REMEMBER, fact.asked_by, person))
+        memory.add(session, fact, people.by(session, Act.REMEMBER, fact.asked_by))
 
 
 def _check_room(there: list[Fact], fact: Fact) -> None:

@@ -26,7 +26,7 @@ from bot.domain.redaction import redact, shown
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
-from bot.store import conversations, inverses, people, proposals, teams
+from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.telemetry import tracing
 from bot.tools.tool import Tool
@@ -196,7 +196,7 @@ class Presses:
             objection = rights.objection(
                 session, self.gate.policies, p, press.actor, press.verb, press.address
             )
-            arguments = None if objection else inverses.arguments_of(session, p.id)
+            arguments = None if objection else proposals.inverse_of(session, p.id)
             return None if arguments is None else (p, p.inverse, arguments)
 
         found = await self.database.read(read)

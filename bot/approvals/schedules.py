@@ -52,7 +52,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
     if theirs >= most or there >= PLACE * most:
         whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
         raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
-    schedules.add(session, made, _by(session, Act.SET, made.person), now)
+    schedules.add(session, made, people.by(session, Act.SET, made.person), now)
 
 
 def followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
@@ -146,13 +146,13 @@ def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, p
         return False
     due_at = found.due_at if paused or not found.times else found.times.after(now)
     columns = {"paused_at": now if paused else None, "due_at": due_at}
-    who = _by(session, Act.PAUSE if paused else Act.RESUME, by)
+    who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
     return schedules.change(session, found.id, who, now, **columns)
 
 
 def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """Have it run as soon as may be; False where it is paused or was ended."""
-    who = _by(session, Act.RUN, by)
+    who = people.by(session, Act.RUN, by)
     return found.paused_at is None and schedules.change(session, found.id, who, now, due_at=now)
 
 
@@ -166,7 +166,7 @@ def hold(session: Session, policies: Policies, due: Schedule, why: str, now: dat
 
 def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """End it, and what was allowed for its runs; False where that is so already."""
-    return _over(session, found, _by(session, Act.DROP, by), now)
+    return _over(session, found, people.by(session, Act.DROP, by), now)
 
 
 def end_in(session: Session, conversation_ids: list[str], now: datetime) -> None:
@@ -207,7 +207,3 @@ def may_change(session: Session, policies: Policies, found: Schedule, actor: Act
         return True
     place = conversations.place_of(session, found.conversation_id).address
     return Role.ADMIN in policies.load(session).roles_of(person, place)
-
-
-def _by(session: Session, act: Act, actor: Actor) -> By:
-    return By.press(act, actor, people.person_of(session, actor))

@@ -107,7 +107,7 @@ class CoreLookup:
             return True
         conversation = conversations.get_conversation(session, proposal.conversation_id)
         home = conversation is not None and conversation.origin == address
-        return home or (address is not None and posted_cards.is_at(session, proposal.card_id, address))
+        return home or (address is not None and posted_cards.stand_at(session, [proposal.card_id], address))
 
     def _may(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None, verb: Verb

@@ -117,27 +117,28 @@ class Transcript:
     )  # by handle; those that are forgotten are not
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # those that the model is shown, by handle
     summary: Line | None = None  # what stands for the oldest lines
+    seen: int = field(init=False)  # the id of the last heard line, 0 in an empty conversation
+    asker: Actor = field(init=False)  # who wrote last: the requester of what the agent proposes now
+    schedule: str | None = field(init=False)  # whose run this is, where no person wrote since
+    heard: str = field(init=False)  # what a person said last
 
-    @property
-    def seen(self) -> int:
-        """The id of the last heard line, 0 in an empty conversation."""
-        return max((line.id for line in self.lines if line.role in HEARD), default=0)
+    def __post_init__(self) -> None:
+        """Find once what each step of a turn asks for."""
+        newest = self.lines[::-1]
+        begun = next((line for line in newest if line.actor), None)
+        known = {
+            "seen": max((line.id for line in newest if line.role in HEARD), default=0),
+            "asker": (begun and begun.actor) or self.conversation.requester,
+            "schedule": begun.schedule if begun else None,
+            "heard": next((line.text for line in newest if line.role is LineRole.USER), ""),
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
     @property
     def unread(self) -> list[Attachment]:
         """What people attached and no one has read yet."""
         return [each for each in self.files.values() if not each.ready]
-
-    @property
-    def asker(self) -> Actor:
-        """Who wrote last: the requester of what the agent proposes now."""
-        return next((line.actor for line in reversed(self.lines) if line.actor), self.conversation.requester)
-
-    @property
-    def schedule(self) -> str | None:
-        """The id of the schedule whose run this is; None where a person wrote since, or none led to it."""
-        begun = next((line for line in reversed(self.lines) if line.actor), None)
-        return begun.schedule if begun else None
 
     @property
     def order(self) -> int:
@@ -148,11 +149,6 @@ class Transcript:
         if self.teammate is not None:
             return self.teammate.asked
         return max((x.id for x in self.lines if x.role is LineRole.USER or x.schedule), default=0)
-
-    @property
-    def heard(self) -> str:
-        """What a person said last."""
-        return next((line.text for line in reversed(self.lines) if line.role is LineRole.USER), "")
 
     @property
     def awaits_answer(self) -> bool:

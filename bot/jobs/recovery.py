@@ -17,7 +17,6 @@ from bot.domain.jobs import Dispatcher, Job, Work
 from bot.domain.proposals import Proposal
 from bot.store import (
     events,
-    inverses,
     outputs,
     posted_cards,
     proposals,
@@ -124,7 +123,7 @@ class Recovery:
             (events.forget_handled, _EVENTS_KEPT),
             (outputs.purge, self.retention),
             (trials.purge, self.retention),
-            (inverses.purge, self.retention),
+            (proposals.purge_inverses, self.retention),
         ):
             while await self.database.write(forget, now - kept, _BATCH) == _BATCH:
                 pass

@@ -246,8 +246,11 @@ class Database:
                     outcomes = [_in_savepoint(connection, write.work) for write in writes]
         except BaseException as error:  # noqa: BLE001 - whatever it is, every caller must get it
             outcomes = [(None, error)] * len(writes)
-        for write, outcome in zip(writes, outcomes, strict=True):
-            _settle(write.ended, *outcome)
+        for write, (value, fault) in zip(writes, outcomes, strict=True):
+            if fault is None:
+                write.ended.set_result(value)
+            else:
+                write.ended.set_exception(fault)
 
 
 def keep(session: Session, key: Hashable, found: object) -> None:
@@ -293,13 +296,6 @@ def run(connection: Connection, work: Callable[[Session], T]) -> T:
         if session.info[chain.ADDED_ROWS]:
             chain.link(session)
         return value
-
-
-def _settle(ended: Future[Any], value: Any, error: BaseException | None) -> None:
-    if error is None:
-        ended.set_result(value)
-    else:
-        ended.set_exception(error)
 
 
 def _in_savepoint(connection: Connection, work: Callable[[Session], Any]) -> _Outcome:

@@ -38,7 +38,7 @@ def add(session: Session, fact: Fact, by: By) -> None:
     session.add(row)
     session.flush()
     raise_version(session)
-    _record(session, row, by, None, _state(row), fact.said_at)
+    admin_changes.record(session, Thing.MEMORY, str(row.id), by, None, _state(row), fact.said_at)
 
 
 def change(session: Session, fact: Fact, by: By) -> None:
@@ -47,7 +47,7 @@ def change(session: Session, fact: Fact, by: By) -> None:
     before, row.fact, row.said_at = _state(row), fact.text, fact.said_at
     session.add(row)
     session.flush()
-    _record(session, row, by, before, _state(row), fact.said_at)
+    admin_changes.record(session, Thing.MEMORY, str(row.id), by, before, _state(row), fact.said_at)
 
 
 def remove(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
@@ -71,7 +71,7 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
     for row in rows:
         session.delete(row)
         session.flush()
-        _record(session, row, by, _state(row), None, now)
+        admin_changes.record(session, Thing.MEMORY, str(row.id), by, _state(row), None, now)
     if rows:
         raise_version(session)
     return len(rows)
@@ -103,14 +103,3 @@ def _state(row: MemoryRow) -> dict[str, str]:
     """What the log has of it: no words of it, as they may be forgotten."""
     hashed = hashlib.sha256(row.fact.encode()).hexdigest()
     return {"about": row.about, "scope": row.scope, "fact": hashed}
-
-
-def _record(
-    session: Session,
-    row: MemoryRow,
-    by: By,
-    before: admin_changes.State,
-    after: admin_changes.State,
-    now: datetime,
-) -> None:
-    admin_changes.record(session, Thing.MEMORY, str(row.id), by, before, after, now)

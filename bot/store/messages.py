@@ -25,24 +25,8 @@ _IN_CONVERSATION = _MESSAGE.c.conversation_id == bindparam("conversation_id")
 _OF_EVENT = select(_MESSAGE.c.conversation_id).where(
     _MESSAGE.c.channel == bindparam("channel"), _MESSAGE.c.event_id == bindparam("event_id")
 )
-_LINES = select(
-    *(
-        _MESSAGE.c[name]
-        for name in (
-            "id",
-            "role",
-            "text",
-            "after",
-            "actor",
-            "name",
-            "calls",
-            "results",
-            "created_at",
-            "event_id",
-            "files",
-        )
-    )
-)
+_READ = "id role text after actor name calls results created_at event_id files"
+_LINES = select(*(_MESSAGE.c[name] for name in _READ.split()))
 _LAST_LINES = _LINES.where(_IN_CONVERSATION).order_by(_MESSAGE.c.id.desc()).limit(MAX_LINES)
 _UNDELIVERED = _LINES.where(_IN_CONVERSATION, ~_MESSAGE.c.delivered).order_by(_MESSAGE.c.id)
 _FIRST_HEARD = (
@@ -80,9 +64,8 @@ SAID_SINCE = select(func.count().label("found")).select_from(
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
     """The conversation that took in an event; None when none did."""
-    found: str | None = (
-        session.connection().execute(_OF_EVENT, {"channel": channel, "event_id": event_id}).scalar()
-    )
+    which = {"channel": channel, "event_id": event_id}
+    found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
     return found
 
 
@@ -174,20 +157,14 @@ def last_answer(session: Session, conversation_id: str) -> int | None:
 
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
     """Whether people spoke, or Nod told the model something, after the line ``seen``."""
-    return (
-        session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen}).first()
-        is not None
-    )
+    found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
+    return found.first() is not None
 
 
 def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
     """Whether people or the agent said more after this message."""
-    return (
-        session.connection()
-        .execute(_SPOKEN_SINCE, {"conversation_id": conversation_id, "seen": message_id})
-        .first()
-        is not None
-    )
+    since = {"conversation_id": conversation_id, "seen": message_id}
+    return session.connection().execute(_SPOKEN_SINCE, since).first() is not None
 
 
 def undelivered(session: Session, conversation_id: str) -> list[Line]:

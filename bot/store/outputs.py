@@ -151,10 +151,8 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
 
 def unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
     """What people in a conversation still have to get, oldest first."""
-    return [
-        _kept(row)
-        for row in session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id}).all()
-    ]
+    rows = session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id})
+    return [_kept(row) for row in rows]
 
 
 def with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
@@ -257,11 +255,8 @@ def attached(session: Session, conversation_id: str, handles: Collection[str]) -
 
 def source(session: Session, handle: str) -> tuple[bytes | None, str]:
     """The bytes of an attached file where they are here, and what its channel fetches it by."""
-    row = (
-        session.connection()
-        .execute(select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle))
-        .first()
-    )
+    found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
+    row = session.connection().execute(found).first()
     return (row.data, row.ref) if row else (None, "")
 
 

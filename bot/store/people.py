@@ -12,8 +12,10 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Membership, Names, Person, with_names, within, written_in
 from bot.domain.proposals import Proposal
+from bot.domain.record import Act
 from bot.domain.text import storable
 from bot.store import database
+from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.tables.people import AccountRow, NameRow
 from bot.store.tables.row import table_of
@@ -29,6 +31,11 @@ KNOWN = select(
 def person_of(session: Session, actor: Actor) -> Person:
     """The Person behind an account: itself alone, unless it was linked."""
     return database.once(session, key(actor), lambda: _person_of(session, actor))
+
+
+def by(session: Session, verb: Act, actor: Actor) -> By:
+    """Who makes a change by an account of theirs, for the audit log."""
+    return By.press(verb, actor, person_of(session, actor))
 
 
 def key(actor: Actor) -> tuple[Hashable, ...]:

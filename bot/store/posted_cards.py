@@ -149,20 +149,6 @@ def lost(session: Session, channel: str, ref: str) -> None:
     session.execute(update(CopyRow).where(there).values(gone=True))
 
 
-def is_at(session: Session, proposal_id: str, address: Address) -> bool:
-    """Whether a copy of this proposal stands at this address."""
-    found = session.exec(
-        select(CopyRow.id)
-        .where(
-            CopyRow.proposal_id == proposal_id,
-            CopyRow.channel == address.channel,
-            CopyRow.key == address.key,
-        )
-        .limit(1)
-    )
-    return found.first() is not None
-
-
 def stand_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
     """Whether each of these has a copy at this address."""
     found = session.exec(

@@ -1,4 +1,4 @@
-"""Proposals as rows, read, with the schema of every tool version that was proposed.
+"""Proposals as rows, read, with the schema of every tool version that was proposed and what would undo them.
 
 What changes one is in ``bot/store/transitions.py``.
 """
@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, bindparam, func, literal_column, or_, text, true, tuple_, union
-from sqlmodel import Session, select
+from sqlalchemy import Row, bindparam, delete, func, literal_column, or_, text, true, tuple_, union
+from sqlmodel import Session, col, select
 
 from bot.domain.bounds import AnswerRoom, Bounds
 from bot.domain.people import Actor
@@ -35,10 +35,10 @@ from bot.domain.rules import EVERYWHERE
 from bot.domain.text import storable
 from bot.domain.trials import Trial
 from bot.store import database
-from bot.store.engine import insert_or_ignore
+from bot.store.engine import insert_or_ignore, insert_or_replace
 from bot.store.tables.conversations import ConversationRow, inside
-from bot.store.tables.proposals import WAITS, DeciderRow, ProposalRow, ToolVersionRow
-from bot.store.tables.row import among, table_of, value_of
+from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRow, ToolVersionRow
+from bot.store.tables.row import among, forget, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
@@ -101,13 +101,12 @@ def get(session: Session, proposal_id: str) -> Proposal | None:
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
     """The proposals of one answer, in the order they were asked for."""
-    rows = session.connection().execute(_OF_MESSAGE, {"message_id": message_id}).all()
-    return [from_row(row) for row in rows]
+    return _read(session, _OF_MESSAGE, message_id=message_id)
 
 
 def of_batch(session: Session, batch: str) -> list[Proposal]:
     """The rows of a batch, in the order they were asked for."""
-    return [from_row(row) for row in session.connection().execute(_OF_BATCH, {"batch": batch})]
+    return _read(session, _OF_BATCH, batch=batch)
 
 
 def group_of(session: Session, p: Proposal) -> list[Proposal]:
@@ -152,8 +151,7 @@ def room(session: Session, bounds: Bounds, conversation_id: str, accounts: Colle
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
-    rows = session.connection().execute(_OF_CONVERSATION, {"conversation_id": conversation_id}).all()
-    return [from_row(row) for row in rows]
+    return _read(session, _OF_CONVERSATION, conversation_id=conversation_id)
 
 
 def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Proposal]:
@@ -161,12 +159,9 @@ def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Pr
     waiting = [p for p in found if p.state is State.PROPOSED]
     if not waiting:
         return {}
-    wanted = {
-        "conversations": list({p.conversation_id for p in waiting}),
-        "digests": list({p.digest for p in waiting}),
-    }
-    rows = session.connection().execute(_DECLINED_BEFORE, wanted)
-    newest = {(p.conversation_id, p.digest): p for p in map(from_row, rows)}
+    where, what = list({p.conversation_id for p in waiting}), list({p.digest for p in waiting})
+    found = _read(session, _DECLINED_BEFORE, conversations=where, digests=what)
+    newest = {(p.conversation_id, p.digest): p for p in found}
     pairs = {p.id: newest.get((p.conversation_id, p.digest)) for p in waiting}
     return {ident: before for ident, before in pairs.items() if before}
 
@@ -232,8 +227,7 @@ def seen_by(
     found = union(*first).subquery()
     placed = [found.c[each.name] if soonest else found.c[each.name].desc() for each in spot]
     page = select(found.c.id).order_by(*placed).limit(limit)
-    rows = session.connection().execute(ALL.where(_TABLE.c.id.in_(page)).order_by(*order))
-    return [from_row(row) for row in rows]
+    return _read(session, ALL.where(_TABLE.c.id.in_(page)).order_by(*order))
 
 
 def soonest(
@@ -247,11 +241,11 @@ def soonest(
     )
     order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
     page = there.order_by(*order).limit(limit)
-    rows = session.connection().execute(ALL.where(_TABLE.c.id.in_(page)).order_by(*order)).all()
-    many = len(rows)
+    found = _read(session, ALL.where(_TABLE.c.id.in_(page)).order_by(*order))
+    many = len(found)
     if many == limit:
         many = session.connection().execute(select(func.count()).select_from(there.subquery())).scalar_one()
-    return [from_row(row) for row in rows], many
+    return found, many
 
 
 _LAST = 2000  # proposals looked through
@@ -262,9 +256,7 @@ SHORTEST = 4
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
     near = (_TABLE.c.id >= prefix, _TABLE.c.id < f"{prefix}z")  # LIKE finds nothing by an index
-    found = ALL.where(*near, _TABLE.c.id.startswith(prefix, autoescape=True)).limit(2)
-    rows = session.connection().execute(found)
-    return [from_row(row) for row in rows]
+    return _read(session, ALL.where(*near, _TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))
 
 
 def last_of(
@@ -288,36 +280,24 @@ def open_in(session: Session, conversation_id: str) -> list[Proposal]:
 
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
-    rows = session.connection().execute(
-        ALL.where(text(WAITS), _TABLE.c.expires_at <= now)
-        .order_by(_TABLE.c.expires_at, _TABLE.c.id)
-        .limit(limit)
-    )
-    return [from_row(row) for row in rows]
+    late = ALL.where(text(WAITS), _TABLE.c.expires_at <= now)
+    return _read(session, late.order_by(_TABLE.c.expires_at, _TABLE.c.id).limit(limit))
 
 
 def waiting_after(session: Session, after: str, limit: int) -> list[Proposal]:
     """Open proposals whose id comes after this one, in the order of their ids."""
-    rows = session.connection().execute(
-        ALL.where(text(WAITS), _TABLE.c.id > after).order_by(_TABLE.c.id).limit(limit)
-    )
-    return [from_row(row) for row in rows]
+    return _read(session, ALL.where(text(WAITS), _TABLE.c.id > after).order_by(_TABLE.c.id).limit(limit))
 
 
 def calling(session: Session, what: str, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time to ``warn``, ``remind`` or ``escalate`` has come."""
     due_at = _TABLE.c[f"{what}_at"]
-    rows = session.connection().execute(ALL.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
-    return [from_row(row) for row in rows]
+    return _read(session, ALL.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
 
 
 def approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
-    return list(
-        session.connection()
-        .execute(select(_TABLE.c.id).where(_IS_MOVING, _TABLE.c.state == State.APPROVED))
-        .scalars()
-    )
+    return _ids(session, _IS_MOVING, _TABLE.c.state == State.APPROVED)
 
 
 def undo_over(session: Session, now: datetime, most: int) -> list[str]:
@@ -329,16 +309,21 @@ def undo_over(session: Session, now: datetime, most: int) -> list[str]:
 
 def stopping(session: Session, among_these: Collection[str]) -> list[str]:
     """Ids of those that execute and that someone wants stopped."""
-    wanted = (
-        _TABLE.c.state == State.EXECUTING,
-        _TABLE.c.cause == Cause.STOPPED,
-        _TABLE.c.id.in_(among_these),
-    )
-    return list(session.connection().execute(select(_TABLE.c.id).where(*wanted)).scalars())
+    stopped = (_TABLE.c.state == State.EXECUTING) & (_TABLE.c.cause == Cause.STOPPED)
+    return _ids(session, stopped, _TABLE.c.id.in_(among_these))
 
 
 def has_unsettled(session: Session, message_id: int) -> bool:
     return session.connection().execute(_UNSETTLED, {"message_id": message_id}).first() is not None
+
+
+def _read(session: Session, found: Any, **values: Any) -> list[Proposal]:
+    """The proposals that a statement finds, with the values of its parameters."""
+    return [from_row(row) for row in session.connection().execute(found, values)]
+
+
+def _ids(session: Session, *which: Any) -> list[str]:
+    return list(session.connection().execute(select(_TABLE.c.id).where(*which)).scalars())
 
 
 def from_row(row: Row[Any]) -> Proposal:
@@ -480,3 +465,29 @@ def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | Non
 def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     row = session.get(ToolVersionRow, (name, version))
     return row.parameters if row is not None else None
+
+
+def keep_inverse(session: Session, p: Proposal, arguments: Mapping[str, Any], now: datetime) -> None:
+    """Keep the arguments of the call that undoes ``p``; those of an earlier run are replaced.
+
+    What was there before may be long and private, so it is no part of the record: it goes with its
+    conversation. That it is what was kept is told by the digest in the proposal.
+    """
+    row = {"id": p.id, "conversation_id": p.conversation_id, "arguments": dict(arguments), "created_at": now}
+    insert_or_replace(session, InverseRow, row)
+
+
+def inverse_of(session: Session, proposal_id: str) -> Mapping[str, Any] | None:
+    """The arguments of the call that undoes it; None where none were kept, or no longer."""
+    found = session.get(InverseRow, proposal_id)
+    return found.arguments if found else None
+
+
+def delete_inverses(session: Session, conversation_ids: Sequence[str]) -> None:
+    """Delete what would undo what was done in these conversations."""
+    session.execute(delete(InverseRow).where(col(InverseRow.conversation_id).in_(conversation_ids)))
+
+
+def purge_inverses(session: Session, before: datetime, most: int) -> int:
+    """Forget up to ``most`` of what would undo something since before then; returns how many."""
+    return forget(session, InverseRow, "created_at", before, most)

@@ -59,14 +59,9 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self._held = defaults
+        self.held = defaults  # as it was read last; another process may have changed it since
         self._clock = clock
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
-
-    @property
-    def held(self) -> Policy:
-        """The policy as it was read last; another process may have changed it since."""
-        return self._held
 
     def know_group(self, name: str, group: UserGroup) -> None:
         """Its platform has said just now who is in a group."""
@@ -74,10 +69,10 @@ class Policies:
 
     def unknown_groups(self) -> list[str]:
         """Groups that rules name, or that were looked for, and that are not known now."""
-        ruled = (rule.value for rule in self._held.book.about(Subject.DECIDERS))
+        ruled = (rule.value for rule in self.held.book.about(Subject.DECIDERS))
         named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
         return sorted(
-            (set(filter(is_group, named)) | self._groups.keys() | self._held.missed)
+            (set(filter(is_group, named)) | self._groups.keys() | self.held.missed)
             - self._known_groups().keys()
         )
 
@@ -101,14 +96,14 @@ class Policies:
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """The policy of this version of the book; None before there is one."""
-        version, held = version or 0, self._held  # in another thread another snapshot may replace it
+        version, held = version or 0, self.held  # in another thread another snapshot may replace it
         if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             zone = held.book.zone
             book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
-            self._held = held = replace(
+            self.held = held = replace(
                 held, book=book, absences=_absences(session), remembers=_remembers(session)
             )
         if not (self._groups or held.absences):
@@ -154,13 +149,16 @@ def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     session.add(new)
     session.flush()
     raise_version(session)
-    _record(session, new, _by(session, Act.SET, by), before, admin_changes.rule_state(new), now)
+    set_by, is_now = people.by(session, Act.SET, by), admin_changes.rule_state(new)
+    admin_changes.record(
+        session, Thing.RULE, admin_changes.rule_key(new), set_by, before, is_now, now, new.pattern
+    )
     return replace(rule, id=new.id or 0)
 
 
 def end(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo = UTC) -> Rule | None:
     """Drop a rule and return it, or None if there is no rule of that number."""
-    return _end(session, rule_id, _by(session, Act.DROP, by), now, zone)
+    return _end(session, rule_id, people.by(session, Act.DROP, by), now, zone)
 
 
 def end_due(session: Session, book: Rulebook, now: datetime) -> None:
@@ -178,21 +176,9 @@ def _end(session: Session, rule_id: int, by: By, now: datetime, zone: tzinfo) ->
     session.add(row)
     session.flush()
     raise_version(session)
-    _record(session, row, by, admin_changes.rule_state(row), None, now)
+    key, was = admin_changes.rule_key(row), admin_changes.rule_state(row)
+    admin_changes.record(session, Thing.RULE, key, by, was, None, now, row.pattern)
     return _rule(row, zone)
-
-
-def _record(
-    session: Session,
-    row: RuleRow,
-    by: By,
-    before: admin_changes.State,
-    after: admin_changes.State,
-    now: datetime,
-) -> None:
-    admin_changes.record(
-        session, Thing.RULE, admin_changes.rule_key(row), by, before, after, now, row.pattern
-    )
 
 
 class InForce(NamedTuple):
@@ -227,7 +213,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
     if not changed(paused):
         return False
     after = {"since": now.isoformat(), "name": by.name}
-    admin_changes.record(session, Thing.PAUSE, _ALL, _by(session, Act.PAUSE, by), None, after, now)
+    admin_changes.record(session, Thing.PAUSE, _ALL, people.by(session, Act.PAUSE, by), None, after, now)
     return True
 
 
@@ -272,10 +258,6 @@ def pause_words(session: Session, zone: tzinfo) -> str:
     if found is None:
         return ""
     return f"Paused by {found.name or found.by or 'an admin'} since {stamp(found.since, zone)}"
-
-
-def _by(session: Session, verb: Act, actor: Actor) -> By:
-    return By.press(verb, actor, people.person_of(session, actor))
 
 
 def state_of(session: Session, name: str) -> Mapping[str, Any]:

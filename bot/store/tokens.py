@@ -18,7 +18,6 @@ from bot.errors import NodError
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
 from bot.store.tables.people import TokenRow
 from bot.store.tables.row import value_of
 
@@ -64,8 +63,7 @@ def revoke(session: Session, which: str, by: Actor, now: datetime) -> list[Issue
 def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: datetime) -> None:
     whose = {"account": str(Actor("http", name))}
     before, after = (None, whose) if verb is Act.ISSUE else (whose, None)
-    made = By.press(verb, by, people.person_of(session, by))
-    admin_changes.record(session, Thing.TOKEN, label, made, before, after, now)
+    admin_changes.record(session, Thing.TOKEN, label, people.by(session, verb, by), before, after, now)
 
 
 def working(session: Session) -> list[IssuedToken]:

@@ -20,7 +20,6 @@ from bot.errors import TooMuch
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.processes import ProcessRow
@@ -102,8 +101,7 @@ def end(
 def _record(
     session: Session, key: str, verb: Act, asker: Actor, tool: str, what: Mapping[str, Any], now: datetime
 ) -> None:
-    by = By.press(verb, asker, people.person_of(session, asker))
-    admin_changes.record(session, Thing.TRIAL, key, by, None, what, now, tool)
+    admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, what, now, tool)
 
 
 def hash_of(token: str) -> str:

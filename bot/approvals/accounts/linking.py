@@ -18,12 +18,11 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
+from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
-from bot.store.people import person_of
 from bot.store.rules import Policies
 from bot.store.tables.people import AccountRow, LinkCodeRow
 
@@ -134,8 +133,8 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
     """Make the Persons of two accounts one; the audit log has each account, and the roles that it gained."""
     conversation_lock.everywhere(session)
     gains = _pair(session, policies, first, second).gains
-    person, joined = person_of(session, first), person_of(session, second)
-    who = By.press(Act.LINK, by, person_of(session, by))
+    person, joined = people.person_of(session, first), people.person_of(session, second)
+    who = people.by(session, Act.LINK, by)
     accounts = sorted(person.accounts | joined.accounts)
     rows = session.exec(select(AccountRow).where(col(AccountRow.actor).in_(accounts)))
     before = {row.actor: row.person_id for row in rows}
@@ -160,11 +159,11 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
     What its Person had allowed ends: no one can tell which of the two allowed it.
     """
     conversation_lock.everywhere(session)
-    left = person_of(session, Actor.parse(account))
+    left = people.person_of(session, Actor.parse(account))
     rest = sorted(left.accounts - {account})
     if not rest:
         return None
-    who = By.press(Act.UNLINK, by, person_of(session, by))
+    who = people.by(session, Act.UNLINK, by)
     ended = grants.end_of_person(session, left.id, who, now)
     stays = left.id if left.id != account else rest[0]
     alone = {account, *(rest if len(rest) == 1 else ())}
@@ -179,7 +178,7 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
 
 def _pair(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
     policy = policies.load(session)
-    persons = [person_of(session, first), person_of(session, second)]
+    persons = [people.person_of(session, first), people.person_of(session, second)]
     accounts = persons[0].accounts | persons[1].accounts
     together = policy.roles_of(Person(persons[0].id, accounts=accounts))
     gains = {account: frozenset(together - policy.roles_of(p)) for p in persons for account in p.accounts}

@@ -14,12 +14,10 @@ from sqlmodel import Session, col, delete, func, select
 from bot.approvals.accounts.linking import join
 from bot.domain.people import Actor
 from bot.domain.record import Act
-from bot.store import events
+from bot.store import events, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.audit.log import By
 from bot.store.events import DialogueRow
-from bot.store.people import person_of
 from bot.store.rules import Policies
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import changed
@@ -51,7 +49,7 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
         return None
     chat = Actor.parse(row[0], row[1])
     console = Actor("http", f"console-{_hash(str(chat))[:12]}", chat.label)
-    if str(console) not in person_of(session, chat).accounts:
+    if str(console) not in people.person_of(session, chat).accounts:
         join(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
     _record(session, console, Act.SIGN_IN, chat, {"how": "link", "until": until.isoformat()}, now)
@@ -121,7 +119,7 @@ def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
 
 def end_all(session: Session, who: Actor, by: Actor, now: datetime) -> int:
     """End every session and link of a person; how many sessions that were."""
-    accounts = person_of(session, who).accounts | {str(who)}
+    accounts = people.person_of(session, who).accounts | {str(who)}
     ended = [actor for actor, _ in sessions(session, now) if str(actor) in accounts]
     session.execute(delete(SignInRow).where(col(SignInRow.account).in_(accounts)))
     for actor in dict.fromkeys(ended):
@@ -132,8 +130,7 @@ def end_all(session: Session, who: Actor, by: Actor, now: datetime) -> int:
 def _record(
     session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
 ) -> None:
-    who = By.press(act, by, person_of(session, by))
-    admin_changes.record(session, Thing.SESSION, str(console), who, None, how, now)
+    admin_changes.record(session, Thing.SESSION, str(console), people.by(session, act, by), None, how, now)
 
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:

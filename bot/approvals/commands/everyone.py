@@ -16,7 +16,6 @@ from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
-from bot.store.audit.log import By
 
 
 class EveryoneCommands:
@@ -70,8 +69,7 @@ def _end(session: Session, command: Command, now: datetime) -> bool:
     found = conversations.open_conversation(session, command.address)
     if found is None:
         return False
-    person = people.person_of(session, command.actor)
-    by = By.press(Act.END_WITH_CONVERSATION, command.actor, person)
+    by = people.by(session, Act.END_WITH_CONVERSATION, command.actor)
     grants.end_with_conversation(session, found.id, by, now)
     return conversations.end_conversation(session, command.address, now)
 

@@ -181,7 +181,7 @@ def as_and_in(text: str, command: Command) -> tuple[Actor, Address | None]:
         if word == "as":
             who = account(named)
         elif word == "in":
-            where = _address(_place(named, command))
+            where = Address.parse(_place(named, command))
     if len(words) % 2 or set(words[::2]) - {"as", "in"}:
         raise CommandError("After the arguments, write as WHO, in PLACE, or both.")
     return who, where
@@ -194,13 +194,13 @@ def _place(text: str, command: Command) -> str:
     if text.endswith(":*"):
         _check_channel(text.removesuffix(":*"))
         return text
-    return str(_address(text))
+    return _address(text)
 
 
-def _address(text: str) -> Address:
+def _address(text: str) -> str:
     _check_channel(text.partition(":")[0])
     try:
-        return Address.parse(text)
+        return str(Address.parse(text))
     except ValueError:
         raise CommandError(f"{text!r} is not a place. Use here, or an address such as slack:T1/C2.") from None
 
@@ -297,8 +297,8 @@ def _undo_for(text: str) -> timedelta:
     return timedelta() if text == "off" else _length(text)
 
 
-def _address_text(text: str) -> str:
-    return str(_address(text))
+def _one(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:
+    return _each(lambda value: value, reader)
 
 
 def _only(word: str) -> Callable[[list[str]], RuleValue]:
@@ -326,21 +326,21 @@ def _host(text: str) -> str:
 _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.POLICY: _one_of(Mode),
     Subject.RISK: _one_of(Level),
-    Subject.TTL: _each(lambda length: length, _length),
+    Subject.TTL: _one(_length),
     Subject.QUORUM: _quorum,
     Subject.DECIDERS: _deciders,
-    Subject.ROUTE: _each(str, _address_text),
-    Subject.ESCALATE: _each(Escalation, _length, _address_text),
-    Subject.REMIND: _each(lambda length: length, _length),
+    Subject.ROUTE: _one(_address),
+    Subject.ESCALATE: _each(Escalation, _length, _address),
+    Subject.REMIND: _one(_length),
     Subject.QUIET: _each(Hours, _clock, _clock),
-    Subject.DIGEST: _each(DailyDigest, _clock, _address_text),
+    Subject.DIGEST: _each(DailyDigest, _clock, _address),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _only("destructive"),
-    Subject.FETCH: _each(str, _host),
+    Subject.FETCH: _one(_host),
     Subject.OUTSIDERS: _only("talk"),
     Subject.BUDGET: _budget,
-    Subject.MODEL: _each(str, str),
-    Subject.UNDO: _each(lambda length: length, _undo_for),
+    Subject.MODEL: _one(str),
+    Subject.UNDO: _one(_undo_for),
     Subject.BATCH: _only("stop"),
 }
 _PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})

@@ -165,22 +165,22 @@ _WORKSPACE = "workspace"  # one change of files at a time: a path may lead to an
 
 
 def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    below = below_of(confined)
-    folder, current, undo = folder_of(confined), _in_thread(confined, _there_now), _undo_of(confined)
+    same: dict[str, Any] = {
+        "group": "fs",
+        "touches": _WORKSPACE,
+        "current": _in_thread(confined, _there_now),
+        "undo": _undo_of(confined),
+        "batch": "files",
+    }
 
-    @tool(
-        group="fs",
-        idempotent=True,
-        summary="Write {path}",
-        title=_in_thread(confined, _write_in_words),
-        preview=_in_thread(confined, _written),
-        key=folder,
-        begins=below,
-        touches=_WORKSPACE,
-        current=current,
-        undo=undo,
-        batch="files",
-    )
+    def changing(**own: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
+        """A tool that changes files; ``own`` says how it differs from the others."""
+        return tool(**{**same, **own})
+
+    written, titled = _in_thread(confined, _written), _in_thread(confined, _write_in_words)
+    alike: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
+
+    @changing(idempotent=True, summary="Write {path}", title=titled, preview=written, **alike)
     async def file_write(path: PathText, content: Content, context: CallContext) -> ToolOutput:
         """Write a whole text file in the workspace: a new one, or in place of the one that is there.
 
@@ -200,18 +200,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
         return ToolOutput({"written": shown(found), "bytes": len(new)}, kept=kept)
 
-    @tool(
-        group="fs",
-        summary="Change {path}",
-        title=_in_thread(confined, _write_in_words),
-        preview=_in_thread(confined, _written),
-        key=folder,
-        begins=below,
-        touches=_WORKSPACE,
-        current=current,
-        undo=undo,
-        batch="files",
-    )
+    @changing(summary="Change {path}", title=titled, preview=written, **alike)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
         """Change a piece of a text file in the workspace: ``old`` must stand in it exactly once.
 
@@ -224,16 +213,12 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         content = await asyncio.to_thread(_edited, confined, {"path": path, "old": old, "new": new})
         return await put(changeable(path), content, context)
 
-    @tool(
-        group="fs",
+    @changing(
         summary="Move {path} to {to}",
         preview=_in_thread(confined, _moved),
-        key=folder,
-        begins=below,
-        touches=_WORKSPACE,
         current=_in_thread(confined, _moved_to),
         undo=_moved_back,
-        batch="files",
+        **alike,
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:
         """Move or rename a file or folder of the workspace. Nothing is overwritten.
@@ -247,16 +232,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         await asyncio.to_thread(confined.move, found, target)
         return {"moved": shown(found), "to": shown(target)}
 
-    @tool(
-        destructive=True,
-        group="fs",
-        summary="Delete {path}",
-        preview=_in_thread(confined, _deleted),
-        touches=_WORKSPACE,
-        current=current,
-        undo=undo,
-        batch="files",
-    )
+    @changing(destructive=True, summary="Delete {path}", preview=_in_thread(confined, _deleted))
     async def file_delete(path: PathText) -> ToolOutput:
         """Delete a file or an empty folder of the workspace.
 
@@ -269,16 +245,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         await asyncio.to_thread(confined.delete, found)
         return ToolOutput({"deleted": shown(found)}, kept=kept)
 
-    @tool(
-        group="fs",
-        summary="Put {path} back as it was",
-        preview=_in_thread(confined, _restored),
-        key=folder,
-        begins=below,
-        touches=_WORKSPACE,
-        current=current,
-        undo=undo,
-    )
+    @changing(summary="Put {path} back as it was", preview=_in_thread(confined, _restored), batch="", **alike)
     async def file_restore(
         path: PathText,
         context: CallContext,
