@@ -28,7 +28,7 @@ from bot.store import conversations, messages, proposals
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
 from bot.telemetry.logs import logger
-from bot.tools.mcp.elicitation import Action, Elicited, Question
+from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput

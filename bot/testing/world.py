@@ -30,7 +30,7 @@ from bot.store import migrations
 from bot.store.database import Database
 from bot.testing.control import FakeClock, Hold
 from bot.testing.notebook import notebook
-from bot.tools.mcp.elicitation import Question
+from bot.tools.mcp.base import Question
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 PATIENCE = 10.0

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.agent.openai.answer import (
+from bot.agent.openai.errors import error_in, too_long
+from bot.agent.openai.streams import (
+    Calls,
     Json,
     StreamedAnswer,
     argument_object,
     cached,
+    joined,
     plain_name,
     said_by_tool,
     sent_back,
 )
-from bot.agent.openai.errors import error_in, too_long
-from bot.agent.openai.streams import Calls, joined
 from bot.domain.model import (
     AssistantText,
     Entry,

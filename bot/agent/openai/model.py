@@ -20,7 +20,6 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from bot.agent.openai.answer import Json, StreamedAnswer
 from bot.agent.openai.chat import ChatAnswer, chat_body
 from bot.agent.openai.errors import (
     STRANGE,
@@ -32,7 +31,7 @@ from bot.agent.openai.errors import (
     worth_retrying,
 )
 from bot.agent.openai.responses import ResponsesAnswer, responses_body
-from bot.agent.openai.streams import EventTooLongError, data_of
+from bot.agent.openai.streams import EventTooLongError, Json, StreamedAnswer, data_of
 from bot.domain.model import Busy, Entry, Part, ToolSpec
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable

@@ -9,17 +9,17 @@ https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bot.agent.openai.answer import (
+from bot.agent.openai.errors import error_in, too_long
+from bot.agent.openai.streams import (
     Json,
     StreamedAnswer,
     argument_object,
     cached,
+    joined,
     plain_name,
     said_by_tool,
     sent_back,
 )
-from bot.agent.openai.errors import error_in, too_long
-from bot.agent.openai.streams import joined
 from bot.domain.model import (
     AssistantText,
     Entry,

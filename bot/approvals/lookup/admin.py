@@ -11,7 +11,7 @@ from sqlmodel import Session
 from bot.approvals import budgets, grants, memory, rights, schedules
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
-from bot.approvals.lookup import insights, past, usage
+from bot.approvals.lookup import insights, past
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
 from bot.approvals.memory import KnownFact
@@ -156,7 +156,7 @@ class AdminLookup:
         def read(session: Session) -> tuple[bool, list[Used]]:
             everyone = self._rules_all(session, actor)
             accounts = None if everyone else people.person_of(session, actor).accounts
-            return everyone, usage.parts(session, by, since, accounts)
+            return everyone, insights.usage(session, by, since, accounts)
 
         return await self._database.read(read)
 

@@ -22,10 +22,9 @@ from mcp.shared.dispatcher import ProgressFnT
 from bot.domain.chat import Clock
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
-from bot.tools.mcp.base import ServerStatus, SignInStatus
+from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
 from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.elicitation import Action, Ask, Question
 from bot.tools.mcp.signin import REFUSED, Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext

@@ -9,10 +9,9 @@ from mcp import types
 from bot.domain.chat import Clock
 from bot.store.database import Database
 from bot.telemetry.logs import logger
-from bot.tools.mcp.base import Servers, ServerStatus
+from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
-from bot.tools.mcp.elicitation import Ask, decline
 from bot.tools.mcp.login import Logins
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow

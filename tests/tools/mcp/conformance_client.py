@@ -18,8 +18,8 @@ from bot.errors import ToolError
 from bot.store import migrations
 from bot.store.database import Database
 from bot.telemetry import logs
+from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
-from bot.tools.mcp.elicitation import Action, Elicited, Question
 from bot.tools.mcp.login import Logins
 from bot.tools.mcp.toolset import McpToolset
 from bot.tools.tool import CallContext

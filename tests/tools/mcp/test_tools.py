@@ -12,8 +12,8 @@ from bot.domain.files import File
 from bot.domain.proposals import Level
 from bot.domain.redaction import redact
 from bot.errors import BadArguments, ToolError
+from bot.tools.mcp.base import decline
 from bot.tools.mcp.config import ServerConfig, Stdio, Trust
-from bot.tools.mcp.elicitation import decline
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.tools import adopt, name_of, output, risk, version
 from bot.tools.tool import Tool

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from bot import web
 from bot.domain.model import Text, Thought
-from bot.tools.mcp.elicitation import Action, Elicited, Question
+from bot.tools.mcp.base import Action, Elicited, Question
 from tests.web.console.conftest import Serve, Served
 from tests.web.scripted import ScriptedModel
 

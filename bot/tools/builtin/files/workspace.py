@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from bot.domain.text import shortened, storable
 from bot.errors import SettingsError, ToolError
+from bot.telemetry.logs import logger
 
 Names = tuple[str, ...]
 
@@ -422,3 +424,36 @@ def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
     if _look(to, to_fd) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)
+
+
+log = logger(__name__)
+
+AGENTS = "AGENTS.md"
+_LONGEST_AGENTS = 8_000
+"""Characters of it that are read."""
+
+
+class AgentsFile:
+    """``AGENTS.md`` in the workspace: what its owner says about working there, for the agent's prompt.
+
+    Its form is that of https://agents.md: plain Markdown. It is data of the workspace, so nothing in it
+    approves anything. It is read again each time; the log has what is new of it.
+    """
+
+    def __init__(self, workspace: Path) -> None:
+        self._confined = ConfinedFolder(workspace)
+        self._said = ""
+
+    def read(self) -> str:
+        """What it says, cut where it is too long; empty for none. Blocks, and never raises."""
+        try:
+            there = self._confined.look((AGENTS,)) is not None
+            found = as_text(self._confined.read((AGENTS,))) if there else None
+            text = shortened(storable(found.text).strip(), _LONGEST_AGENTS) if found and found.whole else ""
+            why = "it is not text" if found and not found.whole else ""
+        except ToolError as error:
+            text, why = "", error.message
+        if (said := why or text) and said != self._said:
+            log.info("AGENTS.md of the workspace", characters=len(text), left_out=why)
+        self._said = said
+        return text
