@@ -13,7 +13,6 @@ from pathlib import Path
 from time import perf_counter
 
 from bot.app import App, build
-from bot.approvals.tool_visibility import available_tools
 from bot.channels.base import Lookup
 from bot.domain.chat import Address, Answer, Inbox, Message, Press
 from bot.domain.events import Ending, ProposalOpened, TurnEnded, TurnEvent
@@ -113,7 +112,7 @@ class World:
 
     async def available(self) -> AvailableTools:
         """What the model is offered."""
-        return available_tools((await self.app.registry.available()).offered, None)
+        return (await self.app.registry.available()).offered
 
     async def park(self) -> tuple[Ear, Proposal]:
         """A person, another each time, starts a conversation; returns once its proposal is parked on disk."""

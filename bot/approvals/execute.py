@@ -122,17 +122,11 @@ class Execution:
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
-                return await self._finish(
-                    proposal,
-                    State.FAILED,
-                    cause=Cause.TOOL_CHANGED,
-                    error="It is not the tool that was shown.",
-                )
+                return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             # a plan shows no old values of the world, only of the version before it
             changed = None if plans else await self._changed(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
-            words = words_of(error, proposal.tool_name)
-            return await self._finish(proposal, State.FAILED, cause=_cause(error), error=words)
+            return await self._fail(proposal, _cause(error), words_of(error, proposal.tool_name))
         now = self.clock()
         if changed is not None:
             preview, trial = changed
@@ -143,7 +137,7 @@ class Execution:
                 lifecycle.claim, self.policies, proposal, self.process, now, name, first=True
             )
         except Refused as error:
-            return await self._finish(proposal, State.FAILED, cause=Cause.FORBIDDEN, error=error.message)
+            return await self._fail(proposal, Cause.FORBIDDEN, error.message)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
@@ -199,16 +193,13 @@ class Execution:
                 if stopped is None:
                     raise
                 noted.fail("stopped")
-                return await self._finish(claimed, State.FAILED, cause=Cause.STOPPED, error=stopped)
+                return await self._fail(claimed, Cause.STOPPED, stopped)
             except ToolTimedOut as error:
                 noted.fail("timeout")
-                return await self._finish(
-                    claimed, State.FAILED, cause=Cause.OUTCOME_UNKNOWN, error=veiled(error.message, secrets)
-                )
+                return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veiled(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 noted.fail(type(error).__name__)
-                words = veiled(words_of(error, tool.name), secrets)
-                return await self._finish(claimed, State.FAILED, cause=_cause(error), error=words)
+                return await self._fail(claimed, _cause(error), veiled(words_of(error, tool.name), secrets))
             finally:
                 del self._running[claimed.id]
             try:
@@ -224,6 +215,9 @@ class Execution:
             return None
         now_is = await self.database.read(lifecycle.stopped_run, claimed)
         return now_is.error if now_is else None
+
+    async def _fail(self, proposal: Proposal, cause: Cause, error: str) -> tuple[Job, ...]:
+        return await self._finish(proposal, State.FAILED, cause=cause, error=error)
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
         """Store how it ended. Only this process knows, so it is tried until it is written."""

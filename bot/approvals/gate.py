@@ -131,8 +131,7 @@ class Gate:
 
         policy, person, room, declined = await self.groups.read(before)
         whole = available.offered
-        scheduled = transcript.schedule is not None
-        reach = available_tools(whole, transcript.teammate, scheduled=scheduled)
+        reach = available_tools(whole, transcript)
         there = transcript.conversation
         place = Place(str(there.origin), there.private)
         case = _Case(reach, whole, transcript, said, policy, person, declined, place)
@@ -182,8 +181,7 @@ class Gate:
 
         What a rule forbids only for some arguments is offered; `consider` refuses the call.
         """
-        scheduled = transcript.schedule is not None
-        reach = available_tools(available, transcript.teammate, scheduled=scheduled)
+        reach = available_tools(available, transcript)
         if current(transcript.proposals.values()) is None:
             reach = reach.without({team.STEP_DONE: "You have no approved plan."})
         if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it

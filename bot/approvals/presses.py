@@ -68,9 +68,7 @@ class Presses:
             if isinstance(press, Choice) or press.verb in decide.TOGETHER:
                 return await self._take_rows(press)
             prepared = await self._prepare(press)
-            decided = await self.database.write(
-                decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
-            )
+            decided = await self._decide(press, prepared)
             if press.verb in decide.APPROVING and decided.reply.answer is Answer.ALREADY:
                 decided = await self._ask_again(press, decided)
         except BadArguments as error:
@@ -107,15 +105,16 @@ class Presses:
         for position, press in enumerate(rows.presses):
             try:
                 ready = replace(await self._prepare(press), together=UndoneTogether(first, position))
-                each.append(
-                    await self.database.write(
-                        decide.decide, press, self.gate.policies, self.clock(), ready, first=True
-                    )
-                )
+                each.append(await self._decide(press, ready))
             except (ToolError, LostRace) as error:
                 each.append(Decided(Reply(Answer.INVALID, error.message)))
             first = first or decide.inverse_of(each[-1])
         return decide.counted(rows, each)
+
+    async def _decide(self, press: Press, prepared: Prepared) -> Decided:
+        return await self.database.write(
+            decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
+        )
 
     async def _decide_rows(self, presses: Sequence[Press]) -> list[Decided]:
         return await self.database.write(
@@ -153,11 +152,18 @@ class Presses:
     def _grantable(
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
     ) -> Proposal | None:
-        proposal = proposals.get(session, proposal_id)
-        if proposal is None or proposal.state is not State.PROPOSED:
+        proposal = self._open(session, proposal_id, actor, Verb.SIMILAR, address)
+        return proposal if proposal and grants.possible(session, self.gate.policies, proposal) else None
+
+    def _open(
+        self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
+    ) -> Proposal | None:
+        """The proposal, if it is open and this person may press that: no one else makes a tool work."""
+        found = proposals.get(session, proposal_id)
+        if found is None or found.state is not State.PROPOSED:
             return None
-        refused = rights.objection(session, self.gate.policies, proposal, actor, Verb.SIMILAR, address)
-        return None if refused or grants.hindrance(session, self.gate.policies, proposal) else proposal
+        refused = rights.objection(session, self.gate.policies, found, actor, verb, at)
+        return None if refused else found
 
     async def _prepare(self, press: Press) -> Prepared:
         """Raises ToolError where what the press asks for can't be proposed."""
@@ -176,12 +182,8 @@ class Presses:
         return Prepared(await self._edited(proposal, press.arguments or {}))
 
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
-        """The proposal, if it is open and this person may press: no one else makes a tool work."""
-        found = proposals.get(session, press.proposal_id)
-        if found is None or found.state is not State.PROPOSED or press.round not in (None, found.round):
-            return None
-        refusal = rights.objection(session, self.gate.policies, found, press.actor, press.verb, press.address)
-        return None if refusal else found
+        found = self._open(session, press.proposal_id, press.actor, press.verb, press.address)
+        return found if found and press.round in (None, found.round) else None
 
     async def _undoing(self, press: Press) -> Undoing | None:
         """What undoes a proposal, as it would be asked for now; None where there is nothing to work out.
@@ -228,9 +230,7 @@ class Presses:
         except ToolError as error:
             text = f"{decided.reply.text} It cannot be asked again: {error.message}"
             return replace(decided, reply=replace(decided.reply, text=text))
-        again = await self.database.write(
-            decide.decide, press, self.gate.policies, self.clock(), prepared, first=True
-        )
+        again = await self._decide(press, prepared)
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 
     async def _edited(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
@@ -249,18 +249,8 @@ class Presses:
             seen = shown(proposal.arguments, tool.parameters)
             arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
             await self.gate.keep_schema(tool)
-            verdict = await self._judge(tool, arguments, proposal)
-            preview, trial = await self._shown(tool, arguments, proposal)
-            return Contents(
-                arguments=arguments,
-                schema=tool.form,
-                tool_version=tool.version,
-                digest=digest(tool.name, tool.version, arguments),
-                description=await title_of(tool, arguments),
-                preview=preview,
-                trial=trial,
-                verdict=await undoable(tool, arguments, preview, verdict, trial),
-            )
+            contents = await self._contents(tool, arguments, proposal)
+            return replace(contents, description=await title_of(tool, arguments))
 
     async def _current(self, proposal: Proposal) -> Contents:
         """What an expired proposal would show today; raises ToolError where it can't be proposed now."""
@@ -270,23 +260,27 @@ class Presses:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
                 raise ToolError(why)
-            verdict = await self._judge(tool, proposal.arguments, proposal)
-            shown_now: Shown = (proposal.preview, None)
-            if proposal.kind is not Kind.PLAN:
-                shown_now = await self._shown(tool, proposal.arguments, proposal)
-            return Contents(
-                arguments=proposal.arguments,
-                schema=tool.form,
-                tool_version=tool.version,
-                digest=proposal.digest,
-                description=proposal.description,
-                preview=shown_now[0],
-                trial=shown_now[1],
-                verdict=await undoable(tool, proposal.arguments, shown_now[0], verdict, shown_now[1]),
-            )
+            return await self._contents(tool, proposal.arguments, proposal)
+
+    async def _contents(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Contents:
+        """What it would do with these arguments and show now, called as it is."""
+        verdict = await self._judge(tool, arguments, proposal)
+        preview, trial = await self._shown(tool, arguments, proposal)
+        return Contents(
+            arguments=arguments,
+            schema=tool.form,
+            tool_version=tool.version,
+            digest=digest(tool.name, tool.version, arguments),
+            description=proposal.description,
+            preview=preview,
+            trial=trial,
+            verdict=await undoable(tool, arguments, preview, verdict, trial),
+        )
 
     async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
-        """What people see of it now; while everything is paused, nothing is tried."""
+        """What people see of it now; while everything is paused, nothing is tried. A plan shows itself."""
+        if proposal.kind is Kind.PLAN:
+            return proposal.preview, None
         if tool.trying is None or await self.gate.paused():
             return await preview_of(tool, arguments), None
         return await self.gate.trials.shown(tool, arguments, proposal.requester)

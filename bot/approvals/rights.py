@@ -117,6 +117,11 @@ def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
     return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
 
 
+def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] | None:
+    """A person's accounts, of which they see what is there; None for an admin of all of Nod, who sees all."""
+    return None if rules_all(session, policies, actor) else people.person_of(session, actor).accounts
+
+
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
     """Where in the rows a person finds what they may see or decide; each is still to be checked."""
     policy, person = policies.load_for(session, actor)

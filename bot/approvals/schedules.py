@@ -189,8 +189,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
 
 def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
     """This person's; for an admin of all of Nod everyone's."""
-    every = rights.rules_all(session, policies, actor)
-    return schedules.of_people(session, None if every else people.person_of(session, actor).accounts)
+    return schedules.of_people(session, rights.whose(session, policies, actor))
 
 
 def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:

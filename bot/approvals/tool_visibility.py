@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.approvals.tools import outputs, schedules, team
+from bot.domain.conversations import Transcript
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
 from bot.domain.proposals import Kind, Level, PreviewField
 from bot.domain.redaction import secrets_in
@@ -23,16 +24,12 @@ UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
 
-def available_tools(
-    available: AvailableTools, teammate: Teammate | None, *, scheduled: bool = False
-) -> AvailableTools:
-    """The tools that are in reach; the rest is withheld, each with the reason.
-
-    ``scheduled``: in a run of a schedule.
-    """
+def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
+    """The tools that are in reach there; the rest is withheld, each with the reason."""
+    teammate = transcript.teammate
     locked = teammate is not None and teammate.locked
     withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
-    if scheduled:
+    if transcript.schedule is not None:
         alone = (tool.name for tool in available if tool.group in (team.GROUP, schedules.GROUP))
         withheld |= dict.fromkeys(alone, _ALONE)
     return available.without(withheld)

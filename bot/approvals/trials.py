@@ -18,7 +18,7 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State, digest
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.text import one_line, storable
+from bot.domain.text import hashed, one_line, storable
 from bot.domain.trials import Trial
 from bot.errors import ToolError, TooMuch
 from bot.store import trials
@@ -112,7 +112,7 @@ class Trials:
             exit=found.exit,
             output=storable(found.output[-_PRINTED:]),
             files=found.files,
-            token="" if refused else await asyncio.to_thread(trials.hash_of, token),
+            token="" if refused else await asyncio.to_thread(hashed, token),
             final=one_line(found.final),
         )
         fields = [] if found.exit is None else [PreviewField("when tried", None, _ended(trial))]

@@ -4,7 +4,6 @@
 must show every part; what does not fit goes behind "View all", for which `whole_text` has everything.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Proposal, Sibling, State, Vote
 from bot.domain.redaction import redact, redact_text, secrets_in
-from bot.domain.text import is_echo, one_line, sentence
+from bot.domain.text import hashed, is_echo, one_line, sentence
 from bot.domain.times import span, when
 from bot.domain.trials import Trial
 from bot.domain.verbs import CHOICES, Button, Verb, button
@@ -222,8 +221,8 @@ class Card:
         if self.batch and self.batch.runs:
             notes = tuple(note for note in self.notes if note != self.outcome)
             shown = replace(shown, outcome="", notes=notes, batch=None, decided_at=None)
-            return hashlib.sha256(f"{shown!r} {self.batch.stage}".encode()).hexdigest()
-        return hashlib.sha256(repr(shown).encode()).hexdigest()
+            return hashed(f"{shown!r} {self.batch.stage}")
+        return hashed(repr(shown))
 
     @property
     def alone(self) -> "Card":

@@ -7,6 +7,7 @@ No one may approve what unseen characters hide, so they are spelled out. The con
 import json
 import re
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -43,6 +44,11 @@ def unstorable(text: str) -> str | None:
     if _NUL in text:
         return "must not have the character NUL"
     return "must be valid Unicode, without half a surrogate pair" if halved(text) else None
+
+
+def hashed(text: str) -> str:
+    """SHA-256 of a text, in hex."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def halved(text: str) -> bool:

@@ -5,7 +5,6 @@ left from. What they bring is a code for that process: without the secret that i
 use it.
 """
 
-import hashlib
 import secrets
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from sqlalchemy import JSON, Column, delete, or_, update
 from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.domain.text import hashed
 from bot.store.engine import insert_or_replace
 from bot.store.tables.row import Row, value_of
 
@@ -126,7 +126,7 @@ def release(session: Session, held: SignIn) -> bool:
 def begin(session: Session, ident: str, state: str, server: str, now: datetime, until: datetime) -> None:
     """Note a sign-in that waits for a person, and forget those whose time is up."""
     session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
-    session.add(McpSignInRow(id=key_of(ident), state=key_of(state), server=server, until=until))
+    session.add(McpSignInRow(id=hashed(ident), state=hashed(state), server=server, until=until))
 
 
 def come_back(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
@@ -135,7 +135,7 @@ def come_back(session: Session, state: str, said: dict[str, str], now: datetime)
     Returns what `look` takes; None where no sign-in waits for this.
     """
     waits = (
-        col(McpSignInRow.state) == key_of(state),
+        col(McpSignInRow.state) == hashed(state),
         col(McpSignInRow.until) >= now,
         col(McpSignInRow.back).is_(False),
         col(McpSignInRow.ended).is_(None),
@@ -146,13 +146,13 @@ def come_back(session: Session, state: str, said: dict[str, str], now: datetime)
 
 def is_back(session: Session, ident: str) -> bool:
     """Whether the person came back to another process."""
-    row = session.get(McpSignInRow, key_of(ident))
+    row = session.get(McpSignInRow, hashed(ident))
     return row is not None and row.said is not None
 
 
 def take_back(session: Session, ident: str) -> dict[str, str] | None:
     """What the person came back with to another process; it is forgotten with that."""
-    row = session.get(McpSignInRow, key_of(ident))
+    row = session.get(McpSignInRow, hashed(ident))
     if row is None or row.said is None:
         return None
     said, row.said = row.said, None
@@ -161,7 +161,7 @@ def take_back(session: Session, ident: str) -> dict[str, str] | None:
 
 def end(session: Session, ident: str, words: str, *, well: bool) -> None:
     """Note how it ended, for those who ask other processes."""
-    this = update(McpSignInRow).where(col(McpSignInRow.id) == key_of(ident))
+    this = update(McpSignInRow).where(col(McpSignInRow.id) == hashed(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
@@ -169,11 +169,6 @@ def look(session: Session, key: str) -> UnderWay | None:
     """How a sign-in stands, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
     return value_of(UnderWay, row) if row else None
-
-
-def key_of(secret: str) -> str:
-    """The hash of a sign-in's own name, which `look` takes, or of its state."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _changed(session: Session, held: SignIn, *also: object, **values: object) -> bool:

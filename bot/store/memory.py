@@ -4,7 +4,6 @@ The log has a fact's hash alone, so that what is forgotten is gone. ``bot/approv
 see and change them.
 """
 
-import hashlib
 from collections.abc import Collection
 from datetime import datetime
 
@@ -14,6 +13,7 @@ from sqlmodel import Session, col, select
 from bot.domain.memory import About, Fact, Scope
 from bot.domain.people import Actor
 from bot.domain.record import Act
+from bot.domain.text import hashed
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
@@ -101,5 +101,4 @@ def _fact(row: MemoryRow) -> Fact:
 
 def _state(row: MemoryRow) -> dict[str, str]:
     """What the log has of it: no words of it, as they may be forgotten."""
-    hashed = hashlib.sha256(row.fact.encode()).hexdigest()
-    return {"about": row.about, "scope": row.scope, "fact": hashed}
+    return {"about": row.about, "scope": row.scope, "fact": hashed(row.fact)}

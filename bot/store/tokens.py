@@ -4,7 +4,6 @@ A token is ``nod_LABEL_SECRET``. The label finds its row and may be told; of the
 which is enough: the secret is random and long, so it cannot be guessed from it.
 """
 
-import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import LOCAL, Actor
 from bot.domain.record import Act
+from bot.domain.text import hashed
 from bot.errors import NodError
 from bot.store import people
 from bot.store.audit import admin_changes
@@ -44,7 +44,7 @@ def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
     label = secrets.token_hex(4)
     token = f"{_BEGINNING}{label}_{secrets.token_urlsafe(32)}"
-    session.add(TokenRow(label=label, name=name, hash=_hash(token), made_by=str(by), made_at=now))
+    session.add(TokenRow(label=label, name=name, hash=hashed(token), made_by=str(by), made_at=now))
     _record(session, label, name, Act.ISSUE, by, now)
     return token
 
@@ -84,11 +84,7 @@ def holder(session: Session, token: str) -> str | None:
     """Whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
     beginning, _, rest = token.partition("_")
     row = session.get(TokenRow, rest[:8]) if f"{beginning}_" == _BEGINNING and rest.isprintable() else None
-    kept = row.hash if row else _hash("")
-    if not hmac.compare_digest(kept, _hash(token)) or row is None or row.revoked_at is not None:
+    kept = row.hash if row else hashed("")
+    if not hmac.compare_digest(kept, hashed(token)) or row is None or row.revoked_at is not None:
         return None
     return row.name
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode(errors="replace")).hexdigest()

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.proposals import TRANSITIONS, Proposal, State
-from bot.domain.text import storable
+from bot.domain.text import hashed, storable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import By, Change
@@ -107,7 +106,7 @@ def move(
     values = {column: new[column] for name in moved for column in COLUMNS.get(name, (name,))}
     values |= {name: value for name, value in changes.items() if name in UNRECORDED}
     values |= {"owner": owner} if owner is not None else {}
-    values |= {"thing": sha256(thing.encode(errors="surrogatepass")).hexdigest()} if thing else {}
+    values |= {"thing": hashed(thing)} if thing else {}
     if before.state is State.EXECUTING:
         values["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}

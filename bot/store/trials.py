@@ -6,7 +6,6 @@ Every function is one short transaction.
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Index, Text, bindparam, literal_column, select
@@ -15,6 +14,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.people import Actor
 from bot.domain.record import Act
+from bot.domain.text import hashed
 from bot.domain.trials import AN_HOUR, AT_ONCE
 from bot.errors import TooMuch
 from bot.store import people
@@ -93,7 +93,7 @@ def end(
 ) -> None:
     """Record how a trial ended, and keep its ``token`` under its hash."""
     if token is not None:
-        row = {"id": hash_of(token), "content": token, "created_at": now}
+        row = {"id": hashed(token), "content": token, "created_at": now}
         session.execute(insert_or_ignore(session, TrialTokenRow), row)
     _record(session, key, Act.TRIED, asker, tool, how, now)
 
@@ -104,14 +104,10 @@ def _record(
     admin_changes.record(session, Thing.TRIAL, key, people.by(session, verb, asker), None, what, now, tool)
 
 
-def hash_of(token: str) -> str:
-    return sha256(token.encode(errors="surrogatepass")).hexdigest()
-
-
-def token(session: Session, hashed: str) -> str | None:
+def token(session: Session, digest: str) -> str | None:
     """What has this hash; None where it is not kept any longer, or was altered."""
-    row = session.get(TrialTokenRow, hashed)
-    return row.content if row is not None and hash_of(row.content) == hashed else None
+    row = session.get(TrialTokenRow, digest)
+    return row.content if row is not None and hashed(row.content) == digest else None
 
 
 def purge(session: Session, before: datetime, most: int) -> int:

@@ -5,7 +5,6 @@ account. Where one of them gains a role and neither is an admin, an admin says y
 read in ``bot/store/people.py``.
 """
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
+from bot.domain.text import hashed
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -59,7 +59,7 @@ def new_code(session: Session, actor: Actor, now: datetime) -> str:
     code = secrets.token_hex(5).upper()
     session.add(
         LinkCodeRow(
-            code_hash=_hash(code),
+            code_hash=hashed(code),
             actor=str(actor),
             name=actor.name,
             expires_at=now + CODE_LIFE,
@@ -189,7 +189,7 @@ def _pair(session: Session, policies: Policies, first: Actor, second: Actor) -> 
 def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
     """A code that no one has given yet, and not this account's own."""
     return (
-        (col(LinkCodeRow.code_hash) == _hash(code.strip().upper()))
+        (col(LinkCodeRow.code_hash) == hashed(code.strip().upper()))
         & (col(LinkCodeRow.expires_at) > now)
         & col(LinkCodeRow.other).is_(None)
         & (col(LinkCodeRow.actor) != str(actor))
@@ -198,7 +198,3 @@ def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
 
 def _waiting(now: datetime) -> ColumnElement[bool]:
     return col(LinkCodeRow.other).is_not(None) & (col(LinkCodeRow.expires_at) > now)
-
-
-def _hash(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()

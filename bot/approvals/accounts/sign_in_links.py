@@ -4,7 +4,6 @@ A link holds a code, and a browser the secret of its session; of both only a SHA
 that signs in has one account in the console, which is linked with it the first time.
 """
 
-import hashlib
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from sqlmodel import Session, col, delete, func, select
 from bot.approvals.accounts.linking import join
 from bot.domain.people import Actor
 from bot.domain.record import Act
+from bot.domain.text import hashed
 from bot.store import events, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -41,14 +41,14 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     """Use a link up; the secret of the session, or None where the link is unknown, used or too late."""
     row = session.execute(
         delete(SignInRow)
-        .where(col(SignInRow.hash) == _hash(code), col(SignInRow.code).is_(True))
+        .where(col(SignInRow.hash) == hashed(code), col(SignInRow.code).is_(True))
         .where(col(SignInRow.expires_at) > now)
         .returning(col(SignInRow.account), col(SignInRow.name))
     ).first()
     if row is None:
         return None
     chat = Actor.parse(row[0], row[1])
-    console = Actor("http", f"console-{_hash(str(chat))[:12]}", chat.label)
+    console = Actor("http", f"console-{hashed(str(chat))[:12]}", chat.label)
     if str(console) not in people.person_of(session, chat).accounts:
         join(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
@@ -66,13 +66,13 @@ def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) 
     there = select(func.count()).select_from(DialogueRow).where(col(DialogueRow.channel) == _BEGUN)
     if session.exec(there).one() >= _MOST_BEGUN:
         return False
-    events.keep_dialogue(session, _BEGUN, _hash(state), kept, now)
+    events.keep_dialogue(session, _BEGUN, hashed(state), kept, now)
     return True
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
     """What was kept for it, once; None where that is unknown, used or too late."""
-    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == _hash(state))
+    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == hashed(state))
     row = session.execute(
         delete(DialogueRow)
         .where(begun, col(DialogueRow.updated_at) > now - AWAY)
@@ -92,7 +92,7 @@ def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
     """Whose session this is; None if unknown, ended or too old."""
     row = session.exec(
         select(SignInRow).where(
-            SignInRow.hash == _hash(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
+            SignInRow.hash == hashed(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
         )
     ).first()
     return Actor.parse(row.account, row.name) if row else None
@@ -103,7 +103,7 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
     theirs = col(SignInRow.account) == str(actor)
     ended = changed(
         session.execute(
-            delete(SignInRow).where(theirs & (col(SignInRow.hash) == _hash(secret)) if secret else theirs)
+            delete(SignInRow).where(theirs & (col(SignInRow.hash) == hashed(secret)) if secret else theirs)
         )
     )
     if ended:
@@ -135,10 +135,6 @@ def _record(
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:
     secret = secrets.token_urlsafe(32)
-    row = SignInRow(hash=_hash(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
+    row = SignInRow(hash=hashed(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
     session.add(row)
     return secret
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

@@ -154,9 +154,8 @@ class AdminLookup:
         """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
 
         def read(session: Session) -> tuple[bool, list[Used]]:
-            everyone = self._rules_all(session, actor)
-            accounts = None if everyone else people.person_of(session, actor).accounts
-            return everyone, insights.usage(session, by, since, accounts)
+            accounts = rights.whose(session, self._policies, actor)
+            return accounts is None, insights.usage(session, by, since, accounts)
 
         return await self._database.read(read)
 
@@ -166,8 +165,7 @@ class AdminLookup:
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             found = budgets.standings(session, book, self._clock())
-            if not self._rules_all(session, actor):
-                accounts = people.person_of(session, actor).accounts
+            if (accounts := rights.whose(session, self._policies, actor)) is not None:
                 found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
             return [BudgetInWords(each, people.named(session, each.words)) for each in found]
 

@@ -33,9 +33,7 @@ def seen_by(session: Session, policies: Policies, actor: Actor, since: datetime)
     """
     if not policies.load(session).insights:
         return None
-    everyone = rights.rules_all(session, policies, actor)
-    accounts = None if everyone else people.person_of(session, actor).accounts
-    return counted(session, since, accounts, policies.load(session).book.zone)
+    return counted(session, since, rights.whose(session, policies, actor), policies.load(session).book.zone)
 
 
 def counted(session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo) -> Insights:

@@ -6,7 +6,6 @@ rows are links of the one chain (``bot/store/audit/chain.py``), with those about
 (``bot/store/audit/log.py``).
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +20,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
+from bot.domain.text import hashed
 from bot.store.audit import chain, log
 from bot.store.audit.log import By
 from bot.store.tables.people import AbsenceRow, AccountRow, MemoryRow, TokenRow
@@ -145,7 +145,7 @@ def grant_state(row: GrantRow) -> State:
     return {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
-        "match": hashlib.sha256(row.match.encode()).hexdigest(),
+        "match": hashed(row.match),
         "rung": row.rung,
         "until": row.expires_at.isoformat() if row.expires_at else None,
         "only_in": row.conversation_id if row.only_there else None,

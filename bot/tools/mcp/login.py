@@ -23,6 +23,7 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl, ValidationError
 
 from bot.domain.chat import Clock
+from bot.domain.text import hashed
 from bot.errors import SignInError
 from bot.store import mcp as store
 from bot.store.database import Database
@@ -115,7 +116,7 @@ class Logins(SignIns):
         going = self._going.get(ident)
         if going is not None:
             return await going.outcome()
-        return await self._elsewhere(store.key_of(ident), UNKNOWN)
+        return await self._elsewhere(hashed(ident), UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:
         """Take what the sign-in server sent the person back with; each state is good for once.
