@@ -14,7 +14,7 @@ from typing import Any
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import Shape, fields_of, label_of, told_values
-from bot.domain.outcomes import why_expired
+from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Proposal, Sibling, State, Vote
@@ -349,7 +349,7 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             never = any(vote.verb == Verb.NEVER for vote in p.votes)
             return Tone.QUIET, f"{'Never to be suggested again' if never else 'Not now'}, said {who}."
         case State.DECLINED:
-            return Tone.QUIET, f"Declined by {who}{_because(p)}."
+            return Tone.QUIET, f"Declined by {who}{because(p)}."
         case State.EXPIRED:
             return Tone.QUIET, f"Expired: {why_expired(p, decided)}.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
@@ -367,7 +367,7 @@ def _withdrawn(p: Proposal, who: str) -> str:
         case Cause.WRITTEN:
             return f"Withdrawn: {who} wrote in the conversation instead."
         case _:
-            return f"Withdrawn by {who}{_because(p)}."
+            return f"Withdrawn by {who}{because(p)}."
 
 
 def _failure(p: Proposal, who: str) -> str:
@@ -387,13 +387,9 @@ def _failure(p: Proposal, who: str) -> str:
             return f"Failed after {who} approved it."
 
 
-def _because(p: Proposal) -> str:
-    return f": {p.decline_reason.rstrip('. ')}" if p.decline_reason else ""
-
-
 def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
     """How a plan stands, where it has words of its own."""
-    who, because = p.decided_by or "someone", _because(p)
+    who, why = p.decided_by or "someone", because(p)
     match p.state:
         case State.PROPOSED:
             until = f" Until then {p.teammate} can only look around." if p.teammate else ""
@@ -403,9 +399,9 @@ def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
             begun = steps if p.ticked or not p.teammate else f"{p.teammate} may carry it out."
             return Tone.GOOD, f"Plan approved by {who}. {begun}"
         case State.DECLINED if p.cause is Cause.REVISE:
-            return Tone.QUIET, f"Sent back for changes by {who}{because}."
+            return Tone.QUIET, f"Sent back for changes by {who}{why}."
         case State.DECLINED:
-            return Tone.QUIET, f"Plan rejected by {who}{because}."
+            return Tone.QUIET, f"Plan rejected by {who}{why}."
         case State.CANCELLED if p.cause is Cause.SUPERSEDED:
             return Tone.QUIET, "Replaced by a newer version of the plan."
     return None

@@ -97,20 +97,21 @@ def _of_question(p: Proposal, who: str) -> str:
         case State.SUCCEEDED:
             return f"ANSWERED by {who}: “{p.result}”. An answer approves nothing."
         case State.DECLINED:
-            return f"DECLINED: {who} gives no answer{_because(p)}. Do not ask it again."
+            return f"DECLINED: {who} gives no answer{because(p)}. Do not ask it again."
         case State.EXPIRED:
             return f"EXPIRED: {why_expired(p, 'answered')}. Continue without an answer, or say what you need."
         case State.CANCELLED if p.cause is Cause.WRITTEN:
             return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
         case State.CANCELLED:
-            return f"CANCELLED: it was withdrawn or reached no one{_because(p)}. Continue without an answer."
+            return f"CANCELLED: it was withdrawn or reached no one{because(p)}. Continue without an answer."
         case State.FAILED:
             return f"FAILED: the answer was lost: {p.error or 'no one knows why'}. You may ask it again."
         case State.APPROVED | State.EXECUTING:
             return f"{WAITING}: {who} has answered, and you get the answer in a moment."
 
 
-def _because(p: Proposal) -> str:
+def because(p: Proposal) -> str:
+    """The reason of who declined it, behind how it ended; empty for none."""
     return f": {one_line(p.decline_reason).rstrip('. ')}" if p.decline_reason else ""
 
 

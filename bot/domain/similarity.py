@@ -61,13 +61,7 @@ class GrantAudience(StrEnum):
         """Whether it is for others, too."""
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
-    def words(
-        self,
-        requester: str,
-        here: str = "the conversation where it was asked",
-        chat: str = "the chat where it was asked",
-        schedule: str = "",
-    ) -> str:
+    def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
         """For example ``Ana everywhere``; ``here`` and ``chat`` name its conversation and its chat."""
         return {
             GrantAudience.HERE: f"{requester} in {here}",
