@@ -204,7 +204,7 @@ def serve(database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pyte
         patience: float = _PATIENCE,
         **settings: Any,
     ) -> AsyncIterator[Served]:
-        scripted = model or ScriptedModel()
+        scripted = model or (None if "NOD_MODELS" in settings else ScriptedModel())
         given = {"NOD_DATABASE_URL": url, "NOD_PORT": 0, **settings}
         app = build(
             Settings.load(**given),

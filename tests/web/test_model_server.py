@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -257,3 +258,26 @@ async def test_what_a_model_wants_back_comes_back_after_an_approval_and_a_restar
         messages = (await nod.client.get(f"/api/conversations/{at}/messages")).json()["messages"]
         assert messages[-1]["text"] == "Done."
         assert len(server.requests) == 1
+
+
+async def test_the_model_of_a_person_is_set_as_a_rule_over_http_and_answers_them(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with OpenAIServer() as server:
+        monkeypatch.setenv("ITS_KEY", server.key)
+        names = ("first", "private")
+        tables = [f'[{each}]\nbase_url = "{server.url}"\nkey = "ITS_KEY"\n' for each in names]
+        (tmp_path / "models.toml").write_text("".join(tables))
+        async with serve(NOD_MODELS=tmp_path / "models.toml", NOD_ADMINS=("http:local",)) as nod:
+            ready = (await nod.client.get("/readyz")).json()
+            assert ready["models"] == [{"name": each, "fault": ""} for each in names]
+            server.reply(say("One."), say("Two."))
+            await nod.chat("hello")
+            rule = {"subject": "model", "model": "private", "place": "http:local"}
+            made = await nod.client.post("/api/rules", json=rule)
+            assert (made.status_code, made.json()["text"]) == (201, "Set: rule 1: model private for you.")
+            await nod.chat("hello again")
+            assert [each["model"] for each in server.requests] == ["first", "private"]
+            wrong = await nod.client.post("/api/rules", json={**rule, "model": "gpt-9"})
+            assert wrong.status_code == 422
+            assert "'gpt-9' is not a model here" in wrong.json()["error"]

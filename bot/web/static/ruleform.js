@@ -24,7 +24,8 @@ const SUBJECTS = {
   instructions: { label: "What is asked of Nod", parts: [["text", "Instructions", "text", ""]], say: ({ text }) => `instructions ${text}` },
   role: { label: "Who has a role", parts: [["account", "Account", "text", ""], ["role", "Role", ROLES, "approver"]], help: "An account, such as slack:T1/U7", say: ({ account, role }) => `roles add ${account} ${role}` },
 };
-const OF_NO_CALL = ["quiet", "digest", "plans", "role", "instructions"]; // these have no limits
+const OF_NO_CALL = ["quiet", "digest", "plans", "role", "instructions", "model"]; // these have no limits
+const OF_NO_TOOL = ["role", "instructions", "model"];
 const RECIPES = [
   ["Large amounts ask, every time", "policy", "*transfer*", { mode: "always" }, { where: "amount > 100" }],
   ["No shell here", "policy", "shell_run", { mode: "forbid" }],
@@ -40,7 +41,7 @@ const RECIPES = [
   ["People approve plans", "plans", "*", { approver: "human" }],
 ];
 
-/** `write(words)` is called with each change; `tools` fills the list to pick from. */
+/** `write(words)` is called with each change; `offer(tools, models)` fills the lists to pick from. */
 export function ruleForm(write) {
   const names = h("datalist", { id: "tool-names" });
   const subject = h("select", { id: "rule-subject" }, Object.entries(SUBJECTS).map(([value, { label }]) => h("option", { value }, label)));
@@ -72,8 +73,9 @@ export function ruleForm(write) {
 
   function tell() {
     const said = SUBJECTS[subject.value].say(Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value.trim()])));
-    const which = tools.value.trim() && tools.value.trim() !== "*" && subject.value !== "role" ? ` for ${tools.value.trim()}` : "";
-    const where = place.value.trim() && place.value.trim() !== "*" ? ` in ${place.value.trim()}` : "";
+    forTools.hidden = OF_NO_TOOL.includes(subject.value);
+    const which = tools.value.trim() && tools.value.trim() !== "*" && !forTools.hidden ? ` for ${tools.value.trim()}` : "";
+    const where = place.value.trim() && place.value.trim() !== "*" ? ` ${subject.value === "model" ? "for" : "in"} ${place.value.trim()}` : "";
     further.hidden = OF_NO_CALL.includes(subject.value);
     if (subject.value === "instructions") return void write(`instructions in ${place.value.trim() || "*"} ${fields.text.value.trim()}`);
     const [by, until, begin, end, condition] = limits.map((field) => (further.hidden ? "" : field.value.trim()));
@@ -93,10 +95,18 @@ export function ruleForm(write) {
   const further = h("details", { class: "recipes" }, h("summary", {}, "Narrow it further"),
     h("div", { class: "rule-parts" }, limits.map((field, at) => row(field.id, labels[at], field))),
     h("p", { class: "help" }, "Times are in the team's time zone. A condition compares arguments, such as priority in (low, normal) or path matches \"docs/**\"."));
+  const forTools = row("rule-tools", "For which tools", tools);
   subject.addEventListener("change", () => turn());
   const element = h("div", { class: "rule-form" }, recipes,
-    h("div", { class: "rule-parts" }, row("rule-subject", "What the rule says", subject), row("rule-tools", "For which tools", tools), row("rule-place", "Where", place)), parts, help, further, names);
+    h("div", { class: "rule-parts" }, row("rule-subject", "What the rule says", subject), forTools, row("rule-place", "Where", place)), parts, help, further, names);
   element.addEventListener("input", (event) => event.target !== subject && tell());
   turn();
-  return { element, offer: (found) => names.replaceChildren(...found.map((each) => h("option", { value: each }))) };
+  function offer(found, models) {
+    names.replaceChildren(...found.map((each) => h("option", { value: each })));
+    if (models.length < 2 || subject.querySelector("[value=model]")) return; // with one there is no choice
+    const choices = Object.fromEntries(models.map((each) => [each, each]));
+    SUBJECTS.model = { label: "Which model answers", parts: [["model", "Model", choices, models[0]]], help: "In a place, or to a person with an account such as slack:T1/U7", say: ({ model }) => `model ${model}` };
+    subject.append(h("option", { value: "model" }, SUBJECTS.model.label));
+  }
+  return { element, offer };
 }

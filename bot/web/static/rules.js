@@ -52,11 +52,11 @@ export class Rules {
       const found = await this.newest.of(() => get("api/rules"));
       if (found) keeping(this.element, () => this.draw(found));
       if (!found?.everything) return;
-      const more = await this.newest.of(() => Promise.all([get("api/mcp"), get("api/tools")]));
+      const more = await this.newest.of(() => Promise.all([get("api/mcp"), get("api/tools"), get("healthz")]));
       if (!more) return;
-      const [{ servers }, { tools }] = more;
+      const [{ servers }, { tools }, { models }] = more;
       keeping(this.servers, () => this.drawServers(servers));
-      this.chosen.offer(tools.map((each) => each.name));
+      this.chosen.offer(tools.map((each) => each.name), models.map((each) => each.name));
     } catch (error) {
       this.say(error.message, true);
     }
@@ -126,7 +126,7 @@ export class Rules {
   }
 
   rule({ id, words, set_by, set_at, until, trouble }) {
-    const end = until ? ["; ends ", expiry(until)] : "";
+    const end = until ? ["; ", expiry(until, "ends")] : "";
     return h("article", { class: "card ruling", "aria-label": `Rule ${id}` },
       h("div", {}, h("p", { dir: "auto" }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, shown(set_by), " ", ago(set_at), end),
         trouble && h("p", { class: "fault" }, "It ", shown(trouble), ". Where it asks or forbids, it counts for every call.")),
@@ -134,7 +134,7 @@ export class Rules {
   }
 
   grant({ label, words, given_by, given_at, expires_at, uses, proposal_id }) {
-    const end = expires_at ? ["ends ", expiry(expires_at)] : ["ends with its conversation"];
+    const end = expires_at ? [expiry(expires_at, "ends")] : ["ends with its conversation"];
     return h("article", { class: "card ruling", "aria-label": `Grant ${label}` },
       h("div", {}, h("p", { dir: "auto" }, `${label}: `, shown(words)),
         h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `; used ${uses} ${uses === 1 ? "time" : "times"}; `, end, ". ",

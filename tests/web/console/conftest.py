@@ -120,7 +120,8 @@ def serve(database_of: Urls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             "NOD_ADMINS": ("http:local",),
             **settings,
         }
-        app = build(Settings.load(**given), model=model or DemoModel(pace), demo=demo)
+        model = model or (None if "NOD_MODELS" in settings else DemoModel(pace))
+        app = build(Settings.load(**given), model=model, demo=demo)
         app.database.write_now(seed, now())
         started = threading.Event()
         stopped = asyncio.Event()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -194,3 +195,19 @@ def test_a_rule_is_narrowed_further_in_the_form_and_shows_when_it_ends(nod: Serv
     expect(page.locator(".card-word")).to_contain_text("it has no priorty (did you mean priority?)")
     page.get_by_label("What the rule says").select_option("plans")
     expect(page.get_by_text("Narrow it further")).to_be_hidden()
+
+
+def test_which_model_answers_is_chosen_by_name_where_there_are_several(
+    serve: Serve, new_page: NewPage, tmp_path: Path
+):
+    tables = [f'[{name}]\nbase_url = "http://127.0.0.1:9/v1"\n' for name in ("first", "private")]
+    (tmp_path / "models.toml").write_text("".join(tables))
+    with serve(NOD_MODELS=tmp_path / "models.toml", demo=False) as nod:
+        page = rules_page(nod, new_page)
+        page.get_by_label("What the rule says").select_option("Which model answers")
+        page.get_by_label("Model", exact=True).select_option("private")
+        page.get_by_label("Where", exact=True).fill("slack:T1/U7")
+        expect(page.get_by_label("For which tools")).to_be_hidden()
+        page.get_by_role("button", name="Set the rule").click()
+        rule = page.get_by_role("article", name="Rule 1", exact=True)
+        expect(rule).to_contain_text("model private for slack:T1/U7")
