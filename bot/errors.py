@@ -67,7 +67,7 @@ class BadArguments(ToolError):
 
     def __init__(self, fields: dict[str, str]) -> None:
         self.fields = fields
-        super().__init__("; ".join(f"{name}: {problem}" for name, problem in fields.items()))
+        super().__init__(" ".join(f"{name}: {words.removesuffix('.')}." for name, words in fields.items()))
 
 
 class Hopeless(ToolError):

@@ -19,7 +19,7 @@ from starlette.routing import Match
 from bot.domain.attachments import PICTURES, UNKNOWN
 from bot.domain.files import File, for_people, safe_name
 from bot.domain.text import escaped, made_visible
-from bot.errors import NodError
+from bot.errors import BadArguments, NodError
 from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
@@ -68,7 +68,7 @@ async def _unfit(_: Request, error: RequestValidationError) -> JSONResponse:
     if any(fault["loc"][0] == "path" for fault in faults):
         return problem(404, NOTHING_HERE)
     fields = {".".join(map(str, f["loc"][1:])) or str(f["loc"][0]): fault_in_words(f) for f in faults}
-    return problem(422, "; ".join(f"{k}: {v}" for k, v in fields.items()), fields=fields)
+    return problem(422, BadArguments(fields).message, fields=fields)
 
 
 async def _in_words(request: Request, error: HTTPException) -> JSONResponse:

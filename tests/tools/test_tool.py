@@ -214,6 +214,18 @@ def test_bad_arguments_are_refused_naming_the_field(given, field):
     assert field in caught.value.message
 
 
+def test_what_does_not_fit_is_told_as_a_sentence_for_each_field():
+    @tool()
+    async def name(value: Annotated[str, Field(max_length=3)]) -> None: ...
+
+    with pytest.raises(BadArguments) as caught:
+        name.validate({"value": "long", "colour": "red"})
+    assert caught.value.message == (
+        "value: At most 3 characters. colour: There is no such field. There are: value."
+    )
+    assert BadArguments({"arguments": "this is not JSON"}).message == "arguments: this is not JSON."
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_json_cannot_say_is_refused(number):
     @tool()

@@ -218,7 +218,7 @@ class Asker:
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID:
             await self.dialogues.keep(who, dialogue)
-            return "; ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
+            return " ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         await who.answered()
         if reply.answer is not Answer.ACCEPTED or card is None:

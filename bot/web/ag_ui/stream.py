@@ -123,8 +123,7 @@ class RunStream:
     def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """How one entry of ``resume`` was taken, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
-            why = "; ".join(f"{name}: {what}" for name, what in reply.fields.items())
-            self._answers[proposal_id] = f"{reply.text} {why}".strip()
+            self._answers[proposal_id] = reply.text
         told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=told)
 
