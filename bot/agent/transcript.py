@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bot.domain.attachments import called, sized
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, for_model, shortened
+from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, for_model, kept_under, shortened
 from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
@@ -327,11 +327,12 @@ def _result(at: int, call: Call, part: _Part) -> ToolResult:
         text = _LATER if p.id in part.later else for_model(p)
     else:
         text = found.text if found else "ERROR: no result was kept for this call."
+    handle, length = kept_under(text) or (f"call-{line.id}-{at}", len(text))
     if part.length is _Length.BOUNDED:
-        text = shortened(text, f"call-{line.id}-{at}", max(500, part.share // len(line.calls)))
+        text = shortened(text, handle, max(500, part.share // len(line.calls)), length)
     elif part.length >= _Length.THIN and len(text) > 2 * _KEPT:
-        left = f"{len(text) - _KEPT:,} more characters left out to save room"
-        text = f"{text[:_KEPT]}… [{left}: output_read(handle='call-{line.id}-{at}')]"
+        left = f"{length - _KEPT:,} more characters left out to save room"
+        text = f"{text[:_KEPT]}… [{left}: output_read(handle={handle!r})]"
     return ToolResult(call.id, text, outside=p is None and found is not None and found.outside)
 
 

@@ -3,6 +3,7 @@
 Each text for the model begins with one fixed word, so that six different ends stay different.
 """
 
+import re
 from datetime import datetime
 
 from bot.domain.proposals import Cause, Kind, Proposal, State
@@ -30,16 +31,27 @@ def bounded(text: str, most: int = MAX_RESULT) -> str:
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
 
 
-def shortened(text: str, handle: str, most: int = MAX_RESULT) -> str:
+def shortened(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
     """The text, or its beginning and end with a word between them on how to read the rest.
 
-    ``most`` is at least 500; ``handle`` is what the whole is kept under (``bot/store/outputs.py``).
+    ``most`` is at least 500; ``handle`` is what the whole is kept under (``bot/store/outputs.py``), and
+    ``length`` is that of the whole, where the text was shortened before. All in characters.
     """
     if len(text) <= most:
         return text
+    length = length or len(text)
     end = min(_END, most // 4)
-    room = most - end - len(_between(handle, len(text), len(text)))
-    return text[:room] + _between(handle, room, len(text) - room - end) + text[len(text) - end :]
+    room = most - end - len(_between(handle, length, length))
+    return text[:room] + _between(handle, room, length - room - end) + text[len(text) - end :]
+
+
+def kept_under(text: str) -> tuple[str, int] | None:
+    """Handle and length of all that `shortened` gave a part of, in characters; None for another text."""
+    for found in _BETWEEN.finditer(text):
+        left_out, handle, offset = int(found[1]), found[2], int(found[3])
+        if offset == found.start():
+            return handle, len(text) - len(found[0]) + left_out
+    return None
 
 
 def _between(handle: str, offset: int, left_out: int) -> str:
@@ -47,6 +59,12 @@ def _between(handle: str, offset: int, left_out: int) -> str:
         f"\n[{left_out} characters left out here. Read further with output_read(handle={handle!r}, "
         f"offset={offset}). What follows is the end.]\n"
     )
+
+
+_BETWEEN = re.compile(
+    r"\n\[(\d{1,12}) characters left out here\. Read further with output_read\(handle='([\w-]+)', "
+    r"offset=(\d{1,12})\)\. What follows is the end\.\]\n"
+)
 
 
 def for_model(p: Proposal) -> str:
