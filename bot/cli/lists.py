@@ -10,7 +10,7 @@ from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, p
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
-from bot.domain.times import now, when
+from bot.domain.times import expires, now, when
 from bot.store import proposals
 from bot.store.database import Database
 
@@ -38,11 +38,9 @@ def pending(*, as_json: bool, watch: bool) -> None:
 
 def _row(p: Proposal, more: int = 0) -> str:
     """``more``: how many of its batch it stands for as well."""
-    expires, asked = when(p.expires_at, now()), when(p.created_at, now())
+    due, asked = expires(p.expires_at, now()), when(p.created_at, now())
     by = f"asked by {line(p.requester.label)}, {asked}"
-    row = fitted(
-        f"{p.id}  {p.risk.level:<11}  expires {expires:<9}  {line(p.description)}{others(more)}  ({by})"
-    )
+    row = fitted(f"{p.id}  {p.risk.level:<11}  {due:<17}  {line(p.description)}{others(more)}  ({by})")
     return coloured(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
 
 
@@ -57,13 +55,14 @@ def _watch(database: Database, *, as_json: bool) -> None:
             left = known.keys() - {p.id for p in waiting}
             gone = [database.read_now(proposals.get, ident) for ident in left]
             new = [p for p in waiting if known.get(p.id) != p.round]
-            for p in [each for each in gone if each is not None] + new:
-                if as_json:
-                    print(json.dumps(_told(p, database)), flush=True)
-                elif p in new:
-                    print(_row(p), flush=True)
-                else:
-                    print(fitted(f"{p.id}  {line(card_of(p, {}).outcome)}"), flush=True)
+            ended = [each for each in gone if each is not None]
+            if as_json:
+                lines = [json.dumps(_told(p, database)) for p in ended + new]
+            else:
+                lines = [fitted(f"{p.id}  {line(card_of(p, {}).outcome)}") for p in ended]
+                lines += [_row(p, len(rest)) for p, *rest in together(new)]
+            if lines:
+                print("\n".join(lines), flush=True)
             known = {p.id: p.round for p in waiting}
             time.sleep(_LOOK_SECONDS)
 
@@ -105,7 +104,7 @@ def show(proposal: str, *, as_json: bool) -> None:
         asked = f"{card.asked}, {when(found.created_at, now())}"
         head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
-            head += [f"May decide: {card.deciders}", f"Expires: {when(card.expires_at, now())}"]
+            head += [f"May decide: {card.deciders}", expires(card.expires_at, now()).capitalize()]
             head += [card.undo_note] if card.undo_note else []
         head += [card.again] if card.again else []
         if card.undoing:

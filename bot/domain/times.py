@@ -33,6 +33,11 @@ def when(at: datetime, now: datetime) -> str:
     return f"in {far}" if ahead else f"{far} ago"
 
 
+def expires(at: datetime, now: datetime) -> str:
+    """When what waits expires, or was to: while everything is paused it waits beyond its time."""
+    return f"{'expires' if at > now else 'was due to expire'} {when(at, now)}"
+
+
 def stamp(at: datetime, zone: tzinfo) -> str:
     """A moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
     return local(at.astimezone(zone))

@@ -83,6 +83,15 @@ def test_pending_shows_risk_and_age_and_has_the_first_to_expire_first(shell: She
     )
 
 
+def test_pending_has_one_line_for_a_batch_and_says_where_its_time_is_over(shell: Shell, parked: list[str]):
+    tamper(shell, "UPDATE proposal SET expires_at = '2026-01-01', batch = ?", parked[0])
+    tamper(shell, "UPDATE proposal SET position = 1 WHERE id = ?", parked[1])
+    [only] = shell.nod("pending").stdout.splitlines()
+    assert only.startswith(f"{parked[0]}  write")
+    assert "was due to expire" in only
+    assert ", and 1 more of its batch  (asked by Ana" in only
+
+
 @pytest.mark.parametrize(
     "words", [("pending",), ("team",), ("audit",), ("audit", "show", ""), ("tools", "list")], ids=" ".join
 )

@@ -28,7 +28,7 @@ from bot.domain.people import Actor, Names, Role, place_called, with_names, writ
 from bot.domain.proposals import Proposal, State, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, value_of, value_words
-from bot.domain.times import when
+from bot.domain.times import expires, when
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
 from bot.store.audit import log
@@ -160,7 +160,7 @@ def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
     told = together(found)
     lines = [
         f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)}{others(len(rest))} "
-        f"(asked by {p.requester.label}, expires {when(p.expires_at, now)})"
+        f"(asked by {p.requester.label}, {expires(p.expires_at, now)})"
         for p, *rest in told[:LISTED]
     ]
     more = f"\n…and {len(told) - LISTED} more" if len(told) > LISTED else ""

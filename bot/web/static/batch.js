@@ -92,7 +92,7 @@ export class Batch {
       batch.open < batch.size ? h("p", { class: "outcome", role: "status" }, shown(batch.outcome)) : null,
       batch.same.length ? changes(batch.same) : null,
       h("div", { class: "table-box", tabindex: 0, role: "group", "aria-label": "The rows" }, this.table(batch)),
-      open ? h("p", { class: "byline" }, batch.undo ? h("span", {}, shown(batch.undo)) : null, h("span", {}, "Expires ", expiry(batch.expires_at)), h("span", {}, "Can decide: ", shown(batch.deciders))) : null,
+      open ? h("p", { class: "byline" }, batch.undo ? h("span", {}, shown(batch.undo)) : null, h("span", {}, expiry(batch.expires_at, "Expires")), h("span", {}, "Can decide: ", shown(batch.deciders))) : null,
       this.origin && batch.rows.some((row) => row.may_decide) ? fold("context", "What led to it", () => contextOf(this, batch.rows[0].id)) : null,
     ];
   }

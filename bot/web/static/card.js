@@ -182,6 +182,7 @@ export class Card {
           difference(p), p.result ? result(p) : null, everything(p)])),
       p.again ? this.again(p) : null,
       p.printed ? boxed(p.printed) : null,
+      p.choices && p.result ? h("p", { class: "answered", dir: "auto" }, shown(p.result)) : null,
       ...p.notes.map((note) => h("p", { class: "note" }, shown(note))),
     ];
   }
@@ -237,7 +238,7 @@ export class Card {
     const open = p.state === "proposed";
     const asked = !this.own || p.teammate || p.kind === "question" ? this.asked(p) : null;
     return [asked, open && p.undo && p.risk !== "destructive" ? h("span", {}, shown(p.undo.replace(/\.$/, "").replace(/^Can be undone/, "Can undo"))) : null,
-      open ? h("span", {}, "Expires ", expiry(p.expires_at)) : null, this.conversation(p),
+      open ? h("span", {}, expiry(p.expires_at, "Expires")) : null, this.conversation(p),
       this.fold("all", "Details", () => [
         this.own ? h("p", {}, this.asked(p)) : null,
         p.reason && !(open && p.why) ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null, everything(p)])];

@@ -257,7 +257,7 @@ export class Inbox {
     box.disabled = !open || !p.may_decide || Boolean(p.batch);
     box.addEventListener("change", () => this.choose(p.id, box.checked));
     const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
-    const when = open ? ["expires ", expiry(p.expires_at)] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
+    const when = open ? [expiry(p.expires_at, "expires")] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
     const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
     const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
       h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),

@@ -27,22 +27,26 @@ export function lasted(milliseconds) {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
+// what is said of a time before and after it; an open card is past its own while everything is paused
+const PAST = { Expires: "Was due to expire", expires: "was due to expire", ends: "ended", "": "due" };
+
 function words(element) {
   const at = Date.parse(element.dateTime);
-  if (element.dataset.told === "elapsed") return lasted(Date.now() - at);
-  if (element.dataset.told === "expiry" && at <= Date.now()) return "time is up";
-  if (element.dataset.told === "expiry") return relative(at);
+  const { told, before } = element.dataset;
+  if (told === "elapsed") return lasted(Date.now() - at);
+  if (told === "expiry") return `${at > Date.now() ? before : PAST[before]} ${relative(at)}`.trim();
   return Math.abs(at - Date.now()) < 90_000 ? "just now" : relative(at);
 }
 
-function told(kind, iso) {
-  const element = h("time", { datetime: iso, title: WHOLE.format(new Date(iso)), data: { told: kind } });
+function told(kind, iso, data = {}) {
+  const element = h("time", { datetime: iso, title: WHOLE.format(new Date(iso)), data: { told: kind, ...data } });
   element.textContent = words(element);
   return element;
 }
 
 export const ago = (iso) => told("ago", iso);
-export const expiry = (iso) => told("expiry", iso);
+/** `before`: the word before a time that is still to come, one of `PAST`. */
+export const expiry = (iso, before = "") => told("expiry", iso, { before });
 export const elapsed = (iso) => told("elapsed", iso);
 
 /** When something was said: the hour today, the day as well before. */

@@ -87,6 +87,8 @@ async def test_status_tells_what_waits_for_me_and_what_i_asked_for(nod: Nod) -> 
     assert mine.count(f"`{p.id[:8]}` Paint lamp desk red (asked by Ana, expires in 24 h)") == 2
     assert "**Asked for" not in (await nod.command("/nod status", by=ADA)).text
     assert (await nod.command("/nod status", by=EVE)).text == "Nothing waits."
+    nod.clock.forward(timedelta(hours=26))
+    assert "(asked by Ana, was due to expire 2 h ago)" in (await nod.command("/nod status")).text
 
 
 async def test_rules_are_for_admins(nod: Nod) -> None:

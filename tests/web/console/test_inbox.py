@@ -1,6 +1,7 @@
 """The inbox: a list and what is chosen in it, several together, by keys, and an address for each."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -15,6 +16,15 @@ def inbox(nod: Served, new_page: NewPage, waiting: int, **options: object) -> Pa
     page = new_page(f"{nod.url}#/inbox", **options)
     expect(page.locator(".row")).to_have_count(waiting)
     return page
+
+
+def test_what_waits_beyond_its_time_says_so(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    page = inbox(nod, new_page, 1)
+    page.clock.set_fixed_time(datetime.now(UTC) + timedelta(hours=26))
+    expect(page.locator(".row")).to_contain_text("you, was due to expire 2 hours ago")
+    page.locator(".row").click()
+    expect(page.locator(".byline").first).to_contain_text("Was due to expire 2 hours ago")
 
 
 def test_a_list_is_narrowed_by_words_tool_and_state(nod: Served, new_page: NewPage):
