@@ -157,13 +157,13 @@ class LongPoll:
         """
         http = self.site.channel
         loop = asyncio.get_running_loop()
-        last, first = loop.time() + self.seconds, True
+        last = loop.time() + self.seconds
         while True:
             rings = http.notifier.rings
             shown = await look()
-            if not first:  # after the look: what is shown may have happened since the token was revoked
+            if self.seconds:  # after the look: what is shown may have happened since the token was revoked
                 await self.site.doorkeeper(self.request)
-            first, left = False, last - loop.time()
+            left = last - loop.time()
             if shown is None or ended(shown) or left <= 0 or http.hub.closed:
                 return shown
             await http.notifier.wait(rings, min(left, http.pace.feed))
