@@ -130,9 +130,13 @@ class Wire:
 
     async def _connected(self) -> psycopg.AsyncConnection[Any]:
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
-        found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
-        self._channel = str((await found.fetchone() or ("",))[0])
-        await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        try:
+            found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
+            self._channel = str((await found.fetchone() or ("",))[0])
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+        except BaseException:  # also where the start is cancelled
+            await connection.close()
+            raise
         return connection
 
     async def _listen(self, connection: psycopg.AsyncConnection[Any]) -> None:

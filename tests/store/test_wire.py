@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import gc
+import warnings
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from bot.store.database import Database
-from bot.store.locks.process_lock import at_work, notify
+from bot.store.locks.process_lock import AT_WORK, at_work, notify
 
 pytestmark = pytest.mark.slow
 
@@ -71,6 +73,24 @@ async def test_a_shell_rings_all_and_sees_that_they_are_at_work(
         async with asyncio.timeout(20):
             for wire in both:
                 await anext(wire.rings())
+
+
+async def test_a_start_that_is_cancelled_closes_its_connection(database: Database, database_url: str) -> None:
+    from bot.store.notifications import Wire
+
+    waiting = text("SELECT count(*) FROM pg_locks WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))")
+    with database.engine.begin() as connection, warnings.catch_warnings(record=True) as warned:
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({AT_WORK})"))
+        begun = asyncio.create_task(Wire(database_url, "one").open())
+        async with asyncio.timeout(20):
+            while not connection.execute(waiting).scalar():  # noqa: ASYNC110 - the server has no event for it
+                await asyncio.sleep(0.01)
+        begun.cancel()
+        await asyncio.wait([begun])
+        del begun
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
 
 
 async def test_a_lost_connection_is_made_again_and_counts_as_a_ring(
