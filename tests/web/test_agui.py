@@ -189,6 +189,37 @@ async def test_one_of_two_interrupts_may_be_answered_and_the_other_stays(serve: 
         assert nod.notes.kept == ["milk", "tea"]
 
 
+async def test_a_question_of_the_agents_is_an_interrupt_that_is_answered_in_words(serve: Serve):
+    question = ("ask_person", {"question": "Which milk?", "choices": ["oat", "whole"]})
+    async with serve(model=ScriptedModel(ask(question), say("Oat it is."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "buy milk"))
+        assert (interrupt["reason"], interrupt["message"]) == ("input_required", "Which milk?")
+        assert interrupt["responseSchema"]["properties"]["answer"]["examples"] == ["oat", "whole"]
+        (again,) = interrupts(await ran(nod, None, resolved(interrupt, answer="")))
+        assert again["message"] == "Write your answer. Which milk?"
+        events = await ran(nod, None, resolved(again, answer="oat"))
+        (result,) = [e for e in events if e["type"] == "TOOL_CALL_RESULT"]
+        assert (result["toolCallId"], result["content"]) == (interrupt["toolCallId"], "oat")
+        assert (text_of(events), events[-1]["outcome"]) == ("Oat it is.", {"type": "success"})
+        shown = await nod.proposal(interrupt["toolCallId"])
+        assert (shown["state"], shown["outcome"]) == ("succeeded", "Answered by you.")
+
+
+async def test_the_rows_of_a_batch_are_interrupts_that_name_it_and_are_answered_together(serve: Serve):
+    rows = [("keep", {"text": text}) for text in ("milk", "tea", "bread")]
+    async with serve(model=ScriptedModel(ask(*rows), say("All kept but tea."))) as nod:
+        found = interrupts(await ran(nod, "keep three"))
+        batch = {each["metadata"]["nod"]["batch"]["id"] for each in found}
+        assert batch == {found[0]["toolCallId"]}
+        told = [each["metadata"]["nod"]["batch"] for each in found]
+        assert [(each["size"], each["position"]) for each in told] == [(3, 1), (3, 2), (3, 3)]
+        milk, tea, bread = found
+        each = (resolved(milk, approved=True), resolved(tea, approved=False), resolved(bread, approved=True))
+        events = await ran(nod, None, *each)
+        assert (text_of(events), events[-1]["outcome"]) == ("All kept but tea.", {"type": "success"})
+        assert nod.notes.kept == ["milk", "bread"]
+
+
 async def test_a_run_that_was_lost_is_read_again_by_sending_the_same_messages(serve: Serve):
     async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
         message = {"id": "m1", "role": "user", "content": [{"type": "text", "text": "keep milk"}]}
