@@ -17,7 +17,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, PreviewField, Proposal, State
+from bot.domain.proposals import Kind, PreviewField, Proposal, State, together
 from bot.domain.text import shown
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
@@ -125,10 +125,14 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 
         """
         seen = await database.read(_seen, context, [State.PROPOSED], policies)
-        return _page(
-            [_summary(s.proposal, policies.held.book.zone) | {"you_may_decide": s.may_decide} for s in seen],
-            limit,
-        )
+        may = {s.proposal.id: s.may_decide for s in seen}
+        told = [
+            _summary(p, policies.held.book.zone)
+            | {"you_may_decide": may[p.id]}
+            | ({"more_of_its_batch": len(rest)} if rest else {})
+            for p, *rest in together(s.proposal for s in seen)
+        ]
+        return _page(told, limit)
 
     @tool(writes=False, group=GROUP, summary="Look up recent decisions")
     async def my_decisions(context: CallContext, limit: Count = 20) -> dict[str, Any]:

@@ -28,6 +28,15 @@ async def test_people_are_told_what_waits_for_them_wherever_it_stands(nod: Nod) 
     assert found["you_may_decide"] is True
 
 
+async def test_the_rows_of_a_batch_are_told_as_one(nod: Nod) -> None:
+    colors = ("red", "green", "blue")
+    batch = await nod.asked(*(call("paint", lamp="desk", color=color) for color in colors), at=ELSEWHERE)
+    [alone] = await nod.asked(call("paint", DOOR), at=HERE)
+    found = await told(nod, "proposals_waiting", at=HERE)
+    told_as = {each["id"]: each.get("more_of_its_batch") for each in found}
+    assert told_as == {alone.id: None, batch[0].id: 2}
+
+
 async def test_others_are_not_told_of_it(nod: Nod) -> None:
     await nod.asked(call("paint", DESK), at=ELSEWHERE)
     assert await told(nod, "proposals_waiting", at=HERE, by=EVE) == []
