@@ -153,7 +153,7 @@ def _message(entry: Entry, model: str) -> Json:
         case AssistantText(text, calls):
             return {
                 "role": "assistant",
-                "content": text if text.strip() else "",  # not null: llama-cpp-python and LM Studio refuse that
+                "content": text if text.strip() else "",  # null is refused by llama-cpp-python and LM Studio
                 "tool_calls": [_call(call, model) for call in calls],
                 **sent_back(calls[0], model, "answer"),
             }
