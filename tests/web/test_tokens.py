@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from sqlmodel import Session
+from starlette.requests import Request
 
 from bot.domain.people import Actor
 from bot.errors import NodError
@@ -11,6 +12,8 @@ from bot.store import tokens
 from bot.store.audit import verification
 from bot.store.locks.process_lock import notify
 from bot.store.tables.row import Row
+from bot.web.sign_in.tokens import Unauthenticated
+from bot.web.site import LongPoll
 from bot.web.streams import Pace
 from tests.kit import sql
 from tests.web.conftest import ANA, TOKENS, Serve, Served
@@ -129,6 +132,19 @@ async def test_a_long_poll_tells_nothing_either_where_no_word_of_the_change_arri
             sql(url, "UPDATE proposal SET state = 'expired' WHERE id = :id", id=proposal["id"])
             answer = await polled
             assert (answer.status_code, "expired" in answer.text) == (401, False)
+
+
+async def test_a_long_poll_whose_token_is_revoked_before_its_first_look_tells_nothing_either(serve: Serve):
+    async with serve() as nod:
+        headers = [(b"authorization", f"Bearer {await issued(nod)}".encode())]
+        request = Request({"type": "http", "method": "GET", "headers": headers})
+
+        async def look() -> str:
+            await revoked(nod, "ci")
+            return "what happened afterwards"
+
+        with pytest.raises(Unauthenticated):
+            await LongPoll(request, nod.app.web.site, 20).until(look, bool)
 
 
 async def test_agents_over_mcp_are_refused_with_a_revoked_token(serve: Serve):
