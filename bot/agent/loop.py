@@ -523,7 +523,6 @@ def _commit(
     used before this answer.
     """
     turn, calls = run.turn, [c.call for c in judged]
-    cost = (turn.usage.cost or 0) - (before.cost or 0)
     if any(c.proposal or c.effect for c in judged):
         conversation_lock.in_conversation(session, turn.transcript.conversation.id)
     if turn.transcript.teammate:
@@ -538,8 +537,8 @@ def _commit(
     jobs: list[Job] = []
     if turn.transcript.schedule is not None:
         schedules.spend(session, turn.transcript.schedule, turn.usage.tokens - before.tokens)
-    if cost and policies.held.book.about(Subject.BUDGET):
-        jobs += _warn(session, policies.held.book, turn, cost, now)
+    if turn.usage.cost and policies.held.book.about(Subject.BUDGET):
+        jobs += _warn(session, policies.held.book, turn, now)
     if any(c.effect for c in judged):
         jobs += apply_effects(session, turn, available, message_id, judged, results, now)
     for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
@@ -557,9 +556,9 @@ def _commit(
     return Committed(opened, ending, tuple(jobs))
 
 
-def _warn(session: Session, book: Rulebook, turn: Turn, cost: float, now: datetime) -> list[Job]:
+def _warn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
     """Tell people which budgets come to an end."""
-    told = budgets.warnings(session, book, turn, cost, now)
+    told = budgets.warnings(session, book, turn, now)
     return [job for words in told for job in _tell(session, turn.transcript, words, now)]
 
 

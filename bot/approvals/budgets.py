@@ -1,7 +1,7 @@
 """Budgets held against what models cost: before each call of the model, and with each answer."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from sqlmodel import Session
@@ -14,8 +14,10 @@ from bot.domain.prices import money
 from bot.domain.rules import Rule, Rulebook, Subject, covers
 from bot.domain.times import stamp
 from bot.errors import ModelOverBudget
-from bot.store import counts, people
+from bot.store import counts, events, people
 
+_WARNED = "budget"  # where channels keep what came: no channel has this name
+_TURN_AT_MOST = timedelta(days=31)  # it may wait for people
 _STILL = "What was approved is still done, and cards work as always."
 
 
@@ -72,12 +74,22 @@ def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
     raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), (extend,))
 
 
-def warnings(session: Session, book: Rulebook, turn: Turn, cost: float, now: datetime) -> Sequence[str]:
-    """What to tell people where an answer that cost so much took a budget over the line."""
+def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
+    """What to tell people of budgets that come to an end: of each once, until it is extended or begins again.
+
+    To be called once what an answer cost is in the same transaction.
+    """
     return [
         people.named(session, f"{each.share:.0%} of a budget is used: {each.words}.")
         for each in concerning(session, book, turn, now)
-        if each.spent - cost < WARNED_AT * each.limit <= each.spent < each.limit
+        if WARNED_AT * each.limit <= each.spent < each.limit
+        and events.is_first(
+            session,
+            _WARNED,
+            f"{each.rule.id}/{each.until or turn.transcript.order}",
+            now,
+            each.until or now + _TURN_AT_MOST,
+        )
     ]
 
 

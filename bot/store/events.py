@@ -14,7 +14,7 @@ from sqlalchemy import UniqueConstraint, bindparam, delete, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.engine import insert_or_ignore, insert_or_replace
+from bot.store.engine import id_of_new, insert_or_ignore, insert_or_replace
 from bot.store.tables.row import Row, as_json, forget, partial, serial
 
 
@@ -60,6 +60,12 @@ def record(
         channel=channel, event_id=event_id, payload=dict(payload), received_at=now
     )
     return session.execute(statement.returning(col(EventRow.id))).scalar_one_or_none()
+
+
+def is_first(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
+    """Whether this comes for the first time; known for some days beyond ``until``."""
+    seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
+    return id_of_new(session, EventRow, seen) is not None
 
 
 def mark_handled(session: Session, row_id: int, now: datetime) -> None:

@@ -56,6 +56,7 @@ from bot.domain.times import stamp, when, written
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
+from bot.store.locks import conversation_lock
 from bot.store.locks.process_lock import notify
 from bot.store.rules import InForce
 from bot.tools.tool import Tool
@@ -384,6 +385,7 @@ class RuleCommands:
             raise CommandError(str(error)) from None
 
         def extend(session: Session) -> Rule | None:
+            conversation_lock.everywhere(session)  # of two who extend it one finds it extended
             book, now = self._policies.load(session).book, self._clock()
             rule = next((r for r in book.about(Subject.BUDGET) if r.id == number(which)), None)
             if rule is None or rule.budget.per is Per.TURN:
