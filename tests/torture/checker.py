@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bot.store.audit import verification
 from tests.torture.figures import Figures
-from tests.torture.people import People, Told
+from tests.torture.people import OVER_BUDGET, People, Told
 
 _ORPHANS = {
     "a turn is wanted": "SELECT count(*) FROM turn WHERE state = 'wanted'",
@@ -70,6 +70,16 @@ _DOUBLED = {
                 THEN 1 ELSE 0 END) AS again
         FROM audit JOIN proposal ON proposal.id = audit.proposal_id
         GROUP BY audit.proposal_id) AS d WHERE runs > again + 1
+    """,
+    "what was spent is not the sum of the answers": """
+        SELECT count(*) FROM conversation WHERE
+        (SELECT coalesce(sum(cost), 0) FROM turn WHERE turn.conversation_id = conversation.id)
+        <> (SELECT count(*) FROM message WHERE message.conversation_id = conversation.id
+            AND role = 'assistant')
+    """,
+    "a budget warned twice": """
+        SELECT count(*) FROM (SELECT 1 FROM message WHERE role = 'notice'
+        AND text LIKE '%of a budget is used%' GROUP BY conversation_id HAVING count(*) > 1) AS d
     """,
     "a run of a schedule is lost, or was told twice": """
         SELECT count(*) FROM schedule WHERE runs <> (SELECT count(*) FROM message
@@ -218,7 +228,7 @@ def _told(connection: Connection, rows: Sequence[Row], told: Sequence[Told]) -> 
 
 
 def _given_up(connection: Connection, figures: Figures) -> Iterator[str]:
-    """A turn is given up only after processes died over it, and never fails otherwise.
+    """A turn is given up only after processes died over it, and else fails for want of a budget alone.
 
     Of several one that was only very slow may have been taken for dead.
     """
@@ -230,6 +240,8 @@ def _given_up(connection: Connection, figures: Figures) -> Iterator[str]:
     )
     for row in connection.execute(text(query)):
         kills = sum(float(row.began) <= when <= float(row.ended) for when in figures.kills)
+        if row.error.startswith(OVER_BUDGET):
+            continue
         if "kept being restarted" not in row.error or kills < least:
             yield f"a turn failed after {kills} kills: {row.error}"
 

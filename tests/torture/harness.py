@@ -33,6 +33,7 @@ SPEAKER = re.compile(r"^\w+: ")  # where several may write
 _TASK = re.compile(r"Your task: (.+)")
 _ANSWERED = re.compile(r"ANSWERED by .+?: “(.+?)”")
 _IN_FILES = re.compile(r"^\| (.+)$", re.MULTILINE)
+_PRICE = "0,200000"  # of a million tokens: 1 USD for an answer
 _RULES = (
     "approvers requester approver",
     "quorum 2 for mark_together",
@@ -124,7 +125,7 @@ async def torture(
             url,
             folder,
             processes,
-            {"OPENAI_BASE_URL": model.url, **chats.environment},
+            {"OPENAI_BASE_URL": model.url, "NOD_MODEL_PRICE": _PRICE, **chats.environment},
             random.Random(dice.random()) if kills else None,
         ) as nods,
         People(nods, chats) as crowd,

@@ -22,9 +22,12 @@ _GIVEN_UP = "given up"
 _MOVES = 0.3  # how often the base of a trial changes before it is approved
 _THEIRS = "another's"  # what stands there then
 _STAYS = 0.3  # how often what was applied is not undone
+_BUDGET = 5  # answers that are paid for
 _LOOKED = 2.0  # seconds that a person looks at a card before they press again
 _DECIDED = "SELECT state FROM proposal WHERE id = :ident AND state <> 'proposed'"
 _CALLED = "kind = :kind AND CAST(arguments AS text) LIKE :named"
+
+OVER_BUDGET = "The budget is used up"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class People:
             "question": self._question,
             "memory": self._memory,
             "file": self._file,
+            "budget": self._budget,
             "team": self._team,
             "slack": lambda name, dice: self._in_chat(chats.all["slack"], name, dice),
             "telegram": lambda name, dice: self._in_chat(chats.all["telegram"], name, dice),
@@ -363,6 +367,50 @@ class People:
             raise AssertionError(f"{name} was answered with {told}")
         return "not readable" if begins else "read"
 
+    async def _budget(self, name: str, dice: random.Random) -> str:
+        """What it pays for last is a change, and that is done; two extend it in the same moment."""
+        conversation = await self._say(f"hello {name}", dice)
+        where = f"http:ana/{conversation}"
+        await self.rule([f"budget {_BUDGET} USD a month for {where}"])
+        for words in (*(f"hello {count}" for count in range(2, _BUDGET)), "mark"):
+            if await self._answers(conversation) is None:
+                return _GIVEN_UP
+            await self._say(f"{words} {name}", dice, conversation)
+        [ident] = await self._cards(conversation, 1) or [""]
+        if not ident:
+            return _GIVEN_UP
+        how = await self._approved(ident, "ana", dice)
+        if how != "succeeded":
+            return f"{how} over budget"
+        told = await self._answers(conversation)
+        if told is None:
+            return _GIVEN_UP
+        *said, warned, stopped = told
+        if len(said) != _BUDGET or not warned.startswith("80%") or not stopped.startswith(OVER_BUDGET):
+            raise AssertionError(f"{name} was answered with {told}")
+        await self._in_two_places(f"budget extend {await self._budget_of(where)} {_BUDGET} USD", dice)
+        await self._say(f"hello after all {name}", dice, conversation)
+        if await self._answers(conversation) is None:
+            return _GIVEN_UP
+        usage = await self._insist(dice, "ana", "/api/usage", self._getting)
+        rule = await self._budget_of(where)
+        found = [(each["spent"], each["limit"]) for each in usage["budgets"] if str(each["rule"]) == rule]
+        if found != [(_BUDGET + 1, 2 * _BUDGET)]:
+            raise AssertionError(f"{name} has spent, of what it may: {found}")
+        await self._in_two_places(f"drop {rule}", dice)
+        return "extended"
+
+    async def _in_two_places(self, words: str, dice: random.Random) -> None:
+        """An admin sends a command to two processes in the same moment."""
+        send = self._posting({"name": "approvals", "text": words}, refusals=True)
+        await asyncio.gather(*(self._insist(dice, "ana", "/api/commands", send) for _ in range(2)))
+
+    async def _budget_of(self, where: str) -> str:
+        """The number of the rule."""
+        query = "SELECT id FROM rule WHERE subject = 'budget' AND scope = :where AND ended_at IS NULL"
+        [found] = await self._nods.column(query, where=where)
+        return found
+
     async def _answers(self, conversation: str) -> list[str] | None:
         """What was said in it, people apart, once no one is at it; None where a turn was given up."""
         await self._nods.until(
@@ -370,7 +418,10 @@ class People:
             "(SELECT 1 FROM turn WHERE conversation_id = :conversation AND state = 'wanted')",
             conversation=conversation,
         )
-        failed = "SELECT id FROM turn WHERE conversation_id = :conversation AND state = 'failed'"
+        failed = (
+            "SELECT id FROM turn WHERE conversation_id = :conversation AND state = 'failed' "
+            f"AND error NOT LIKE '{OVER_BUDGET}%'"
+        )
         if await self._nods.column(failed, conversation=conversation):
             return None
         return await self._nods.column(
