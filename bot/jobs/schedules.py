@@ -49,7 +49,11 @@ class Schedules:
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
         found = await self.database.read(schedules.due, now, _LOOKED_AT)
-        due = [each for each in found if not self._pauses.holds(each.id)][:_BATCH]
+        first = dict[str, Schedule]()  # of each conversation: one runs there at a time
+        for each in found:
+            if not self._pauses.holds(each.id):
+                first.setdefault(each.conversation_id, each)
+        due = list(first.values())[:_BATCH]
         done = 0
         for at in range(0, len(due), _AT_ONCE):
             done += sum(await asyncio.gather(*(self._run(each, now) for each in due[at : at + _AT_ONCE])))

@@ -8,7 +8,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, text, update
+from sqlalchemy import func, literal_column, text, update
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor
@@ -17,7 +17,7 @@ from bot.domain.schedules import Schedule
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
-from bot.store.tables.conversations import ConversationRow, inside
+from bot.store.tables.conversations import ConversationRow, TurnRow, inside
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import among, changed, table_of, value_of
 from bot.store.tables.schedules import LIVE, ScheduleRow
@@ -25,6 +25,13 @@ from bot.store.tables.schedules import LIVE, ScheduleRow
 _ROW = table_of(ScheduleRow)
 _OPEN = _ROW.c.ended_at.is_(None)
 _LIVE = text(LIVE)
+_WANTED_THERE = (
+    select(TurnRow.id)
+    .where(
+        TurnRow.conversation_id == _ROW.c.conversation_id, col(TurnRow.state) == literal_column("'wanted'")
+    )
+    .correlate(_ROW)
+)
 _TOLERATED = timedelta(minutes=1)  # between the clocks of two processes
 _LISTED = 200
 
@@ -72,10 +79,14 @@ def count(session: Session, accounts: Collection[str], place: str) -> tuple[int,
 
 
 def due(session: Session, now: datetime, limit: int) -> list[Schedule]:
-    """Those whose time has come, or whose proposal has ended, what waited longest first."""
-    late = select(ScheduleRow).where(_LIVE, _ROW.c.due_at <= now).order_by(_ROW.c.due_at).limit(limit)
+    """Those whose time has come, or whose proposal has ended, what waited longest first.
+
+    Those of a conversation in which a turn is under way are not among them: each waits for its end.
+    """
+    free = ~_WANTED_THERE.exists()
+    late = select(ScheduleRow).where(_LIVE, _ROW.c.due_at <= now, free).order_by(_ROW.c.due_at).limit(limit)
     ended = among(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
-    after = select(ScheduleRow).where(_LIVE, _ROW.c.follows.is_not(None), _ROW.c.runs == 0)
+    after = select(ScheduleRow).where(_LIVE, _ROW.c.follows.is_not(None), _ROW.c.runs == 0, free)
     after = after.where(select(ProposalRow.id).where(ended).correlate(_ROW).exists())
     found = [*session.exec(late), *session.exec(after.limit(limit))]
     return [_schedule(row) for row in found]

@@ -108,6 +108,25 @@ async def test_two_processes_run_it_once(nod: Nod) -> None:
     await other.close()
 
 
+async def test_many_that_are_due_in_one_chat_hold_up_no_other_chat(make_nod: MakeNod) -> None:
+    nod, there = make_nod(schedules_each=30), Address("chat", "D2")
+    for number in range(30):
+        await made(nod, task=f"list {number}")
+    [asked] = await nod.asked(call("schedule_task", task="greet Ben", at="10:01"), by=BEN, at=there)
+    await nod.press(Verb.APPROVE, asked, by=BEN)
+    await nod.idle()
+    hold = Hold()
+    nod.model.rule = lambda _: says("At it.", hold=hold)
+    nod.clock.forward(HOUR + timedelta(minutes=1))
+    assert [await nod.schedules.run_due(nod.clock()) for _ in range(2)] == [2, 0]
+    hold.go.set()
+    await nod.idle()
+    assert sum(each.runs for each in await all_of(nod)) == 2
+    for _ in range(40):
+        await nod.tick()
+    assert [each.runs for each in await all_of(nod)] == [1] * 31
+
+
 async def test_after_a_week_away_it_runs_once_and_says_what_was_missed(nod: Nod) -> None:
     await made(nod)
     await nod.close()
