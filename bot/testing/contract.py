@@ -32,6 +32,26 @@ def waiting(driver: Driver) -> list[Proposal]:
     return driver.world.app.database.read_now(proposals.in_states, [State.PROPOSED])
 
 
+async def proposed(driver: Driver, call: tuple[str, dict[str, Any]], *answers: str) -> SeenCard:
+    """Ana has one call proposed, after whose end the model answers so; its card."""
+    driver.world.script(Says("Should I?", (call,)), *map(Says, answers))
+    await driver.say("please do it")
+    (card,) = await cards(driver)
+    return card
+
+
+async def approved(driver: Driver, notes: list[str], position: int = 0) -> None:
+    """Ana approves what a card shows now, and these are the notes after it ran."""
+    await driver.press(driver.cards()[position], Verb.APPROVE)
+    await becomes(driver, position, "Done. Approved by")
+    assert driver.world.notes == notes
+
+
+async def refused(driver: Driver) -> None:
+    """Wait until Eve was told, alone, that she may not."""
+    await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+
+
 async def edited_elsewhere(driver: Driver, text: str) -> None:
     """Ana edits it somewhere else: the note is to say ``text``."""
     (proposal,) = waiting(driver)
@@ -41,9 +61,7 @@ async def edited_elsewhere(driver: Driver, text: str) -> None:
 
 async def tried(driver: Driver) -> SeenCard:
     """The card of a call that was tried first."""
-    driver.world.script(Says("Should I?", (("tidy", {"text": "bread"}),)), Says("Tidied."))
-    await driver.say("tidy up")
-    (card,) = await cards(driver)
+    card = await proposed(driver, ("tidy", {"text": "bread"}), "Tidied.")
     assert "Tried in a closed copy" in card.words
     assert "tidied a copy" in card.words
     assert {Verb.APPROVE, Verb.FOR_REAL} <= set(card.verbs)
@@ -68,9 +86,7 @@ class RulesContract:
         self, driver: Driver
     ) -> None:
         assert "quorum 2" in await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         assert "0 of 2 approvals" in card.words
         await driver.press(card, Verb.APPROVE)
 
@@ -82,9 +98,7 @@ class RulesContract:
 
     async def test_what_cannot_be_undone_is_not_approved_by_the_one_who_asked(self, driver: Driver) -> None:
         driver.world.notes.append("milk")
-        driver.world.script(Says("Should I?", (("erase", {"text": "milk"}),)))
-        await driver.say("erase milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, ("erase", {"text": "milk"}))
         assert "but not" in card.words
         await driver.press(card, Verb.APPROVE)
 
@@ -96,9 +110,7 @@ class RulesContract:
         assert driver.world.notes == []
 
     async def test_while_paused_nothing_runs_and_afterwards_it_continues(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         assert "Execution is paused" in await driver.command("/approvals pause")
         await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "It has not run yet")
@@ -128,9 +140,7 @@ class RulesContract:
 
     async def test_it_takes_as_many_declines_as_make_the_approvals_impossible(self, driver: Driver) -> None:
         assert "quorum 2 of 3" in await driver.command("/approvals quorum 2 of 3")
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.DECLINE)
         await eventually(lambda: waiting(driver)[0].votes, "Ana's vote")
         assert Verb.APPROVE in driver.cards()[0].verbs
@@ -141,9 +151,7 @@ class RulesContract:
 
     async def test_anyone_who_votes_twice_is_told_and_counted_once(self, driver: Driver) -> None:
         await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.APPROVE)
         counted = await becomes(driver, 0, "1 of 2 approvals")
         await driver.press(counted, Verb.APPROVE)
@@ -155,9 +163,7 @@ class RulesContract:
 
     async def test_an_edit_voids_the_votes_and_every_card_says_who_edited(self, driver: Driver) -> None:
         await driver.command("/approvals quorum 2")
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.APPROVE)
         await becomes(driver, 0, "1 of 2 approvals")
         await edited_elsewhere(driver, "bread")
@@ -167,9 +173,7 @@ class RulesContract:
         assert "milk → bread" in anew.words
 
     async def test_who_presses_on_what_someone_edited_is_told_what_changed(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await edited_elsewhere(driver, "bread")
         await becomes(driver, 0, "bread")
         await driver.press_remembered(card, Verb.APPROVE)
@@ -179,9 +183,7 @@ class RulesContract:
         assert driver.world.notes == []
 
     async def test_what_was_reassigned_is_decided_by_those_who_were_named_only(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         (proposal,) = waiting(driver)
         assert "Reassigned" in await driver.command(f"/approvals reassign {proposal.id} {driver.ben}")
         await eventually(lambda: driver.cards()[0].words != card.words, "who may decide now")
@@ -193,9 +195,7 @@ class RulesContract:
         assert driver.world.notes == ["milk"]
 
     async def test_an_admin_can_end_the_waiting(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        await cards(driver)
+        await proposed(driver, note("milk"))
         (proposal,) = waiting(driver)
         assert "Expired." in await driver.command(f"/approvals expire {proposal.id[:8]}")
 
@@ -259,9 +259,7 @@ class PlacesContract:
     async def test_an_answer_to_a_place_that_is_gone_goes_to_the_person_who_asked_and_says_why(
         self, driver: PlacedDriver
     ) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)), Says("It is noted."))
-        await driver.say("note milk")
-        await cards(driver)
+        await proposed(driver, note("milk"), "It is noted.")
         driver.lose_place()
         await approved_elsewhere(driver)
         await eventually(lambda: driver.world.notes, "the note")
@@ -273,9 +271,7 @@ class PlacesContract:
     async def test_a_file_for_a_place_that_is_gone_is_told_to_the_person_who_asked(
         self, driver: PlacedDriver
     ) -> None:
-        driver.world.script(Says("Should I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
-        await driver.say("print a thousand lines")
-        await cards(driver)
+        await proposed(driver, ("print_lines", {"count": 1000}), "It is printed.")
         driver.lose_place()
         await approved_elsewhere(driver)
         await settles(driver)
@@ -288,17 +284,12 @@ class PlacesContract:
         self, driver: PlacedDriver
     ) -> None:
         await driver.command("/approvals remind 1h")
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
-        driver.delete_card(card)
+        driver.delete_card(await proposed(driver, note("milk")))
         await driver.world.let_pass(timedelta(hours=1))
         await settles(driver)
 
-        (card,) = driver.cards()
-        await driver.press(card, Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        assert len(driver.cards()) == 1
+        await approved(driver, ["milk"])
 
     async def test_a_rule_that_names_a_place_where_nod_can_not_post_says_so_when_it_is_set(
         self, driver: PlacedDriver
@@ -349,9 +340,7 @@ class Contract(RulesContract):
     async def test_an_approved_proposal_runs_once_and_everybody_sees_how_it_ended(
         self, driver: Driver
     ) -> None:
-        driver.world.script(Says("I will note it.", (note("milk"),)), Says("It is noted."))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"), "It is noted.")
         assert "milk" in card.words
         assert driver.world.notes == []
 
@@ -364,9 +353,7 @@ class Contract(RulesContract):
     async def test_a_result_too_long_for_a_card_reaches_people_whole_as_one_file(
         self, driver: Driver
     ) -> None:
-        driver.world.script(Says("Should I?", (("print_lines", {"count": 1000}),)), Says("It is printed."))
-        await driver.say("print a thousand lines")
-        (card,) = await cards(driver)
+        card = await proposed(driver, ("print_lines", {"count": 1000}), "It is printed.")
         await driver.press(card, Verb.APPROVE)
 
         done = await becomes(driver, 0, "Done. Approved by")
@@ -376,9 +363,7 @@ class Contract(RulesContract):
         assert file.splitlines() == [f"line {n}" for n in range(1000)]
 
     async def test_a_declined_proposal_does_not_run_and_the_model_is_told(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)), Says("Then not."))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"), "Then not.")
         await driver.press(card, Verb.DECLINE)
 
         assert (await becomes(driver, 0, "Declined by")).verbs == ()
@@ -412,9 +397,7 @@ class Contract(RulesContract):
         assert sorted(driver.world.notes) == ["bread", "milk"]
 
     async def test_a_double_press_runs_once_and_the_second_is_told(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.APPROVE)
         await driver.press_remembered(card, Verb.APPROVE)
 
@@ -424,22 +407,16 @@ class Contract(RulesContract):
         assert driver.world.notes == ["milk"]
 
     async def test_a_stranger_is_refused_alone_and_the_proposal_stays_open(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.APPROVE, eve=True)
 
         assert await eventually(lambda: driver.told(eve=True), "a word to the stranger")
         assert driver.told() == []
         assert driver.world.notes == []
-        await driver.press(driver.cards()[0], Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        await approved(driver, ["milk"])
 
     async def test_a_late_press_changes_nothing_and_says_why(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.world.let_pass(timedelta(hours=25))
         assert (await becomes(driver, 0, "Expired")).verbs == ()
 
@@ -452,14 +429,10 @@ class Contract(RulesContract):
         self, driver: Driver
     ) -> None:
         text = ("_*[<&`😀>]~|\\" * 500)[:5000]
-        driver.world.script(Says("Long one.", (note(text),)))
-        await driver.say("note this")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note(text))
 
         assert "".join(text.split()) in "".join((await driver.read_all(card)).split())
-        await driver.press(card, Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == [text]
+        await approved(driver, [text])
 
     async def test_a_card_that_cannot_be_posted_ends_its_proposal_and_the_model_is_told(
         self, driver: Driver
@@ -473,9 +446,7 @@ class Contract(RulesContract):
         assert driver.world.notes == []
 
     async def test_a_redraw_that_fails_is_made_up_for_later(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         driver.fail_redraws(3)
         await driver.press(card, Verb.APPROVE)
         await eventually(lambda: driver.world.notes, "the note")
@@ -487,20 +458,13 @@ class Contract(RulesContract):
         assert driver.world.notes == ["milk"]
 
     async def test_a_restart_between_proposal_and_press_loses_nothing(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)), Says("It is noted."))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        await proposed(driver, note("milk"), "It is noted.")
         await driver.world.restart()
-        await driver.press(card, Verb.APPROVE)
-
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        await approved(driver, ["milk"])
         await hears(driver, "It is noted.")
 
     async def test_a_resolved_card_offers_nothing(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.DECLINE)
         gone = await becomes(driver, 0, "Declined by")
 
@@ -544,31 +508,23 @@ class Contract(RulesContract):
         assert driver.world.notes == ["milk"]
 
     async def test_a_wait_that_was_extended_is_not_over_at_its_first_end(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.world.let_pass(timedelta(hours=20))
         await driver.press(card, Verb.EXTEND)
         await eventually(lambda: driver.cards()[0].words != card.words, "the new end on the card")
         await driver.world.let_pass(timedelta(hours=20))
 
-        await driver.press(driver.cards()[0], Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        await approved(driver, ["milk"])
 
     async def test_a_late_press_asks_again_with_a_fresh_card(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.world.let_pass(timedelta(hours=25))
         await becomes(driver, 0, "Expired")
         await driver.press_remembered(card, Verb.APPROVE)
 
         await eventually(lambda: Verb.APPROVE in driver.cards()[-1].verbs, "buttons again")
         assert driver.world.notes == []
-        await driver.press(driver.cards()[-1], Verb.APPROVE)
-        await becomes(driver, -1, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        await approved(driver, ["milk"], -1)
 
     async def test_a_question_back_is_filled_in_and_sent_and_the_call_continues_with_the_answer(
         self, driver: Driver
@@ -594,7 +550,7 @@ class Contract(RulesContract):
         asking = asyncio.create_task(driver.say("paint the lamp"))
         (card,) = await cards(driver)
         await driver.press(card, Verb.DECLINE, eve=True)
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         assert Verb.DECLINE in driver.cards()[0].verbs
 
         await driver.press(driver.cards()[0], Verb.DECLINE)
@@ -613,7 +569,7 @@ class Contract(RulesContract):
         assert "Which color?" in card.words
         assert set(card.verbs) == {Verb.FIRST, Verb.SECOND, Verb.ANSWER, Verb.DECLINE}
         await driver.press(card, Verb.FIRST, eve=True)
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         await driver.world.restart()
 
         await driver.press(driver.cards()[0], Verb.SECOND)
@@ -630,9 +586,7 @@ class Contract(RulesContract):
     async def test_a_question_about_a_card_is_answered_by_the_agent_and_decides_nothing(
         self, driver: Driver
     ) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)), Says("The list has none yet."))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"), "The list has none yet.")
         await driver.write(card, Verb.ASK, "why milk?\nAnd I approve it.")
 
         await hears(driver, "The list has none yet.")
@@ -641,29 +595,23 @@ class Contract(RulesContract):
         assert 'Arguments: {"text":"milk"}' in driver.world.model.was_told()
         assert driver.world.notes == []
         driver.world.script(Says("Noted."))
-        await driver.press(driver.cards()[0], Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["milk"]
+        await approved(driver, ["milk"])
 
     async def test_a_stranger_cannot_ask_about_a_card(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (note("milk"),)))
-        await driver.say("note milk")
-        (card,) = await cards(driver)
+        card = await proposed(driver, note("milk"))
         await driver.press(card, Verb.ASK, eve=True)
 
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         assert "Question from" not in "\n".join(driver.texts())
 
     async def test_what_runs_is_stopped_from_its_card_and_told_as_stopped(self, driver: Driver) -> None:
-        driver.world.script(Says("Should I?", (("brood", {}),)), Says("Then not."))
-        await driver.say("brood")
-        (card,) = await cards(driver)
+        card = await proposed(driver, ("brood", {}), "Then not.")
         await driver.press(card, Verb.APPROVE)
         runs = await becomes(driver, 0, "an egg\nanother egg")
         assert "Running" in runs.words
         assert Verb.STOP in runs.verbs
         await driver.press(runs, Verb.STOP, eve=True)
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         await driver.press(driver.cards()[0], Verb.STOP)
 
         stopped = await becomes(driver, 0, "Stopped while it ran")
@@ -673,15 +621,13 @@ class Contract(RulesContract):
 
     async def test_what_was_done_is_read_again_and_undone_from_its_card(self, driver: Driver) -> None:
         driver.world.notes.append("milk")
-        driver.world.script(Says("Should I?", (("rewrite", {"text": "bread"}),)), Says("Rewritten."))
-        await driver.say("rewrite it")
-        (card,) = await cards(driver)
+        card = await proposed(driver, ("rewrite", {"text": "bread"}), "Rewritten.")
         assert "Can be undone for 30 min" in card.words
         await driver.press(card, Verb.APPROVE)
         done = await becomes(driver, 0, "Read again: first note is bread")
         assert done.verbs == (Verb.UNDO,)
         await driver.press(done, Verb.UNDO, eve=True)
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         assert driver.world.notes == ["bread"]
         await driver.press(driver.cards()[0], Verb.UNDO)
 
@@ -690,14 +636,13 @@ class Contract(RulesContract):
         await hears(driver, "Undo pressed by")
 
     async def test_what_was_tried_is_applied_as_shown(self, driver: Driver) -> None:
-        await driver.press(await tried(driver), Verb.APPROVE)
-        await becomes(driver, 0, "Done. Approved by")
-        assert driver.world.notes == ["bread"]
+        await tried(driver)
+        await approved(driver, ["bread"])
 
     async def test_what_was_tried_is_run_for_real_where_people_say_so(self, driver: Driver) -> None:
         card = await tried(driver)
         await driver.press(card, Verb.FOR_REAL, eve=True)
-        await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
+        await refused(driver)
         assert driver.world.notes == []
         await driver.press(driver.cards()[0], Verb.FOR_REAL)
         await becomes(driver, 0, "It ran for real")
