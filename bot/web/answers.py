@@ -7,7 +7,7 @@ tools made is never shown as a page.
 import asyncio
 import html
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.encoders import jsonable_encoder
@@ -23,6 +23,7 @@ from bot.errors import BadArguments, NodError
 from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
+T = TypeVar("T")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -43,6 +44,13 @@ class Missing(Fault):
 
     def __init__(self, error: str) -> None:
         super().__init__(404, error)
+
+
+def existing(found: T | None, error: str) -> T:
+    """What was found; raises Missing where nothing was."""
+    if found is None:
+        raise Missing(error)
+    return found
 
 
 class Later(Fault):
@@ -93,8 +101,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 
 async def download(file: File | None) -> Response:
     """The file as an attachment, without secrets; 404 for None."""
-    if file is None:
-        raise Missing("There is no such file. It may have expired (NOD_RETENTION).")
+    file = existing(file, "There is no such file. It may have expired (NOD_RETENTION).")
     attached = {
         "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',
         "Content-Security-Policy": "sandbox; default-src 'none'",

@@ -12,7 +12,7 @@ from pydantic import Field
 from bot.approvals.tools.requests import PERMISSION, REQUEST
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
-from bot.web.answers import Fault, Later, Missing
+from bot.web.answers import Fault, Later, existing
 from bot.web.body import Body
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.schemas.proposals import OneRequest, RequestView
@@ -84,9 +84,7 @@ async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> On
         return await _shown_to(site.channel, proposal_id, actor)
 
     shown = await poll.until(now, lambda request: request.end != "waiting")
-    if shown is None:
-        raise Missing("There is no such request.")
-    return OneRequest(proposal=shown)
+    return OneRequest(proposal=existing(shown, "There is no such request."))
 
 
 async def _open(

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, Choice, PickedRow
-from bot.web.answers import Fault, Missing
+from bot.web.answers import Fault, existing
 from bot.web.body import Body
 from bot.web.channel import NAME
 from bot.web.proposals import STATUS
@@ -40,9 +40,7 @@ class Deciding(Body):
 @router.get("/batches/{batch_id}", summary="A batch: its table, and its rows as proposals")
 async def one(batch_id: str, actor: Caller, site: Here) -> OneBatch:
     """The id of a batch is that of its first proposal."""
-    found = await site.channel.proposals.batch(batch_id, actor)
-    if found is None:
-        raise Missing(_NONE)
+    found = existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
     return await asyncio.to_thread(OneBatch.seen_as, found)
 
 
@@ -52,8 +50,7 @@ async def decide(batch_id: str, actor: Caller, site: Here, body: Deciding) -> Ch
 
     A row that changed since, or that can't be undone, stays open, and ``text`` says so.
     """
-    if await site.channel.proposals.batch(batch_id, actor) is None:
-        raise Missing(_NONE)
+    existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
     approve, decline = (
         tuple(PickedRow(row.id, row.seen) for row in rows) for rows in (body.approve, body.decline)
     )
@@ -62,8 +59,6 @@ async def decide(batch_id: str, actor: Caller, site: Here, body: Deciding) -> Ch
     reply = await site.take_in(choice)
     if reply.answer in STATUS:
         raise Fault(STATUS[reply.answer], reply.text)
-    found = await site.channel.proposals.batch(batch_id, actor)
-    if found is None:
-        raise Missing(_NONE)
+    found = existing(await site.channel.proposals.batch(batch_id, actor), _NONE)
     shown = await asyncio.to_thread(OneBatch.seen_as, found)
-    return ChosenBody(batch=shown.batch, proposals=shown.proposals, text=reply.text, answer=reply.answer)  # type: ignore[arg-type]
+    return ChosenBody.of(**dict(shown), text=reply.text, answer=reply.answer)

@@ -19,7 +19,7 @@ from bot.domain.conversations import Conversation
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
-from bot.web.answers import Fault, Later, Missing, download
+from bot.web.answers import Fault, Later, download, existing
 from bot.web.body import Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
@@ -124,10 +124,7 @@ async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversa
 
 
 async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
-    found = await own(site.channel, actor, conversation_id)
-    if found is None:
-        raise Missing(NO_CONVERSATION)
-    return found
+    return existing(await own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
 Own = Annotated[Conversation, Depends(_own)]
@@ -149,8 +146,8 @@ async def chat(
 ) -> Response:
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
     http, (body, files) = site.channel, said
-    if body.conversation_id is not None and await own(http, actor, body.conversation_id) is None:
-        raise Missing(NO_CONVERSATION)
+    if body.conversation_id is not None:
+        existing(await own(http, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
@@ -351,5 +348,4 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
 
 @router.post("/conversations/{conversation_id}/stop", summary="Stop what the agent is writing")
 async def stop(mine: Own, actor: Caller, site: Here) -> SaidBody:
-    reply = await site.take_in(Command(actor, "stop", "", mine.address))
-    return SaidBody(text=reply.text)
+    return SaidBody(text=(await site.take_in(Command(actor, "stop", "", mine.address))).text)

@@ -9,13 +9,64 @@ from starlette.responses import Response
 
 from bot.approvals.lookup.insights import MONTH, OFF, as_csv
 from bot.domain.insights import Facet, Insights
-from bot.web.answers import Missing
+from bot.web.answers import existing
 from bot.web.body import Since
 from bot.web.plots import plots
-from bot.web.schemas.insights import InsightBody
+from bot.web.schemas import DoneBody, Time, View
 from bot.web.site import Caller, Here, api_routes
 
 router = api_routes("insights", prefix="/api")
+
+
+class TallyView(View):
+    """``edited``: approved after an edit; ``failed`` and ``undone`` were approved, too.
+
+    ``median_seconds``: half of the decisions took no longer; ``slowest_seconds``: a tenth of them took at
+    least as long. Both are null where no one decided.
+    """
+
+    asked: int
+    approved: int
+    edited: int
+    declined: int
+    expired: int
+    undone: int
+    failed: int
+    median_seconds: float | None
+    slowest_seconds: float | None
+
+
+class PartView(View):
+    """A tool, a place or a person. Private chats of a channel are one place, which has the channel's name."""
+
+    key: str
+    name: str
+    tally: TallyView
+
+
+class DeciderView(View):
+    key: str
+    name: str
+    approved: int
+    declined: int
+
+
+class InsightBody(DoneBody):
+    """``back_to``: how far that was looked at, where there was too much of it, else null.
+
+    ``week``: how often people were asked, a list of hours for each weekday from Monday, in the team's time
+    zone. ``plots``: SVG, by name; each shows what stands in the rest of the answer.
+    """
+
+    since: Time
+    back_to: Time | None
+    everyone: bool
+    by: Facet
+    total: TallyView
+    parts: list[PartView]
+    deciders: list[DeciderView]
+    week: list[list[int]]
+    plots: dict[str, str]
 
 
 async def _found(
@@ -29,9 +80,7 @@ async def _found(
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.exporting.place(str(actor)):
         found = await site.channel.admin.insights(actor, begin)
-    if found is None:
-        raise Missing(OFF)
-    yield found
+    yield existing(found, OFF)
 
 
 Found = Annotated[Insights, Depends(_found)]

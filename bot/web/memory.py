@@ -5,16 +5,37 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import Field
 
-from bot.domain.memory import LONGEST
+from bot.domain.memory import LONGEST, About
 from bot.web.body import Body
 from bot.web.rules import change
-from bot.web.schemas import SaidBody
-from bot.web.schemas.memory import Facts
+from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.site import Caller, Here, api_routes
 
 router = api_routes("memory", prefix="/api")
 
 Number = Annotated[int, Path(ge=1, lt=10**9)]
+
+
+class FactView(View):
+    """A fact: ``whose`` says by name for whom it is, ``asked_by`` is the account that had it remembered.
+
+    ``oldest``: there is little room, and this one was said longest ago: forget it first.
+    """
+
+    id: int
+    fact: str
+    about: About
+    whose: str
+    asked_by: str
+    asked_name: str
+    said_at: Time
+    until: Time | None
+    may_change: bool
+    oldest: bool
+
+
+class Facts(DoneBody):
+    facts: list[FactView]
 
 
 class FactBody(Body):

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from bot.web.answers import Missing
-from bot.web.rules import say
+from bot.web.answers import existing
+from bot.web.rules import said
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import People
 from bot.web.site import Caller, Here, api_routes
@@ -28,11 +28,9 @@ async def back(
 ) -> SaidBody:
     """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
     _, found = await site.channel.admin.people(actor)
-    whose = next((p for p in found if p.away and str(p.away.who) == account), None)
-    if whose is None:
-        raise Missing("That account is not away.")
-    reply = await say(site, actor, "back" if whose.you else f"back {account}", "nod")
-    return SaidBody(text=reply.text)
+    away = next((p for p in found if p.away and str(p.away.who) == account), None)
+    whose = existing(away, "That account is not away.")
+    return await said(site, actor, "back" if whose.you else f"back {account}", "nod")
 
 
 @router.delete("/people/links", summary="Separate a linked account again")
@@ -43,9 +41,6 @@ async def unlink(
 ) -> SaidBody:
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
     _, found = await site.channel.admin.people(actor)
-    whose = next((p for p in found if any(each.account == account for each in p.accounts)), None)
-    if whose is None or len(whose.accounts) == 1:
-        raise Missing("That account is not linked with another one.")
-    name = "nod" if whose.you else "approvals"
-    reply = await say(site, actor, f"unlink {account}", name)
-    return SaidBody(text=reply.text)
+    linked = (p for p in found if len(p.accounts) > 1 and any(a.account == account for a in p.accounts))
+    whose = existing(next(linked, None), "That account is not linked with another one.")
+    return await said(site, actor, f"unlink {account}", "nod" if whose.you else "approvals")

@@ -16,7 +16,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Level, Order, Sought, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.web.answers import Fault, Missing, download
+from bot.web.answers import Fault, download, existing
 from bot.web.body import PAGE, Before, Body, Limit, cursor
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.schemas.conversations import Messages
@@ -110,17 +110,13 @@ async def listed(
 async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
     shown = await _ended(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
-    if shown is None:
-        raise Missing(_NONE)
-    return OneProposal(proposal=ProposalView.seen_as(shown))
+    return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NONE)))
 
 
 @router.get("/proposals/{proposal_id}/ladder", summary="What approving similar calls may allow")
 async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
     """Which calls and whose, narrowest first, each in words; empty when this person can't allow any."""
-    shown = await site.channel.proposals.find(proposal_id, actor)
-    if shown is None:
-        raise Missing(_NONE)
+    shown = existing(await site.channel.proposals.find(proposal_id, actor), _NONE)
     rungs = await site.lookup.ladder(proposal_id, actor, _at(shown, actor))
     reaches = await site.lookup.reaches(proposal_id, actor, _at(shown, actor))
     return LadderBody(
@@ -135,17 +131,14 @@ async def ladder(proposal_id: str, actor: Caller, site: Here) -> LadderBody:
 )
 async def questions(proposal_id: str, actor: Caller, site: Here) -> AskedQuestions:
     found = await site.channel.proposals.questions(proposal_id, actor)
-    if found is None:
-        raise Missing(_NONE)
-    return AskedQuestions.of(questions=found)
+    return AskedQuestions.of(questions=existing(found, _NONE))
 
 
 @router.get("/proposals/{proposal_id}/context", summary="What led to it, for who may decide it")
 async def context(proposal_id: str, actor: Caller, site: Here) -> Messages:
     """The turn it came from: the order, what the agent read and said up to it. Recorded once per reader."""
     http = site.channel
-    if await http.proposals.find(proposal_id, actor) is None:
-        raise Missing(_NONE)
+    existing(await http.proposals.find(proposal_id, actor), _NONE)
     lines = await http.proposals.context(proposal_id, actor)
     if lines is None:
         raise Fault(403, NOT_YOURS)
@@ -158,21 +151,14 @@ async def context(proposal_id: str, actor: Caller, site: Here) -> Messages:
     response_class=PlainTextResponse,
 )
 async def result(proposal_id: str, actor: Caller, site: Here) -> Response:
-    found = await site.channel.proposals.find(proposal_id, actor)
-    if found is None:
-        raise Missing(_NONE)
-    p = found.proposal
-    told = p.result or p.error
-    if not told:
-        raise Missing("It has no result.")
+    p = existing(await site.channel.proposals.find(proposal_id, actor), _NONE).proposal
+    told = existing(p.result or p.error or None, "It has no result.")
     return await download(File(f"{p.tool_name}-{p.id}.txt", told))
 
 
 @router.get("/proposals/{proposal_id}/files", summary="The files its tool made, and its result if it is long")
 async def files(proposal_id: str, actor: Caller, site: Here) -> Files:
-    kept = await site.channel.proposals.files(proposal_id, actor)
-    if kept is None:
-        raise Missing(_NONE)
+    kept = existing(await site.channel.proposals.files(proposal_id, actor), _NONE)
     return Files(files=[FileView(id=handle, name=each.name) for handle, each in kept])
 
 
@@ -218,10 +204,8 @@ async def press(
     poll = poll.at_once() if reply.answer in STATUS else poll
     if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
         await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
-    ended = await _ended(http, proposal_id, actor, poll)
-    if ended is None:  # those who may not see it may not decide it
-        raise Missing(_NONE)
-    shown = ProposalView.seen_as(ended)
+    # those who may not see it may not decide it
+    shown = ProposalView.seen_as(existing(await _ended(http, proposal_id, actor, poll), _NONE))
     if reply.answer in STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **more)

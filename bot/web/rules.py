@@ -13,8 +13,7 @@ from bot.web.body import Body
 from bot.web.channel import NAME, key_of
 from bot.web.rule_bodies import AnyRule, Pausing
 from bot.web.schemas import SaidBody
-from bot.web.schemas.insights import TriedBody
-from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView
+from bot.web.schemas.rules import Grants, GrantView, Rules, RuleSet, RuleView, TriedBody
 from bot.web.site import Admin, Caller, Here, Site, api_routes
 
 router = api_routes("rules", prefix="/api")
@@ -88,8 +87,7 @@ async def drop_rule(
 @router.put("/rules/paused", summary="Pause or resume all execution")
 async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
-    reply = await say(site, actor, "pause" if body.paused else "resume")
-    return SaidBody(text=reply.text)
+    return await said(site, actor, "pause" if body.paused else "resume")
 
 
 @router.get("/grants", summary="What is allowed without asking")
@@ -114,6 +112,11 @@ async def change(site: Site, actor: Actor, words: str, name: str = "approvals") 
     return SaidBody(text=reply.text)
 
 
+async def said(site: Site, actor: Actor, *words: str) -> SaidBody:
+    """As `say`, with the answer for the person."""
+    return SaidBody(text=(await say(site, actor, *words)).text)
+
+
 _STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 
@@ -130,8 +133,7 @@ class Spoken(Body):
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
 async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
-    reply = await say(site, actor, body.text, body.name, body.conversation_id or "console")
-    return SaidBody(text=reply.text)
+    return await said(site, actor, body.text, body.name, body.conversation_id or "console")
 
 
 async def say(

@@ -3,18 +3,45 @@
 from typing import Annotated, Literal
 
 from fastapi import Path
+from pydantic import AliasPath, BeforeValidator, Field
 
 from bot.domain.chat import Answer
+from bot.domain.redaction import redact_text
+from bot.domain.schedules import ScheduleState
 from bot.web.answers import Missing
 from bot.web.body import Body
 from bot.web.rules import say
-from bot.web.schemas import SaidBody
-from bot.web.schemas.schedules import SchedulesBody
+from bot.web.schemas import DoneBody, SaidBody, Time, View
 from bot.web.site import Caller, Here, api_routes
 
 router = api_routes("schedules", prefix="/api")
 
 Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
+
+
+class ScheduleView(View):
+    """``id`` is that of the proposal that made it. ``words``: when it runs; ``person``: in whose name.
+
+    ``due_at`` and ``next``: when it runs next, null and empty where it has no more times.
+    ``why``: why Nod ended it.
+    """
+
+    id: str
+    task: Annotated[str, BeforeValidator(redact_text)]
+    words: str
+    person: Annotated[str, Field(validation_alias=AliasPath("person", "label"))]
+    conversation_id: str
+    state: ScheduleState
+    due_at: Time | None
+    next: str
+    last_at: Time | None
+    runs: int
+    why: str
+
+
+class SchedulesBody(DoneBody):
+    everyone: bool
+    schedules: list[ScheduleView]
 
 
 @router.get("/schedules", summary="What comes back by itself")

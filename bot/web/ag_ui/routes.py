@@ -27,7 +27,7 @@ from bot.domain.verbs import Verb
 from bot.tools.signature import fault_in_words
 from bot.web.ag_ui.history import history
 from bot.web.ag_ui.stream import RunStream, parts_of
-from bot.web.answers import Fault, Later, Missing
+from bot.web.answers import Fault, Later, existing
 from bot.web.body import check_storable
 from bot.web.broadcaster import Heard, Listener
 from bot.web.channel import NAME, HttpChannel, key_of
@@ -104,9 +104,7 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     gives it.
     """
     http = site.channel
-    conversation_id = await _conversation_of(http, actor, body.thread_id)
-    if conversation_id is None:
-        raise Missing(NO_CONVERSATION)
+    conversation_id = existing(await _conversation_of(http, actor, body.thread_id), NO_CONVERSATION)
     answers = [_answer(entry) for entry in body.resume or ()]
     said = _said(body)
     if wrong := next((each for each in answers if isinstance(each, str)), None):
@@ -154,9 +152,7 @@ class _Run:
         seen: dict[str, Seen] = {}
         for entry, ident, *_ in answers:
             shown = await self.http.proposals.find(ident, self.actor)
-            if shown is None:
-                raise Missing(_UNKNOWN.format(entry.interrupt_id))
-            seen[ident] = shown
+            seen[ident] = existing(shown, _UNKNOWN.format(entry.interrupt_id))
         told: list[BaseEvent] = []
         for entry, ident, number, payload in answers:
             self.stream.awaits(ident)

@@ -1,7 +1,7 @@
 """What the HTTP interface answers: one pydantic model for each answer, which the OpenAPI page describes.
 
-This module has what they share. Most are read from a value's attributes. Times are ISO 8601 in UTC; secrets
-are redacted as on every card.
+This module has what they share; those of a small part are with its routes. Most are read from a value's
+attributes. Times are ISO 8601 in UTC; secrets are redacted as on every card.
 """
 
 from datetime import datetime

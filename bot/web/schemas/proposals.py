@@ -134,7 +134,7 @@ class TriedFileView(View):
     old_size: int | None
     new_size: int | None
     code: bool
-    diff: str | None
+    diff: str | None = None
 
 
 class TrialView(View):
@@ -165,25 +165,11 @@ class TrialView(View):
             mark, text = ("-", change.old_value) if change.new_value is None else ("+", change.new_value)
             return "\n".join(f"{mark} {line}" for line in (text or "").splitlines())
 
-        return cls(
-            tried=trial.tried,
-            applies=trial.applies,
-            why=redact_text(trial.why, secrets),
-            cage=trial.cage,
-            exit=trial.exit,
-            output=redact_text(trial.output, secrets),
-            files=[
-                TriedFileView(
-                    path=each.path,
-                    change=each.change,
-                    old_size=each.old_size,
-                    new_size=each.new_size,
-                    code=each.code,
-                    diff=compared(each),
-                )
-                for each in trial.files
-            ],
-        )
+        why, output = (redact_text(each, secrets) for each in (trial.why, trial.output))
+        made = cls.model_validate(replace(trial, why=why, output=output))
+        for shown, file in zip(made.files, trial.files, strict=True):
+            shown.diff = compared(file)
+        return made
 
 
 class PlanLineView(View):
@@ -360,16 +346,12 @@ class RowView(View):
     fault: str
 
 
-class BatchView(View):
-    """``same``: what is the same for all rows. ``outcome``: how far it is, such as ``12 of 37 done``.
+class _OfBatchCard(View):
+    """Fields of a batch as its card shows them."""
 
-    ``buttons``: what can be pressed for all, on any of its proposals; ``round`` goes with such a press.
-    """
-
-    id: str
     title: str
-    size: int
-    open: int
+    size: Annotated[int, Field(validation_alias=AliasPath("group", "size"))]
+    open: Annotated[int, Field(validation_alias=AliasPath("group", "open"))]
     round: int
     state: State
     outcome: str
@@ -378,28 +360,25 @@ class BatchView(View):
     undo: str
     notes: list[str]
     expires_at: Time
+
+
+class BatchView(_OfBatchCard):
+    """``same``: what is the same for all rows. ``outcome``: how far it is, such as ``12 of 37 done``.
+
+    ``buttons``: what can be pressed for all, on any of its proposals; ``round`` goes with such a press.
+    """
+
+    id: str
     same: list[ChangeBody]
     buttons: list[ButtonView]
     rows: list[RowView]
 
     @classmethod
     def seen_as(cls, found: SeenBatch) -> Self:
-        card, batch, group = found.card, found.card.batch, found.card.group
-        if batch is None or group is None:
-            raise ValueError("this is the card of no batch")
+        card = found.card
         return cls(
+            **dict(_OfBatchCard.model_validate(card)),
             id=found.rows[0].proposal.card_id,
-            title=card.title,
-            size=group.size,
-            open=group.open,
-            round=card.round,
-            state=card.state,
-            outcome=card.outcome,
-            deciders=card.deciders,
-            warning=card.warning,
-            undo=card.undo,
-            notes=list(card.notes),
-            expires_at=card.expires_at,
             same=[ChangeBody.on(card, each) for each in card.shown_fields],
             buttons=[ButtonView.model_validate(card.button(verb)) for verb in card.verbs],
             rows=[
@@ -413,7 +392,7 @@ class BatchView(View):
                     notes=list(row.notes),
                     fault=row.fault,
                 )
-                for seen, row in zip(found.rows, batch.rows, strict=True)
+                for seen, row in zip(found.rows, card.rows, strict=True)
             ],
         )
 

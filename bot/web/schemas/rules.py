@@ -4,8 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import AliasPath, BeforeValidator, Field
 
+from bot.approvals.lookup.past import Effect
 from bot.domain.people import Role
 from bot.domain.proposals import State
+from bot.web.body import cursor
 from bot.web.schemas import DoneBody, Time, View
 
 
@@ -52,6 +54,37 @@ class Rules(DoneBody):
 class RuleSet(DoneBody):
     id: int | None
     text: str
+
+
+class PricedView(View):
+    """A call of which people would not have been asked. ``price``: declined, edited or undone; by whom."""
+
+    id: str
+    tool_name: str
+    title: str
+    at: Time
+    price: str
+    by: str | None
+    reason: str | None
+
+
+class TriedBody(DoneBody):
+    """``looked``: at how many changes; ``back_to``: when the oldest of them was proposed.
+
+    ``effects``: for how many of them people would not have been asked (``spared``), would have been in
+    addition (``asked``), could not have been (``refused``), or others would have been (``otherwise``).
+    ``priced`` of the spared were declined, edited or undone; ``price`` names the newest. ``next`` is the
+    ``before`` of the next page, null on the last. ``text`` says it.
+    """
+
+    rule: str
+    looked: int
+    back_to: Time | None
+    effects: dict[Effect, int]
+    priced: int
+    price: list[PricedView]
+    next: Annotated[str | None, Field(validation_alias="before"), BeforeValidator(cursor)]
+    text: Annotated[str, Field(validation_alias="words")]
 
 
 class RoleView(View):
