@@ -22,6 +22,7 @@ from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
 BLANK = "(empty)"
+VALUE = "value"  # the action id of every input
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,8 @@ def context(*contents: str | Block) -> Block:
     return {"type": "context", "elements": elements or [plain(BLANK, 10)]}
 
 
-def moment(label: str, at: datetime) -> Block:
-    """Give a context line with a time in the reader's own zone."""
-    return {"type": "context", "elements": [_moment(label, at)]}
-
-
 def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
-    """Give one context line that ends with a time, where there is one."""
+    """Give one context line that ends with a time in the reader's own zone, where there is one."""
     line = context(*contents)
     if at is not None:
         said = line["elements"] if any(not isinstance(c, str) or c.strip() for c in contents) else []
@@ -91,7 +87,7 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
 
 def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
     date = f"<!date^{int(at.timestamp())}^{said}|{local(at)}>"
-    return {"type": "mrkdwn", "text": f"{label} {date}".strip()}
+    return marked(f"{label} {date}".strip())
 
 
 def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
@@ -164,16 +160,21 @@ def button(
     return element
 
 
+def option(label: str, value: str) -> Block:
+    """One of the choices of a menu, of radio buttons or of checkboxes."""
+    return {"text": plain(label, OPTION_TEXT), "value": value}
+
+
 def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
     """Give the ⋯ menu; an option is a label and a value."""
-    return {
-        "type": "overflow",
-        "action_id": action_id,
-        "options": [
-            {"text": plain(label, OPTION_TEXT), "value": value}
-            for label, value in list(options)[:OVERFLOW_OPTIONS]
-        ],
-    }
+    shown = [option(*each) for each in list(options)[:OVERFLOW_OPTIONS]]
+    return {"type": "overflow", "action_id": action_id, "options": shown}
+
+
+def asked(block_id: str, label: str, element: Block, **more: Any) -> Block:
+    """An input of a window, under its label; what is entered has the action id `VALUE`."""
+    block = {"type": "input", "block_id": block_id, "label": plain(label, LABEL)}
+    return block | more | {"element": element | {"action_id": VALUE}}
 
 
 def actions(*elements: Block) -> Block:
@@ -210,6 +211,7 @@ OPTION_TEXT = 75  # [blocks]
 CONFIRM_TITLE = 100  # [blocks]
 CONFIRM_TEXT = 300  # [blocks]
 CONFIRM_BUTTON = 30  # [blocks]
+LABEL = 150  # [ours] of an input
 INPUT_VALUE = 3000  # [blocks] plain_text_input
 
 VIEW_TITLE = 24  # [views] the same for submit and close

@@ -71,8 +71,8 @@ def action_id(verb: str) -> str:
     return f"nod:{verb}"
 
 
-def value_of(proposal_id: str, round_: int) -> str:
-    return f"{proposal_id}:{round_}"
+def value_of(card: Card) -> str:
+    return f"{card.proposal_id}:{card.round}"
 
 
 def parse_value(value: str) -> tuple[str, int]:
@@ -276,7 +276,7 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     votes = "; ".join(card.tally)
     asked = (_asked(card, team), _deciders(card, team), votes, card.undo_note)
     footer = [b.footer(*asked, label="Expires", at=card.expires)]
-    value = value_of(card.proposal_id, card.round)
+    value = value_of(card)
     if card.batch:
         return [*footer, b.actions(*_for_rows(card, value, whole=whole))]
     plan = card.kind is Kind.PLAN
@@ -338,7 +338,7 @@ def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str 
 
 def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     """Fill the ⋯ menu with what a card offers beyond its buttons; ``whole`` says it shows everything."""
-    value = value_of(card.proposal_id, card.round)
+    value = value_of(card)
     if Verb.DECLINE in card.verbs and card.button(Verb.DECLINE).needs is Needs.REASON:
         yield with_reason(card.button(Verb.DECLINE)), f"{DECLINE_REASON}:{value}"
     yield from _entries(card, value, Needs.WORDS)
@@ -390,7 +390,7 @@ def _resolved(card: Card) -> list[Block]:
     if card.result.strip():
         lines.append(ContextLine((Run(text.cut(card.result.strip(), RESULT_SHOWN)[0]),), preformatted=True))
     outcome = text.cut(card.end, 400)[0]
-    value = value_of(card.proposal_id, card.round)
+    value = value_of(card)
     details = b.button(DETAILS, action_id(VIEW), value)
     ended = "; ".join(filter(None, (outcome, *card.tally)))
     runs = card.running_since is not None
@@ -419,7 +419,7 @@ def _group(card: Card) -> list[Block]:
     """What stands above the first card of several."""
     if card.group is None:
         return []
-    value = value_of(card.proposal_id, card.group.round)
+    value = f"{card.proposal_id}:{card.group.round}"
     count = card.group.open
     sure = f"This is for all {count} open changes of this answer; each has its own card."
     left = card.group.alone

@@ -10,12 +10,11 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
-from bot.channels.slack.blocks import Block, plain
+from bot.channels.slack.blocks import VALUE, Block, plain
 from bot.channels.slack.places import actor_of, user_of
 from bot.domain.forms import Field, Shape, filled_in, option_labels, spoken
 from bot.domain.people import Actor
 
-VALUE = "value"
 _LONG = 80  # characters from which a text gets several lines
 
 
@@ -44,29 +43,22 @@ def _kept(at: str, asked: Field) -> Block:
 
 
 def _input(at: str, asked: Field, team: str) -> Block:
-    block: Block = {
-        "type": "input",
-        "block_id": at,
-        "label": plain(asked.label, 150),
-        "optional": not asked.required or asked.nullable or asked.may_be_empty,
-        "element": _element(asked, team) | {"action_id": VALUE},
-    }
-    described, default = asked.description.strip(), _default(asked)
+    optional = not asked.required or asked.nullable or asked.may_be_empty
+    described, default = (
+        asked.description.strip(),
+        f"Default: {spoken(asked.value)}." if asked.default else "",
+    )
     if described[-1:].isalnum() and default:
         described += "."
-    if hint := f"{described} {default}".strip():
-        block["hint"] = plain(hint, 500)
-    return block
-
-
-def _default(asked: Field) -> str:
-    return f"Default: {spoken(asked.value)}." if asked.default else ""
+    hint = f"{described} {default}".strip()
+    hinted = {"hint": plain(hint, 500)} if hint else {}
+    return blocks.asked(at, asked.label, _element(asked, team), optional=optional, **hinted)
 
 
 def _element(asked: Field, team: str) -> Block:
     match asked.shape:
         case Shape.FLAG:
-            options = [_option("Yes", "1"), _option("No", "0")]
+            options = [blocks.option("Yes", "1"), blocks.option("No", "0")]
             chosen = options[not asked.value] if isinstance(asked.value, bool) else None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICE:
@@ -102,11 +94,7 @@ def _with(element: Block, key: str, value: Any) -> Block:
 
 def _options(asked: Field) -> list[Block]:
     labels = option_labels(asked.options, blocks.OPTION_TEXT)
-    return [_option(label, str(at)) for at, label in enumerate(labels)]
-
-
-def _option(label: str, value: str) -> Block:
-    return {"text": plain(label, blocks.OPTION_TEXT), "value": value}
+    return [blocks.option(label, str(at)) for at, label in enumerate(labels)]
 
 
 def _date(value: Any) -> str | None:

@@ -65,40 +65,32 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     title = text.cut(text.link_text(card.title) or card.tool_name, 300)[0]
     sign = "🔴 " if card.level is Level.DESTRUCTIVE else ""
     under = f"{sign}{text.cut(card.outcome, 200)[0]} Asked by {text.cut(card.asked_by, 60)[0]}."
-    value = value_of(card.proposal_id, card.round)
+    value = value_of(card)
     shown = b.rich([ContextLine((Run(title, "bold"),)), ContextLine((Run(under),))])
     if card.pending:
-        shown.append(b.moment("Expires", card.expires))
+        shown.append(b.footer(label="Expires", at=card.expires))
     elif card.decided_at:
-        shown.append(b.moment("Decided", card.decided_at.astimezone(card.zone)))
-    buttons = []
+        shown.append(b.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
+    buttons, whole = [], b.button("View all", action_id(VIEW), value)
     if card.batch:
-        choose = b.button(
-            CHOOSE if card.pending else EACH_ROW, action_id(CHOOSING), value, "primary" if decide else ""
-        )
+        label, style = CHOOSE if card.pending else EACH_ROW, "primary" if decide else ""
+        choose = b.button(label, action_id(CHOOSING), value, style)
         rows = [choose] if decide or card.batch.offers else []
-        buttons += [*rows, b.button("View all", action_id(VIEW), value)]
+        buttons += [*rows, whole]
     elif decide and Verb.APPROVE in card.verbs:
         withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
         hidden = [*withdraw, *more(card, whole=False)][: blocks.OVERFLOW_OPTIONS - 1]
+        first = "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve"
         buttons += [
-            b.button(
-                "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve",
-                action_id(REVIEW),
-                value,
-                "primary",
-            ),
+            b.button(first, action_id(REVIEW), value, "primary"),
             b.button("Decline", action_id(Verb.DECLINE), value, "danger"),
             b.overflow(MORE, [*hidden, ("View all", f"{VIEW}:{value}")]),
         ]
     elif mine and card.pending:
         sure = "It is withdrawn and will not run."
-        buttons += [
-            b.button("View all", action_id(VIEW), value),
-            b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure),
-        ]
+        buttons += [whole, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure)]
     else:
-        buttons.append(b.button("View all", action_id(VIEW), value))
+        buttons.append(whole)
     return [*shown, b.actions(*buttons)]
 
 

@@ -13,8 +13,9 @@ from bot.channels.base import Lookup
 from bot.channels.slack import blocks as b
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
+from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translated
-from bot.channels.slack.forms import VALUE, blocks_of, read
+from bot.channels.slack.forms import blocks_of, read
 from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
 from bot.channels.slack.posting import tell, upload
@@ -185,7 +186,8 @@ class SlackPresses:
             if card.batch and round_ == card.round and not cards.render(card).whole:
                 return await self._open(click, actor, card, cards.VIEW)
             if round_ == card.group.round and (each := await self._to_read(card.group, actor, at)):
-                review = screens.review_all(each, click.subject(proposal_id, round_))
+                submit = f"Approve all {len(each)}"
+                review = screens.review_all(each, click.subject(proposal_id, round_), submit)
                 return await self._show(click, review.view, review.file)
         press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
         reply = await self.inbox(press)
@@ -368,12 +370,8 @@ def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> scr
     """The window of a batch: to choose rows, or everything they do."""
     if verb == cards.CHOOSING:
         return screens.choose(card, subject)
-    shown = screens.review_all([row.card for row in card.rows], subject)
-    if may and Verb.APPROVE_ALL in card.verbs:
-        shown.view["submit"] = b.plain(card.button(Verb.APPROVE_ALL).label, b.VIEW_TITLE)
-    else:
-        del shown.view["submit"]
-    return shown
+    submit = card.button(Verb.APPROVE_ALL).label if may and Verb.APPROVE_ALL in card.verbs else ""
+    return screens.review_all([row.card for row in card.rows], subject, submit)
 
 
 def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,17 @@ A modal carries in ``private_metadata`` what its submit is about; `ModalSubject`
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
-from bot.channels.slack.card import CONTEXT_SHOWN, batch_rows
-from bot.channels.slack.forms import VALUE, inputs
+from bot.channels.slack.card import CONTEXT_SHOWN, batch_rows, value_of
+from bot.channels.slack.forms import inputs
 from bot.domain.batches import Picked, said_of
 from bot.domain.cards import Card, numbered, whole_text
 from bot.domain.forms import fields_of, leaves_out
@@ -63,22 +65,15 @@ class ModalSubject:
     declines: bool = False  # the other rows
 
     def pack(self) -> str:
-        about = {"proposal": self.proposal_id, "round": self.round, "address": self.address}
-        chosen = {"picked": self.picked, "declines": self.declines} if self.picked else {}
-        return json.dumps(about | ({"ref": self.ref} if self.ref else {}) | chosen)
+        return _SUBJECT.dump_json(self, exclude_defaults=True).decode()
 
-    @classmethod
-    def unpack(cls, metadata: str) -> Self:
+    @staticmethod
+    def unpack(metadata: str) -> "ModalSubject":
         """Read ``private_metadata``; raises ValueError for what is not ours."""
-        try:
-            found = json.loads(metadata)
-            proposal_id, round_ = str(found["proposal"]), int(found["round"])
-            picked, declines = str(found.get("picked") or ""), bool(found.get("declines"))
-            return cls(
-                proposal_id, round_, str(found["address"]), str(found.get("ref") or ""), picked, declines
-            )
-        except (KeyError, TypeError) as error:
-            raise ValueError("this modal is not one of ours") from error
+        return _SUBJECT.validate_json(metadata)
+
+
+_SUBJECT = TypeAdapter(ModalSubject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,44 +86,40 @@ class Review:
 
 def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
-    shown, file = _everything(whole_text(card))
-    view = _modal("Everything it does", [*_led(card), *shown], REVIEW, subject)
-    if may_approve and card.pending and Verb.APPROVE in card.verbs:
-        view["submit"] = b.plain(card.button(Verb.APPROVE).label, blocks.VIEW_TITLE)
-    return Review(view, file)
+    may = may_approve and card.pending and Verb.APPROVE in card.verbs
+    submit = card.button(Verb.APPROVE).label if may else ""
+    return _review("Everything it does", _led(card), whole_text(card), REVIEW, subject, submit)
 
 
 def review_real(card: Card, subject: ModalSubject) -> Review:
     """Show everything that was tried; submitting it approves that the call runs for real."""
-    shown, file = _everything(whole_text(card))
     sure = card.button(Verb.FOR_REAL).sure
-    view = _modal("Run it for real", [b.context(sure.more if sure else ""), *shown], REVIEW_REAL, subject)
-    view["submit"] = b.plain("Approve and run it", blocks.VIEW_TITLE)
-    return Review(view, file)
+    above = [b.context(sure.more if sure else "")]
+    return _review("Run it for real", above, whole_text(card), REVIEW_REAL, subject, "Approve and run it")
 
 
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a whole plan and what its steps would be allowed; submitting it approves both."""
-    shown, file = _everything(whole_text(card))
-    above = [b.context(words), *_led(card)]
-    view = _modal("The plan and its steps", [*above, *shown], REVIEW_STEPS, subject)
-    if may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs:
-        view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
-    return Review(view, file)
+    may = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
+    above, submit = [b.context(words), *_led(card)], "Approve and allow" if may else ""
+    return _review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
 
 
-def review_all(cards: Sequence[Card], subject: ModalSubject) -> Review:
-    """Show everything of each open change of an answer; submitting it approves them all."""
-    shown, file = _everything(numbered(cards))
-    view = _modal("Everything they do", [*_led(cards[0]), *shown], REVIEW_ALL, subject)
-    view["submit"] = b.plain(f"Approve all {len(cards)}", blocks.VIEW_TITLE)
-    return Review(view, file)
+def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
+    """Show everything of each open change of an answer; submitting it, where it may be, approves them all."""
+    return _review("Everything they do", _led(cards[0]), numbered(cards), REVIEW_ALL, subject, submit)
+
+
+def _review(
+    title: str, above: list[Block], whole: str, callback_id: str, subject: ModalSubject, submit: str
+) -> Review:
+    shown, file = _everything(whole)
+    return Review(_modal(title, [*above, *shown], callback_id, subject, submit), file)
 
 
 def _led(card: Card) -> list[Block]:
     """The button to what led to it, where something did."""
-    value = f"{card.proposal_id}:{card.round}"
-    return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value))] if card.led else []
+    return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))] if card.led else []
 
 
 def context(words: str, subject: ModalSubject) -> Block:
@@ -148,35 +139,20 @@ def choose(card: Card, subject: ModalSubject) -> Review:
         lines, cut = batch_rows(rows[at : at + _TEN], _ROOM, at + 1)
         shown, some_cut = [*shown, *b.rich(lines)], some_cut or cut
         if options := [
-            _option(f"{n + 1}. {text.link_text(rows[n].about)}", str(n))
+            b.option(f"{n + 1}. {text.link_text(rows[n].about)}", str(n))
             for n in range(at, at + _TEN)
             if n in all_
         ]:
-            boxes = {
-                "type": "checkboxes",
-                "action_id": VALUE,
-                "options": options,
-                "initial_options": options,
-            }
-            words = b.plain(f"Approve of {at + 1} to {min(at + _TEN, len(rows))}", 60)
-            shown.append(
-                {
-                    "type": "input",
-                    "block_id": f"{ROWS}{at}",
-                    "optional": True,
-                    "label": words,
-                    "element": boxes,
-                }
-            )
+            boxes = {"type": "checkboxes", "options": options, "initial_options": options}
+            words = f"Approve of {at + 1} to {min(at + _TEN, len(rows))}"
+            shown.append(b.asked(f"{ROWS}{at}", words, boxes, optional=True))
     if all_:
-        others = [_option("Leave them open", "open"), _option("Decline them", DECLINE_OTHERS)]
+        others = [b.option("Leave them open", "open"), b.option("Decline them", DECLINE_OTHERS)]
         shown.append(_choice("The others", OTHERS, others))
-    open_ = [(n, row) for n, row in enumerate(rows, 1) if row.offers]
     named = [
-        _option(
-            f"{n}. {row_sign(row)}{text.link_text(row.about)}", f"{row.card.proposal_id}:{row.card.round}"
-        )
-        for n, row in open_
+        b.option(f"{n}. {row_sign(row)}{text.link_text(row.about)}", value_of(row.card))
+        for n, row in enumerate(rows, 1)
+        if row.offers
     ]
     one = {
         "type": "static_select",
@@ -185,9 +161,7 @@ def choose(card: Card, subject: ModalSubject) -> Review:
         "options": named,
     }
     shown.append(b.actions(one))
-    view = _modal("Choose", shown, CHOOSE, subject)
-    if all_:
-        view["submit"] = b.plain("Next", blocks.VIEW_TITLE)
+    view = _modal("Choose", shown, CHOOSE, subject, "Next" if all_ else "")
     if len(json.dumps(view)) > _BUDGET:
         view["blocks"] = [block for block in shown if block["type"] != "rich_text"]
         some_cut = True
@@ -200,15 +174,13 @@ def sure(card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Se
     for word, rows in (("Declined", decline), ("Approved", approve)):
         titles = "; ".join(row.title for row in rows)
         lines += [ContextLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0])))] if rows else []
-    view = _modal(text.cut(card.title, blocks.VIEW_TITLE)[0], b.rich(lines), SURE, subject)
-    view["submit"] = b.plain(said_of(len(approve), len(decline)), blocks.VIEW_TITLE)
-    return view
+    return _modal(card.title, b.rich(lines), SURE, subject, said_of(len(approve), len(decline)))
 
 
 def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show one row of a batch by itself, with what else can be done with it."""
     shown = review(card, subject, may_approve=may_approve)
-    value = f"{card.proposal_id}:{card.round}"
+    value = value_of(card)
     offered = [
         b.button(pressed.label, f"nod:{verb}", value, confirm=pressed.sure.more if pressed.sure else "")
         for verb in (Verb.EDIT, Verb.DECLINE, Verb.SIMILAR, Verb.RETRY, Verb.STOP, Verb.UNDO)
@@ -256,24 +228,20 @@ def similar(
     """
     shown, file = _everything(whole_text(card)) if read_all else ([], "")
     words = [f"{n}. {text.link_text(allowed)}" for n, (_, allowed) in enumerate(ladder, 1)]
-    rungs = [_option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
-    shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), *shown]
+    rungs = [b.option(label, rung) for label, (rung, _) in zip(words, ladder, strict=True)]
+    shown = [_about(card), *shown]
     if any(text.width(clean(label)) > blocks.OPTION_TEXT for label in words):
         shown += b.rich(ContextLine((Run(label),)) for label in words)
     shown += [
         _choice("What may run without asking", RUNG, rungs),
-        _choice(
-            "Whose requests, and where", REACH, [_option(_short(words), each) for each, words in reaches]
-        ),
-        _choice("How long", LASTING, [_option(each.words, each) for each in GrantDuration]),
+        _choice("Whose requests, and where", REACH, [b.option(_short(said), each) for each, said in reaches]),
+        _choice("How long", LASTING, [b.option(each.words, each) for each in GrantDuration]),
         b.context(
             "This approves the change now. Matching calls will then run without asking, each shown here "
             "as done, until this expires or an admin uses /approvals revoke."
         ),
     ]
-    view = _modal("Approve similar", shown, SIMILAR, subject)
-    view["submit"] = b.plain("Approve and allow", blocks.VIEW_TITLE)
-    return Review(view, file)
+    return Review(_modal("Approve similar", shown, SIMILAR, subject, "Approve and allow"), file)
 
 
 def _short(words: str) -> str:
@@ -282,13 +250,8 @@ def _short(words: str) -> str:
 
 def _choice(label: str, block_id: str, options: list[Block]) -> Block:
     """Radio buttons, the first one chosen."""
-    element = {
-        "type": "radio_buttons",
-        "action_id": VALUE,
-        "options": options,
-        "initial_option": options[0],
-    }
-    return {"type": "input", "block_id": block_id, "label": b.plain(label, 60), "element": element}
+    element = {"type": "radio_buttons", "options": options, "initial_option": options[0]}
+    return b.asked(block_id, label, element)
 
 
 def edit(
@@ -297,19 +260,16 @@ def edit(
     """Give a form made from the tool's schema, filled with the arguments as they are."""
     question = card.kind is Kind.QUESTION
     afterwards = [
-        _option("Send it" if question else "Approve as edited", APPROVE_EDITED),
-        _option("Keep it and send later" if question else "Ask again, without approving", ASK_AGAIN),
+        b.option("Send it" if question else "Approve as edited", APPROVE_EDITED),
+        b.option("Keep it and send later" if question else "Ask again, without approving", ASK_AGAIN),
     ][0 if may_approve else 1 :]
-    title = text.cut(text.link_text(card.title), 300)[0]
-    fields = fields_of(card.schema, arguments)
-    shown = [b.context(title), *inputs(fields, team)]
+    shown = [_about(card), *inputs(fields_of(card.schema, arguments), team)]
     if words := leaves_out(card.schema, arguments):
         shown.append(b.context(words))
     shown.append(_choice("Then", AFTERWARDS, afterwards))
-    view = _modal(card.button(Verb.EDIT).label, shown, EDIT, subject)
     approves = "Approve as edited" if may_approve else "Ask again"
-    view["submit"] = b.plain("Send answer" if question else approves, blocks.VIEW_TITLE)
-    return view
+    submit = "Send answer" if question else approves
+    return _modal(card.button(Verb.EDIT).label, shown, EDIT, subject, submit)
 
 
 def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
@@ -318,18 +278,13 @@ def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     asked = pressed.asks
     if asked is None:
         raise ValueError(f"{verb} asks for no words")
-    element = {"type": "plain_text_input", "action_id": VALUE, "multiline": True, "max_length": _WORDS}
-    block = {
-        "type": "input",
-        "block_id": REASON,
-        "label": b.plain(asked.question, 60),
-        "hint": b.plain(asked.hint, 100),
-        "element": element,
-    }
-    shown = [b.context(text.cut(text.link_text(card.title), 300)[0]), block]
-    view = _modal(pressed.label, shown, f"nod:{verb}", subject)
-    view["submit"] = b.plain(pressed.label, blocks.VIEW_TITLE)
-    return view
+    element = {"type": "plain_text_input", "multiline": True, "max_length": _WORDS}
+    block = b.asked(REASON, asked.question, element, hint=b.plain(asked.hint, 100))
+    return _modal(pressed.label, [_about(card), block], f"nod:{verb}", subject, pressed.label)
+
+
+def _about(card: Card) -> Block:
+    return b.context(text.cut(text.link_text(card.title), 300)[0])
 
 
 def asks_words(callback_id: str) -> Verb | None:
@@ -348,7 +303,10 @@ def last_word(title: str, words: str) -> Block:
     }
 
 
-def _modal(title: str, shown: list[Block], callback_id: str, subject: ModalSubject) -> Block:
+def _modal(
+    title: str, shown: list[Block], callback_id: str, subject: ModalSubject, submit: str = ""
+) -> Block:
+    """A window; without ``submit`` it can only be closed."""
     return {
         "type": "modal",
         "callback_id": callback_id,
@@ -356,8 +314,4 @@ def _modal(title: str, shown: list[Block], callback_id: str, subject: ModalSubje
         "title": b.plain(title, blocks.VIEW_TITLE),
         "close": b.plain("Close", blocks.VIEW_TITLE),
         "blocks": shown,
-    }
-
-
-def _option(label: str, value: str) -> Block:
-    return {"text": b.plain(label, blocks.OPTION_TEXT), "value": value}
+    } | ({"submit": b.plain(submit, blocks.VIEW_TITLE)} if submit else {})

@@ -100,7 +100,7 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
     ]
     if allowed := screens.sayable(ladder):
         check_view(screens.similar(card, subject, allowed, REACHES, read_all=True).view)
-    check_view(screens.review_all([card] * 3, subject).view)
+    check_view(screens.review_all([card] * 3, subject, "Approve all 3").view)
     check_view(screens.review(card, subject, may_approve=True).view)
     check_view(screens.words(card, Verb.DECLINE, subject))
     check_view(screens.edit(card, card.arguments, subject, "T1"))
