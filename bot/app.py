@@ -59,16 +59,15 @@ from bot.tools.builtin.files.workspace import AgentsFile
 from bot.tools.builtin.issues import issue_tools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
-from bot.tools.mcp.base import Servers, SignIns
+from bot.tools.mcp.base import Servers
 from bot.tools.mcp.config import load
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
+from bot.web import metrics as metrics_page
 from bot.web.channel import HttpChannel
 from bot.web.mcp.logins import BACK
 from bot.web.mcp.mount import McpMount
-from bot.web.metrics import MetricsServer
-from bot.web.metrics import route as metrics_route
 from bot.web.server import WebServer
 from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
 from bot.web.sign_in.oidc import OidcSignIn, lets_in
@@ -98,16 +97,15 @@ class App:
     callbacks: Webhooks
     scheduler: Scheduler
     channels: dict[str, Channel]
+    site: Site
     web: WebServer
     mcp_mount: McpMount
     questions: Questions
     cluster: Cluster
     own: OwnTools
     mcp: Servers
-    logins: SignIns
     count: Callable[[], Awaitable[None]] | None  # from here on, for /metrics, where that is wanted
-    watched: MetricsServer | None  # /metrics of a process that serves nothing else
-    doctor: Doctor
+    watched: WebServer | None  # /metrics of a process that serves nothing else
     models: Sequence[Model]
 
     @contextlib.asynccontextmanager
@@ -149,16 +147,17 @@ class App:
                     receives=self.receives,
                     others=self.cluster.others,
                 )
-            stack.push_async_callback(self.logins.stop)
-            stack.push_async_callback(self.doctor.stop)
+            stack.push_async_callback(self.site.logins.stop)
+            stack.push_async_callback(self.site.doctor.stop)
             if self.receives:
                 stack.push_async_callback(self.mcp_mount.stop)
-                if self.web.site.organisation is not None:
-                    stack.push_async_callback(self.web.site.organisation.close)
+                if self.site.organisation is not None:
+                    stack.push_async_callback(self.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
                 await self.web.start()
             elif self.watched is not None:
-                await stack.enter_async_context(self.watched.running())
+                stack.push_async_callback(self.watched.stop)
+                await self.watched.start()
             await self.core.recovery.take_over(self.clock())
             self.dispatcher.start(self.core.assistant.run, self.core.assistant.queue_of)
             await self.core.recovery.recover(self.clock(), starting=True)
@@ -169,7 +168,7 @@ class App:
             stack.push_async_callback(ended, watch)
             if self.settings.public_url:  # a proxy asks again before the server is gone
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
-            stack.enter_context(self.web.site.ready())
+            stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
 
@@ -233,9 +232,10 @@ def build(
 
         metrics = Metrics(database, channels, clock, prices, policies)
         models, count = [metrics.timed(each) for each in models], metrics.begin
-        routes.append(page := metrics_route(settings.metrics_token.get_secret_value(), metrics.text))
+        token = settings.metrics_token.get_secret_value()
+        routes.append(page := metrics_page.route(token, metrics.text))
         if settings.metrics_port is not None:
-            watched = MetricsServer(page, settings.host, settings.metrics_port)
+            watched = metrics_page.server(page, settings.host, settings.metrics_port)
     alone, files = cluster.others is None, FileBounds(settings.max_file_mb * MEGABYTE)
     ports = Ports(
         database, dispatcher, registry, models[0], channels, clock, process, notifier, alone, models[1:]
@@ -294,8 +294,6 @@ def build(
             routes += channel.routes()
 
     signed_in = SignedIn(database, policies, clock, partial(lets_in, settings.oidc_allowed))
-    doctor = Doctor(settings, lambda: web.port, clock)
-    logins = mcp.sign_ins(database, clock, lambda: site_url() + BACK)
     site = Site(
         channel=http,
         doorkeeper=Authenticator(
@@ -307,9 +305,9 @@ def build(
             organised=settings.organised,
         ),
         callbacks=callbacks,
-        logins=logins,
+        logins=mcp.sign_ins(database, clock, lambda: site_url() + BACK),
         signed_in=signed_in,
-        doctor=doctor,
+        doctor=Doctor(settings, lambda: web.port, clock),
         fault=lambda: dispatcher.fault,
         models=made.loop.models,
         secure=(settings.public_url or "").startswith("https:"),
@@ -326,7 +324,9 @@ def build(
         connections=settings.max_connections,
         more_routes=routes,
     )
-    web = WebServer(application, settings.host, settings.port, settings.max_connections)
+    web = WebServer(
+        application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
+    )
     return App(
         settings=settings,
         clock=clock,
@@ -340,16 +340,15 @@ def build(
         callbacks=callbacks,
         scheduler=Scheduler(made.recovery, made.reminders, callbacks, made.schedules, clock),
         channels=ports.channels,
+        site=site,
         web=web,
         mcp_mount=mcp_mount,
         questions=questions,
         cluster=cluster,
         own=own,
         mcp=mcp,
-        logins=logins,
         count=count,
         watched=watched,
-        doctor=doctor,
         models=models,
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bot.approvals.lookup.admin import AdminLookup
 from bot.approvals.lookup.conversations import ConversationLookup
@@ -67,39 +67,31 @@ class BroadcastStream:
                 return told_of(event)
 
 
+@dataclass(eq=False)
 class HttpChannel:
-    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows."""
+    """Implements `Channel`. Cards are not posted anywhere: every answer renders them from their rows.
 
-    name = NAME
+    ``knows``: whether an account may still come in, by a token or as its organisation says.
+    """
 
-    def __init__(
-        self,
-        registry: Registry,
-        proposals: ProposalLookup,
-        conversations: ConversationLookup,
-        admin: AdminLookup,
-        notifier: ChangeNotifier,
-        clock: Clock,
-        pace: Pace | None = None,
-        others: Peers | None = None,
-        knows: Callable[[Actor], Awaitable[bool]] | None = None,
-    ) -> None:
-        """``knows``: whether an account may still come in, by a token or as its organisation says."""
-        self._knows = knows
-        self.registry = registry
-        self.proposals = proposals
-        self.conversations = conversations
-        self.admin = admin
-        self.notifier = notifier
-        self.clock = clock
-        self.pace = pace or Pace()
-        self.hub = Broadcaster()
-        self._others = others
-        self.relay = PeerRelay(others, proposals.find, self._show, self.hub.heard) if others else None
-        if others is not None:
-            others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
+    registry: Registry
+    proposals: ProposalLookup
+    conversations: ConversationLookup
+    admin: AdminLookup
+    notifier: ChangeNotifier
+    clock: Clock
+    others: Peers | None = None
+    knows: Callable[[Actor], Awaitable[bool]] | None = None
+    name: str = field(default=NAME, init=False)
+
+    def __post_init__(self) -> None:
+        self.pace, self.hub = Pace(), Broadcaster()
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
+        self.relay: PeerRelay | None = None
+        if (others := self.others) is not None:
+            self.relay = PeerRelay(others, self.proposals.find, self._show, self.hub.heard)
+            others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(
@@ -132,15 +124,15 @@ class HttpChannel:
         """Tell those who listen; others read the rows. There is one for each conversation."""
         update = TeamEvent.of(team=team)
         self.hub.publish(address.key, None, update)
-        if self._others is not None:
-            self._others.broadcast("team", [address.key, update.model_dump(mode="json")])
+        if self.others is not None:
+            self.others.broadcast("team", [address.key, update.model_dump(mode="json")])
         return team.lead_id
 
     async def _show(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         await BroadcastStream(self, address, requester).show(event)
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:  # noqa: ARG002 - as in `Channel`
-        known = self._knows is None or await self._knows(actor)
+        known = self.knows is None or await self.knows(actor)
         return Membership.MEMBER if known else None
 
     async def changed(self) -> None:

@@ -1,12 +1,10 @@
 """``/metrics``: there with ``NOD_METRICS_TOKEN`` only, and for who sends it.
 
-It is a page of the running Nod. A worker, which has no other page, serves it alone (`MetricsServer`).
+It is a page of the running Nod. A worker, which has no other page, serves it alone (`server`).
 """
 
-import asyncio
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.web.answers import Fault, told
-from bot.web.server import bounded, listen, said_seldom, started
+from bot.web.server import WebServer
 from bot.web.sign_in.tokens import Unauthenticated
 
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,22 +32,7 @@ def route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
     return Route("/metrics", metrics)
 
 
-class MetricsServer:
-    """Serves one route on a port of its own, to as many at a time as ever ask for figures."""
-
-    def __init__(self, page: Route, host: str, port: int) -> None:
-        self._page, self._host, self._port = page, host, port
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[int]:
-        """The port, while it serves. Raises SettingsError where it is taken."""
-        application = Starlette(routes=[self._page], exception_handlers={Fault: told})
-        server = bounded(application, _CONNECTIONS)
-        with said_seldom(), listen(self._host, self._port, "NOD_METRICS_PORT") as listening:
-            serving = asyncio.create_task(server.serve([listening]), name="metrics")
-            try:
-                await started(server, serving)
-                yield listening.getsockname()[1]
-            finally:
-                server.should_exit = True
-                await serving
+def server(page: Route, host: str, port: int) -> WebServer:
+    """A server of this page alone, for as many at a time as ever ask for figures."""
+    application = Starlette(routes=[page], exception_handlers={Fault: told})
+    return WebServer(application, host, port, _CONNECTIONS, setting="NOD_METRICS_PORT")

@@ -9,14 +9,13 @@ import resource
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from bot.errors import SettingsError
-from bot.web.site import Site
 
 _ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
 _HEADERS = 16 * 1024  # bytes of a request's first line and headers
@@ -121,12 +120,23 @@ def said_seldom() -> Iterator[None]:
 class WebServer:
     """Serves ``app`` on ``host:port``; port 0 takes a free one, told by ``port`` once started."""
 
-    def __init__(self, app: FastAPI, host: str, port: int, connections: int = 1000) -> None:
-        """``connections``: how many there may be at a time."""
+    def __init__(
+        self,
+        app: Starlette,
+        host: str,
+        port: int,
+        connections: int,
+        *,
+        setting: str = "NOD_PORT",
+        ending: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``connections``: how many there may be at a time. ``setting`` names the port.
+
+        ``ending`` ends every stream, which would be waited for otherwise.
+        """
         self.app = app
-        self.site: Site = app.state.site
-        self._host = host
-        self.port = port
+        self._host, self.port, self._setting = host, port, setting
+        self._ending = ending
         self._server = bounded(app, connections)
         self._quiet = contextlib.ExitStack()
         self._listening: socket.socket | None = None
@@ -134,7 +144,7 @@ class WebServer:
 
     def listen(self) -> socket.socket:
         """Take the port; raises SettingsError when it is taken. Who connects waits until `start`."""
-        self._listening = listening = listen(self._host, self.port)
+        self._listening = listening = listen(self._host, self.port, self._setting)
         self.port = listening.getsockname()[1]
         return listening
 
@@ -146,8 +156,8 @@ class WebServer:
         await started(self._server, self._task)
 
     async def stop(self) -> None:
-        """End every stream, which would be waited for otherwise, and let the other answers end."""
-        self.site.channel.end_streams()
+        """End every stream, and let the other answers end."""
+        self._ending()
         self._server.should_exit = True
         if self._task is not None:
             await self._task

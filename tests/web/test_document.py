@@ -238,7 +238,7 @@ async def test_a_fault_always_says_so_and_why(serve: Serve):
         nod.client.event_hooks = {"response": [checked]}
         headers = {"Content-Type": "application/json"}
         assert (await nod.client.post("/api/chat", content=b"{", headers=headers)).status_code == 400
-        nod.app.web.site.up = False
+        nod.app.site.up = False
         assert (await nod.client.get("/readyz")).status_code == 503
         assert checked.faults == []
 

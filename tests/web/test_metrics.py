@@ -1,6 +1,7 @@
 """``/metrics``: who may read it, and that its figures are what happened."""
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -14,7 +15,7 @@ from bot.app import build
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolSpec
 from bot.errors import ModelError
 from bot.settings import Settings
-from bot.web.metrics import MetricsServer, route
+from bot.web.metrics import route, server
 from tests.kit.urls import Urls
 from tests.web.conftest import TOKENS, Serve, Served
 from tests.web.scripted import ScriptedModel, ask
@@ -58,10 +59,12 @@ async def test_a_worker_serves_its_figures_to_their_token_and_nothing_else():
     async def counted() -> bytes:
         return b"nod_info 1\n"
 
-    async with (
-        MetricsServer(route(TOKEN, counted), "127.0.0.1", 0).running() as port,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
-    ):
+    figures = server(route(TOKEN, counted), "127.0.0.1", 0)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(figures.stop)
+        await figures.start()
+        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{figures.port}")
+        await stack.enter_async_context(client)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         assert (await client.get("/metrics", headers=headers)).text == "nod_info 1\n"
         refused = await client.get("/metrics")

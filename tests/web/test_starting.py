@@ -167,7 +167,7 @@ async def test_it_is_ready_only_when_its_start_has_finished(
         slow.hold.go.set()
         await start
         assert await ready() == 200
-    assert not app.web.site.up
+    assert not app.site.up
 
 
 async def test_each_platform_tells_when_it_was_heard_and_a_dead_one_leaves_the_rest_ready(

@@ -123,6 +123,38 @@ class Notices:
                 return
         await post_card(ident, address)
 
+    async def tell_answers(self, answers: Sequence[AskedQuestion]) -> bool:
+        """Post answers where people asked; False when one may arrive yet. Conversations have them already."""
+        arrived = True
+        for each in answers:
+            if await self._told(each):
+                await self.database.write(questions.settle, each, self.clock())
+            else:
+                arrived = False
+        return arrived
+
+    async def _told(self, question: AskedQuestion) -> bool:
+        """Whether there is nothing more to try."""
+        address = question.address
+        poster = poster_at(self.channels, address) if address else None
+        if address is None or poster is None:
+            return True
+        asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
+        asker = Actor.parse(question.asker, question.name)
+        words = f"“{asked}”\n\n{answer}"
+        try:
+            if question.ref:
+                await poster.remind(address, question.ref, words, [asker])
+            else:
+                await poster.post(address, f"> {asked}\n\n{answer}")
+        except (CopyGone, NotDeliverable) as error:
+            log.warning("answer not delivered", address=str(address), why=error.message)
+            await self.answer_privately(asker, address, error.message, words)
+        except ChannelError as error:
+            log.warning("answer not delivered yet", address=str(address), why=error.message)
+            return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
+        return True
+
     def _refused(self, session: Session, notice: Notice, why: str) -> None:
         """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
@@ -154,48 +186,6 @@ def _card_at(
 
 
 _LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Posts answers where people asked; the conversation itself has them already."""
-
-    channels: Mapping[str, Channel]
-    database: Database
-    clock: Clock
-    notices: Notices
-
-    async def tell(self, answers: Sequence[AskedQuestion]) -> bool:
-        """Tell each where it is awaited; False when one may arrive yet."""
-        arrived = True
-        for each in answers:
-            if await self._told(each):
-                await self.database.write(questions.settle, each, self.clock())
-            else:
-                arrived = False
-        return arrived
-
-    async def _told(self, question: AskedQuestion) -> bool:
-        """Whether there is nothing more to try."""
-        address = question.address
-        poster = poster_at(self.channels, address) if address else None
-        if address is None or poster is None:
-            return True
-        asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
-        asker = Actor.parse(question.asker, question.name)
-        words = f"“{asked}”\n\n{answer}"
-        try:
-            if question.ref:
-                await poster.remind(address, question.ref, words, [asker])
-            else:
-                await poster.post(address, f"> {asked}\n\n{answer}")
-        except (CopyGone, NotDeliverable) as error:
-            log.warning("answer not delivered", address=str(address), why=error.message)
-            await self.notices.answer_privately(asker, address, error.message, words)
-        except ChannelError as error:
-            log.warning("answer not delivered yet", address=str(address), why=error.message)
-            return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
-        return True
 
 
 AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))

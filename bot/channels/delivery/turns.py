@@ -16,7 +16,7 @@ from sqlmodel import Session
 
 from bot.channels.base import Channel, Poster, Stream, poster_at
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.notices import GIVE_UP, Answers, Notices, Pauses
+from bot.channels.delivery.notices import GIVE_UP, Notices, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
 from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
@@ -51,7 +51,6 @@ class Turns:
 
     def __post_init__(self) -> None:
         self._attachments = Attachments(self.channels, self.database, self.clock, self.notices)
-        self._answers = Answers(self.channels, self.database, self.clock, self.notices)
         self._failing: dict[int, datetime] = {}  # since when, by message id
         self._pauses: Pauses[str] = Pauses(self.clock)  # by conversation id
         self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
@@ -185,7 +184,7 @@ class Turns:
         if waiting.conversation is not None and waiting.files:
             refused = not await self._attachments.post(waiting.conversation, waiting.files) or refused
         if waiting.answers:
-            refused = not await self._answers.tell(waiting.answers) or refused
+            refused = not await self.notices.tell_answers(waiting.answers) or refused
         if refused:
             self._pauses.refused(conversation_id)
         elif only is None:

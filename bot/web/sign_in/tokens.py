@@ -3,6 +3,7 @@
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from starlette.requests import HTTPConnection
 
@@ -33,34 +34,19 @@ class Forbidden(Fault):
         super().__init__(403, error)
 
 
+@dataclass(frozen=True, slots=True)
 class Authenticator:
-    """``tokens`` maps token to name; ``issued`` tells the name of one that was made with ``nod token``.
+    """Tells who calls. Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
 
-    Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
+    ``organised``: people sign in with their organisation's accounts, so no one is let in without.
     """
 
-    def __init__(
-        self,
-        tokens: Mapping[str, str],
-        issued: Callable[[str], Awaitable[str | None]],
-        signed_in: Callable[[str], Awaitable[Actor | None]],
-        named: Callable[[str], Awaitable[bool]],
-        may: Callable[[Actor], bool],
-        *,
-        organised: bool = False,
-    ) -> None:
-        """``signed_in`` tells whose session a browser's cookie is.
-
-        ``named`` tells whether a token of that name works, ``may`` whether the organisation lets someone in.
-
-        ``organised``: people sign in with their organisation's accounts, so no one is let in without.
-        """
-        self._organised = organised
-        self._tokens = {token.encode(): name for token, name in tokens.items()}
-        self._issued = issued
-        self._signed_in = signed_in
-        self._named = named
-        self._may = may
+    tokens: Mapping[str, str]  # token to name
+    issued: Callable[[str], Awaitable[str | None]]  # the name of one that was made with ``nod token``
+    signed_in: Callable[[str], Awaitable[Actor | None]]  # whose session a browser's cookie is
+    named: Callable[[str], Awaitable[bool]]  # whether a token of that name works
+    may: Callable[[Actor], bool]  # whether the organisation lets someone in
+    organised: bool = False
 
     async def __call__(self, request: HTTPConnection) -> Actor:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
@@ -72,17 +58,17 @@ class Authenticator:
                 raise Unauthenticated
             return person
         secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""
-        if secret and (actor := await self._signed_in(secret)) is not None:
+        if secret and (actor := await self.signed_in(secret)) is not None:
             self._check_own(request)
             return actor
         if scheme.lower() != "bearer":
-            if self._tokens or self._organised:
+            if self.tokens or self.organised:
                 raise Unauthenticated
             return self._local(request)
         offered = given.strip().encode("latin-1")  # the bytes as they came
         # every token is compared, so that the time taken tells nothing about any
-        names = [name for token, name in self._tokens.items() if hmac.compare_digest(token, offered)]
-        name = names[0] if names else await self._issued(offered.decode("latin-1"))
+        names = [name for token, name in self.tokens.items() if hmac.compare_digest(token.encode(), offered)]
+        name = names[0] if names else await self.issued(offered.decode("latin-1"))
         if name is None:
             raise Unauthenticated
         return Actor("http", name, name)
@@ -90,10 +76,10 @@ class Authenticator:
     async def knows(self, actor: Actor) -> bool:
         """Whether an account may still come in."""
         if actor == LOCAL:
-            return not (self._tokens or self._organised)
+            return not (self.tokens or self.organised)
         if actor.key.startswith(_BY_ORGANISATION):
-            return self._organised and self._may(actor)
-        return actor.key in self._tokens.values() or await self._named(actor.key)
+            return self.organised and self.may(actor)
+        return actor.key in self.tokens.values() or await self.named(actor.key)
 
     @staticmethod
     def _local(request: HTTPConnection) -> Actor:
