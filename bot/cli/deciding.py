@@ -58,20 +58,11 @@ def approve(
     """Approve a proposal as it is now; the running nod executes it."""
     if (similar is None) != (lasting is None):
         raise SettingsError("--similar and --for go together, such as: --similar exact --for 1h")
-    chosen = [
-        verb
-        for verb, given in (
-            (Verb.SIMILAR, similar),
-            (Verb.APPROVE_STEPS, steps),
-            (Verb.APPROVE_ALL, every),
-            (Verb.FOR_REAL, real),
-        )
-        if given
-    ]
+    asked = {Verb.SIMILAR: similar, Verb.APPROVE_STEPS: steps, Verb.APPROVE_ALL: every, Verb.FOR_REAL: real}
+    chosen = [verb for verb, given in asked.items() if given] or [Verb.APPROVE]
     if len(chosen) > 1:
         raise SettingsError("use only one of --similar, --steps, --all and --real")
-    verb = chosen[0] if chosen else Verb.APPROVE
-    press(proposal, verb, seen, rung=similar, lasting=lasting, reach=reach)
+    press(proposal, chosen[0], seen, rung=similar, lasting=lasting, reach=reach)
 
 
 def similar(proposal: str, *, as_json: bool) -> None:

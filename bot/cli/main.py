@@ -56,24 +56,21 @@ main = typer.Typer(
     pretty_exceptions_enable=False,
     help="An AI teammate that asks, with buttons, before it changes anything.",
 )
-audit = typer.Typer()
-tools = typer.Typer(callback=shared_options, no_args_is_help=True, help="List tools and call one manually.")
-token = typer.Typer(
-    callback=shared_options,
-    no_args_is_help=True,
-    help="Make, list and revoke tokens for the HTTP interface.",
-)
-mcp = typer.Typer()
-db = typer.Typer(callback=shared_options, no_args_is_help=True, help="Upgrade and copy the database.")
-slack = typer.Typer(
-    callback=shared_options, no_args_is_help=True, help="Print what Slack needs to know about Nod."
-)
-main.add_typer(audit, name="audit", rich_help_panel=LOOK)
-main.add_typer(tools, name="tools", rich_help_panel=TOOLS)
-main.add_typer(token, name="token", rich_help_panel=TOOLS)
-main.add_typer(mcp, name="mcp", rich_help_panel=TOOLS)
-main.add_typer(db, name="db", rich_help_panel=SET_UP)
-main.add_typer(slack, name="slack", rich_help_panel=SET_UP)
+
+
+def _group(name: str, section: str, about: str = "") -> typer.Typer:
+    """A group of commands; one without ``about`` does something by itself, too."""
+    made = typer.Typer(callback=shared_options, no_args_is_help=True, help=about) if about else typer.Typer()
+    main.add_typer(made, name=name, rich_help_panel=section)
+    return made
+
+
+audit = _group("audit", LOOK)
+tools = _group("tools", TOOLS, "List tools and call one manually.")
+token = _group("token", TOOLS, "Make, list and revoke tokens for the HTTP interface.")
+mcp = _group("mcp", TOOLS)
+db = _group("db", SET_UP, "Upgrade and copy the database.")
+slack = _group("slack", SET_UP, "Print what Slack needs to know about Nod.")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's way

@@ -26,8 +26,7 @@ def list_(*, as_json: bool) -> None:
     with looking(settings) as database:
         found = database.read_now(tokens.working)
     if as_json:
-        named = [_line(f"http:{name}") for name in sorted(settings.tokens.values())]
-        print_json([*(_told(t) for t in found), *named])
+        print_json([*(_told(t.name, t) for t in found), *map(_told, sorted(settings.tokens.values()))])
         return
     for t in found:
         print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
@@ -37,15 +36,10 @@ def list_(*, as_json: bool) -> None:
         print("There are no tokens. To make one: nod token new NAME")
 
 
-def _told(token: IssuedToken) -> dict[str, str | None]:
-    return _line(f"http:{token.name}", token.label, token.made_by, token.made_at.isoformat())
-
-
-def _line(
-    account: str, label: str | None = None, made_by: str | None = None, made_at: str | None = None
-) -> dict[str, str | None]:
+def _told(name: str, token: IssuedToken | None = None) -> dict[str, str | None]:
     """Those of NOD_HTTP_TOKENS have an account only."""
-    return {"label": label, "account": account, "made_by": made_by, "made_at": made_at}
+    label, made_by, at = (token.label, token.made_by, token.made_at.isoformat()) if token else (None,) * 3
+    return {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}
 
 
 def revoke(which: str) -> None:

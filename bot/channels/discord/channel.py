@@ -99,13 +99,8 @@ class DiscordChannel(Poster):
         self._inbox, self._lookup = inbox, lookup
         if others is not None:
             self._rest.waits.share(others)
-        if not receives:
-            return
-        try:
+        if receives:
             await self._connection.open()
-        except SettingsError:
-            await self.stop()
-            raise
 
     async def _publish(self) -> str | None:
         path = f"/applications/{self._settings.discord_application_id}/commands"

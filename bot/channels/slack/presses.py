@@ -37,19 +37,6 @@ log = logger(__name__)
 
 NOT_HERE = "There is nothing here for you to decide. The proposal is not affected."
 BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
-_OPENERS = frozenset(
-    {
-        cards.REVIEW,
-        cards.REVIEW_STEPS,
-        cards.VIEW,
-        cards.DECLINE_REASON,
-        cards.CHOOSING,
-        cards.CONTEXT_SHOWN,
-        screens.ROW.removeprefix("nod:"),
-        Verb.FOR_REAL.value,
-        *(each.value for each in Verb if button(each).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)),
-    }
-)
 _TRIGGER = 2.0  # seconds; what a press may open is dead after three
 _NOT_AFFECTED = "The proposal is not affected."
 
@@ -364,6 +351,8 @@ class SlackPresses:
 _TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
 _VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
 _READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
+_OPENERS = _READS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
+_OPENERS |= {verb for verb in Verb if button(verb).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 
 
 def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:

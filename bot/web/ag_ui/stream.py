@@ -350,18 +350,17 @@ def response_schema(proposal: ProposalView) -> dict[str, Any]:
         "type": "boolean",
         "description": "false declines; leave it out to decide later",
     }
-    reason = {"type": "string", "maxLength": _LONGEST_REASON, "description": "why it is declined"}
+    words = {"type": "string", "maxLength": _LONGEST_REASON}
+    reason = words | {"description": "why it is declined"}
     properties: dict[str, Any] = {"approved": approved, "reason": reason}
     if Verb.ANSWER in proposal.verbs:
         likely = {"examples": proposal.choices} if proposal.choices else {}
-        answer = {"type": "string", "maxLength": _LONGEST_REASON, "description": "your answer", **likely}
-        properties["answer"] = answer
+        properties["answer"] = words | {"description": "your answer"} | likely
     if Verb.EDIT in proposal.verbs:
         properties["editedArgs"] = {
             **proposal.schema_,
             "description": "instead of the proposed arguments; without approved, people are asked again",
         }
     if Verb.REVISE in proposal.verbs:
-        revise = {"type": "string", "maxLength": _LONGEST_REASON, "description": "what should change instead"}
-        properties["revise"] = revise
+        properties["revise"] = words | {"description": "what should change instead"}
     return {"type": "object", "properties": properties}
