@@ -64,11 +64,10 @@ from bot.tools.mcp.config import load
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
-from bot.web import metrics as metrics_page
 from bot.web.channel import HttpChannel
 from bot.web.mcp.logins import BACK
 from bot.web.mcp.mount import McpMount
-from bot.web.server import WebServer
+from bot.web.server import WebServer, metrics_route, metrics_server
 from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
 from bot.web.sign_in.oidc import OidcSignIn, lets_in
 from bot.web.sign_in.tokens import Authenticator
@@ -233,9 +232,9 @@ def build(
         metrics = Metrics(database, channels, clock, prices, policies)
         models, count = [metrics.timed(each) for each in models], metrics.begin
         token = settings.metrics_token.get_secret_value()
-        routes.append(page := metrics_page.route(token, metrics.text))
+        routes.append(page := metrics_route(token, metrics.text))
         if settings.metrics_port is not None:
-            watched = metrics_page.server(page, settings.host, settings.metrics_port)
+            watched = metrics_server(page, settings.host, settings.metrics_port)
     alone, files = cluster.others is None, FileBounds(settings.max_file_mb * MEGABYTE)
     ports = Ports(
         database, dispatcher, registry, models[0], channels, clock, process, notifier, alone, models[1:]

@@ -75,6 +75,12 @@ _GIVEN_UP = (
 _NOT_MY_CARD = "This card does not show that proposal. Nothing was changed."
 _SUBJECTS = {Work.EXECUTE: "proposal", Work.REDRAW: "message"}  # of a log line; else a conversation
 _NAMES_KEPT = 10_000
+_REFUSALS: dict[type[Exception], Answer] = {
+    KeyTaken: Answer.STALE,
+    LostRace: Answer.STALE,
+    Refused: Answer.REFUSED,
+    TooMuch: Answer.LATER,
+}
 
 
 @dataclass(eq=False)
@@ -218,16 +224,9 @@ class Assistant:
     async def _request(self, request: Request) -> Reply:
         try:
             opened = await self.gate.open(request)
-        except BadArguments as error:
-            return Reply(Answer.INVALID, error.message, fields=error.fields)
-        except (KeyTaken, LostRace) as error:
-            return Reply(Answer.STALE, error.message)
-        except Refused as error:
-            return Reply(Answer.REFUSED, error.message)
-        except TooMuch as error:
-            return Reply(Answer.LATER, error.message)
-        except ToolError as error:
-            return Reply(Answer.INVALID, error.message)
+        except (ToolError, LostRace) as error:
+            fields = error.fields if isinstance(error, BadArguments) else {}
+            return Reply(_REFUSALS.get(type(error), Answer.INVALID), error.message, fields=fields)
         if not opened.again:
             tracing.proposed(opened.proposal.id, opened.proposal.tool_name)
         await self.dispatcher.wake(*opened.jobs)

@@ -1,21 +1,27 @@
-"""The web server inside Nod's own event loop."""
+"""The web server inside Nod's own event loop, and the page of its figures."""
 
 import asyncio
 import contextlib
 import errno
+import hmac
 import logging
 import os
 import resource
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from bot.errors import SettingsError
+from bot.web.answers import Fault, told
+from bot.web.sign_in.tokens import Unauthenticated
 
 _ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
 _HEADERS = 16 * 1024  # bytes of a request's first line and headers
@@ -189,3 +195,26 @@ def _cannot_listen(host: str, port: int, setting: str, error: Exception) -> Sett
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return SettingsError(f"{setting}: {what}; stop what listens there, or choose another port")
     return SettingsError(f"NOD_HOST: {what}; name an address of this machine")
+
+
+_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_ASKING = 20  # connections that ever ask for figures at the same time
+
+
+def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
+    """``/metrics``, for who sends the token alone; ``figures`` in the text format of Prometheus."""
+    wanted = f"Bearer {token}".encode()
+
+    async def metrics(request: Request) -> Response:
+        offered = request.headers.get("authorization", "").encode("latin-1")
+        if not hmac.compare_digest(offered, wanted):
+            raise Unauthenticated("Send the token of NOD_METRICS_TOKEN: Authorization: Bearer <token>.")
+        return Response(await figures(), media_type=_FORMAT)
+
+    return Route("/metrics", metrics)
+
+
+def metrics_server(page: Route, host: str, port: int) -> WebServer:
+    """A server of this page alone, for a worker, which has no other page."""
+    application = Starlette(routes=[page], exception_handlers={Fault: told})
+    return WebServer(application, host, port, _ASKING, setting="NOD_METRICS_PORT")
