@@ -395,15 +395,10 @@ def _resolved(card: Card) -> list[Block]:
     ended = "; ".join(filter(None, (outcome, *card.tally)))
     runs = card.running_since is not None
     shown = [*b.rich(lines), b.closing(text.cut(ended, 1000)[0], card.ended_at, details, runs=runs)]
+    offered = [_button(card, verb, value, *_SURE[verb]) for verb in _SURE if verb in card.verbs]
     if card.batch:
-        rows = [b.button(EACH_ROW, action_id(CHOOSING), value)] if card.batch.offers else []
         offered = [_button(card, v, value, "", _ROWS_SURE[v]) for v in card.verbs if v in _ROWS_SURE]
-        return [*shown, b.actions(*offered, *rows)] if rows or offered else shown
-    offered = [
-        b.button(card.button(verb).label, action_id(verb), value, style, sure, card.button(verb).sure)
-        for verb, (style, sure) in _SURE.items()
-        if verb in card.verbs
-    ]
+        offered += [b.button(EACH_ROW, action_id(CHOOSING), value)] if card.batch.offers else []
     return [*shown, b.actions(*offered)] if offered else shown
 
 
@@ -429,9 +424,7 @@ def _group(card: Card) -> list[Block]:
         also = f"{some} What a card could not show in full is shown to you first."
         buttons.append(_button(card, Verb.APPROVE_ALL, value, "primary", also))
     if Verb.DECLINE_ALL in card.verbs:
-        buttons.append(
-            b.button(card.button(Verb.DECLINE_ALL).label, action_id(Verb.DECLINE_ALL), value, "", sure)
-        )
+        buttons.append(_button(card, Verb.DECLINE_ALL, value, "", sure))
     size = card.group.size
     open_ = f"{size} changes" if count == size else f"{count} of {size} changes"
     return [b.context(f"{open_} in this answer are open."), b.actions(*buttons)] if buttons else []
