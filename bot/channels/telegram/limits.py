@@ -79,6 +79,11 @@ class _Line:
         free = self.sent[-count] + seconds if len(self.sent) >= count else now
         return max(now + self.blocked(), free)
 
+    def used(self, now: float) -> bool:
+        """Whether anything of it counts still."""
+        recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_GAP
+        return bool(self.waiting or recent or self.sent)
+
 
 class ChatPace(BaseRateLimiter[int]):
     """Keeps every request within the limits of its chat; ``now`` is in seconds, only differences count."""
@@ -192,16 +197,7 @@ class ChatPace(BaseRateLimiter[int]):
     def _line(self, chat_id: int) -> _Line:
         if len(self._lines) > _QUIET_CHATS:
             now = self._now()
-            idle = [
-                chat
-                for chat, line in self._lines.items()
-                if not line.waiting
-                and line.due(now, *_GROUP) <= now
-                and not line.sent
-                and now - line.last_preview > _GROUP_GAP
-            ]
-            for chat in idle:
-                del self._lines[chat]
+            self._lines = {chat: line for chat, line in self._lines.items() if line.used(now)}
         return self._lines.setdefault(chat_id, _Line(lambda: self._waits.left(str(chat_id))))
 
 

@@ -85,12 +85,12 @@ def plain(text: str) -> Rich:
     return Rich(made_visible(_whole(text), escaped))
 
 
-def styled(text: str, *kinds: str, language: str | None = None) -> Rich:
+def styled(text: str, *kinds: str) -> Rich:
     """Put the whole text in one style; none for empty or blank text."""
     made = plain(text)
     if not made.text.strip():
         return made
-    return Rich(made.text, tuple(MessageEntity(k, 0, made.units, language=language) for k in kinds))
+    return Rich(made.text, tuple(MessageEntity(k, 0, made.units) for k in kinds))
 
 
 def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
