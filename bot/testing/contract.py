@@ -47,8 +47,9 @@ async def approved(driver: Driver, notes: list[str], position: int = 0) -> None:
     assert driver.world.notes == notes
 
 
-async def refused(driver: Driver) -> None:
-    """Wait until Eve was told, alone, that she may not."""
+async def refused(driver: Driver, card: SeenCard, verb: Verb) -> None:
+    """Eve presses, and is told, alone, that she may not."""
+    await driver.press(card, verb, eve=True)
     await eventually(lambda: driver.told(eve=True), "a refusal for Eve alone")
 
 
@@ -549,8 +550,7 @@ class Contract(RulesContract):
         driver.world.script(Says("Let me ask.", (("inquire", {}),)), Says("Then not."))
         asking = asyncio.create_task(driver.say("paint the lamp"))
         (card,) = await cards(driver)
-        await driver.press(card, Verb.DECLINE, eve=True)
-        await refused(driver)
+        await refused(driver, card, Verb.DECLINE)
         assert Verb.DECLINE in driver.cards()[0].verbs
 
         await driver.press(driver.cards()[0], Verb.DECLINE)
@@ -568,8 +568,7 @@ class Contract(RulesContract):
         (card,) = await cards(driver)
         assert "Which color?" in card.words
         assert set(card.verbs) == {Verb.FIRST, Verb.SECOND, Verb.ANSWER, Verb.DECLINE}
-        await driver.press(card, Verb.FIRST, eve=True)
-        await refused(driver)
+        await refused(driver, card, Verb.FIRST)
         await driver.world.restart()
 
         await driver.press(driver.cards()[0], Verb.SECOND)
@@ -599,9 +598,7 @@ class Contract(RulesContract):
 
     async def test_a_stranger_cannot_ask_about_a_card(self, driver: Driver) -> None:
         card = await proposed(driver, note("milk"))
-        await driver.press(card, Verb.ASK, eve=True)
-
-        await refused(driver)
+        await refused(driver, card, Verb.ASK)
         assert "Question from" not in "\n".join(driver.texts())
 
     async def test_what_runs_is_stopped_from_its_card_and_told_as_stopped(self, driver: Driver) -> None:
@@ -610,8 +607,7 @@ class Contract(RulesContract):
         runs = await becomes(driver, 0, "an egg\nanother egg")
         assert "Running" in runs.words
         assert Verb.STOP in runs.verbs
-        await driver.press(runs, Verb.STOP, eve=True)
-        await refused(driver)
+        await refused(driver, runs, Verb.STOP)
         await driver.press(driver.cards()[0], Verb.STOP)
 
         stopped = await becomes(driver, 0, "Stopped while it ran")
@@ -626,8 +622,7 @@ class Contract(RulesContract):
         await driver.press(card, Verb.APPROVE)
         done = await becomes(driver, 0, "Read again: first note is bread")
         assert done.verbs == (Verb.UNDO,)
-        await driver.press(done, Verb.UNDO, eve=True)
-        await refused(driver)
+        await refused(driver, done, Verb.UNDO)
         assert driver.world.notes == ["bread"]
         await driver.press(driver.cards()[0], Verb.UNDO)
 
@@ -641,8 +636,7 @@ class Contract(RulesContract):
 
     async def test_what_was_tried_is_run_for_real_where_people_say_so(self, driver: Driver) -> None:
         card = await tried(driver)
-        await driver.press(card, Verb.FOR_REAL, eve=True)
-        await refused(driver)
+        await refused(driver, card, Verb.FOR_REAL)
         assert driver.world.notes == []
         await driver.press(driver.cards()[0], Verb.FOR_REAL)
         await becomes(driver, 0, "It ran for real")
