@@ -144,7 +144,7 @@ async def test_a_long_poll_whose_token_is_revoked_before_its_first_look_tells_no
             return "what happened afterwards"
 
         with pytest.raises(Unauthenticated):
-            await LongPoll(request, nod.app.web.site, 20).until(look, bool)
+            await LongPoll(request, nod.app.site, 20).until(look, bool)
 
 
 async def test_agents_over_mcp_are_refused_with_a_revoked_token(serve: Serve):
