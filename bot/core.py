@@ -12,7 +12,7 @@ from bot.agent.prompt import Briefing
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.channels.base import Channel, fetch_file, look_up, standing
+from bot.channels.base import Channel, fetch_file, look_up, standing, time_zone
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
@@ -100,9 +100,8 @@ def core(
     cards = Cards(channels, ports.registry, database, policies, clock, notifier, notices, leases, routes)
     turns = Turns(channels, database, cards, clock, notices, leases, routes)
     own = OwnWork(ports.process.id if ports.alone else "", bounds.turns_by_person)
-    gate = Gate(
-        ports.registry, policies, database, clock, ports.process.id, bounds, partial(look_up, channels)
-    )
+    asking = partial(look_up, channels), partial(time_zone, channels)
+    gate = Gate(ports.registry, policies, database, clock, ports.process.id, bounds, *asking)
     execution = Execution(ports.registry, policies, database, clock, ports.process.id, own)
     presses = Presses(database, gate, clock)
     limits = limits or TurnLimits()

@@ -301,7 +301,9 @@ class Loop:
         transcript = run.turn.transcript
         reach = await self.gate.offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
-        prompt = await self._prompt(transcript, reach)
+        zone = await self.gate.time_zone(transcript)
+        briefing = self.briefing.on_the_clock(zone, private=transcript.conversation.private)
+        prompt = await self._prompt(transcript, reach, briefing)
         offered = sum(spec.size for spec in specs)
         chosen = await self._chosen(transcript)
 
@@ -310,7 +312,7 @@ class Loop:
         def request(model: Model, room: int) -> _Request:
             there = run.turn.transcript
             shown = replace(seen, summary=there.summary) if self.models.about(model).images else there
-            found = history_of(shown, prompt, room, self.briefing.zone)
+            found = history_of(shown, prompt, room, briefing.zone)
             return _Request(model, room, found.entries, found.overdue)
 
         model = self.models.answering(chosen)
@@ -385,7 +387,7 @@ class Loop:
         words = _AWAY.format(model.name, other.name, self.models.about(other).host)
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
-    async def _prompt(self, transcript: Transcript, reach: AvailableTools) -> str:
+    async def _prompt(self, transcript: Transcript, reach: AvailableTools, briefing: Briefing) -> str:
         """The rules first, and last what is asked, remembered and so in this conversation."""
         now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
         workspace, facts = "", list[Fact]()
@@ -394,8 +396,8 @@ class Loop:
         if held.remembers:  # as it was when the turn was taken up, or newer
             facts = await self.database.read(memory.told, here, transcript.asker, now)
         asked = held.book.instructions(str(here.origin)) if held.book.about(Subject.INSTRUCTIONS) else ()
-        there = told_there(transcript, now, self.briefing, asked, facts)
-        return system_prompt(reach, transcript.teammate, self.briefing, workspace, there)
+        there = told_there(transcript, now, briefing, asked, facts)
+        return system_prompt(reach, transcript.teammate, briefing, workspace, there)
 
     async def _stream(
         self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool

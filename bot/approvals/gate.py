@@ -7,7 +7,7 @@ that are not stored yet. What people approve is run by ``execute.py``.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -35,7 +35,7 @@ from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
-from bot.domain.chat import Clock, Request
+from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
 from bot.domain.files import File
 from bot.domain.jobs import Job
@@ -85,6 +85,11 @@ class JudgedCall:
     undo: float = 0.0  # seconds for which the rules let what was tried be undone
 
 
+async def no_zone(_: Actor, __: Address) -> tzinfo | None:
+    """Where no platform is connected."""
+    return None
+
+
 @dataclass(eq=False)
 class Gate:
     """Judges calls, and runs those that only read; rows are the only state."""
@@ -96,6 +101,7 @@ class Gate:
     process: str  # the id of this one
     bounds: Bounds = field(default_factory=Bounds)
     look_up: LookUp = nowhere  # who is in a group of people
+    zone_of: Callable[[Actor, Address], Awaitable[tzinfo | None]] = no_zone  # a person's own, if one is known
 
     def __post_init__(self) -> None:
         self.groups = Groups(self.database, self.policies, self.clock, self.look_up)
@@ -134,7 +140,8 @@ class Gate:
         reach = available_tools(whole, transcript)
         there = transcript.conversation
         place = Place(str(there.origin), there.private)
-        case = _Case(reach, whole, transcript, said, policy, person, declined, place)
+        zone = await self.time_zone(transcript)
+        case = _Case(reach, whole, transcript, said, policy, person, declined, place, zone)
         judged: list[JudgedCall] = []
         left, kinds = room.left, set[Kind]()
         for position, call in enumerate(calls):
@@ -176,6 +183,10 @@ class Gate:
                 proposal = replace(proposal, undo_seconds=judged.undo, inverse=None)
         return replace(judged, proposal=proposal)
 
+    async def time_zone(self, transcript: Transcript) -> tzinfo | None:
+        """That of the person who asks, where their platform tells it."""
+        return await self.zone_of(transcript.asker, transcript.conversation.origin)
+
     async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
         """The tools that the caller may be told of: its share, without what a rule forbids there.
 
@@ -205,9 +216,9 @@ class Gate:
             tool = case.available.get(call.name)
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
-            arguments = await tool.checked(raw)
+            arguments = await tool.checked(raw, case.zone)
             if tool.kind is Kind.PLAN:
-                arguments = await with_exact_calls(case.whole, case.transcript.teammate, arguments)
+                arguments = await with_exact_calls(case.whole, case.transcript.teammate, arguments, case.zone)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
@@ -426,6 +437,7 @@ class _Case:
     person: Person
     declined: Mapping[str, str]  # who, by digest, since the person's last message
     place: Place
+    zone: tzinfo | None  # of the person who asks, where it is known
 
 
 def addressed(call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None) -> CallFacts:

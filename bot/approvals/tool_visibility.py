@@ -5,6 +5,7 @@ selection is what the model is offered, and what `Gate.consider` judges its call
 """
 
 from collections.abc import Mapping
+from datetime import tzinfo
 from typing import Any
 
 from bot.approvals.tools import outputs, schedules, team
@@ -58,11 +59,11 @@ def plan_shown(
 
 
 async def with_exact_calls(
-    available: AvailableTools, teammate: Teammate | None, arguments: Arguments
+    available: AvailableTools, teammate: Teammate | None, arguments: Arguments, zone: tzinfo | None
 ) -> dict[str, Any]:
     """The arguments of a plan with the calls of its steps as they would run, each checked by its tool.
 
-    Raises ToolError for a call that can't be made, or that holds a secret.
+    ``zone`` is as in `Tool.checked`. Raises ToolError for a call that can't be made, or that holds a secret.
     """
 
     async def exact(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ async def with_exact_calls(
         tool = available.get(name)
         if tool.reads or tool.kind is not Kind.CALL:
             raise ToolError(f"List only calls that change something: {name} needs no approval in advance.")
-        given = await tool.checked(dict(call["arguments"]))
+        given = await tool.checked(dict(call["arguments"]), zone)
         if secrets_in(given, tool.parameters):
             raise ToolError(f"A call of {name} that holds a secret can't be listed in a plan.")
         lost = tool.classify(given).level is Level.DESTRUCTIVE

@@ -11,6 +11,7 @@ This page lies below the delivery, which calls channels without knowing any; the
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import Any, Protocol, runtime_checkable
 
 from bot.domain.cards import Card
@@ -175,6 +176,10 @@ class Poster(Channel, Protocol):
         """
         raise NotDeliverable(f"This platform has no groups that Nod can ask for: {group}.")
 
+    async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
+        """The time zone that a person has chosen there; None where the platform tells none now, or never."""
+        return None
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
 
@@ -249,6 +254,12 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
     if (channel := channels.get(actor.channel)) is None:
         raise ChannelError(f"Nod is not connected to {actor.channel} here.")
     return await channel.standing(actor, address)
+
+
+async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:
+    """As `Poster.time_zone`, of whatever channel it is; None for an account of another channel."""
+    poster = poster_at(channels, address) if actor.channel == address.channel else None
+    return await poster.time_zone(actor, address) if poster else None
 
 
 async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:

@@ -12,7 +12,7 @@ import json
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Protocol, overload
 
 from pydantic_core import to_jsonable_python
@@ -241,6 +241,7 @@ class Tool:
     current: Current | None = None  # reads again after the run; None: as far as ``preview`` shows old values
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool
+    zoned: str = ""  # the argument that names a time zone: where it is not given, that of who asks
     batch: str = ""  # tools of one such name are shown in one batch; empty: its own calls are
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
@@ -255,8 +256,10 @@ class Tool:
         except Exception:  # noqa: BLE001 - it needs arguments, and has not got any
             return "by its use"
 
-    async def checked(self, raw: Any) -> dict[str, Any]:
-        """`validate`, without holding the loop. Raises BadArguments."""
+    async def checked(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
+        """`validate`, without holding the loop; ``zone`` is that of who asks. Raises BadArguments."""
+        if zone and self.zoned and not raw.get(self.zoned):
+            raw = raw | {self.zoned: str(zone)}
         return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
 
     async def likeness(self, arguments: Arguments) -> Likeness:

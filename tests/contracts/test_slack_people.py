@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot.store import schedules
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import SlackDriver, in_slack
@@ -159,3 +160,66 @@ async def test_a_colleague_of_another_workspace_of_the_organisation_is_no_outsid
     await driver.slack.click(shown, "Approve", EVE)
     await eventually(lambda: driver.world.notes == ["milk"], "the note")
     assert "another company" not in shown.words
+
+
+DAILY = ("schedule_task", {"task": "water the plants", "at": "tomorrow 9:00", "every": "day"})
+
+
+def prompt(driver: SlackDriver) -> str:
+    """The system prompt of the last request."""
+    return driver.world.model.seen[-1][0].text  # type: ignore[union-attr]
+
+
+async def test_what_someone_says_of_times_is_on_the_clock_that_slack_tells_of_them(
+    driver: SlackDriver,
+) -> None:
+    """It is Monday, 2 March, 09:00 in UTC, and 22:00 in Auckland."""
+    driver.slack.records |= {ANA: {"tz": "Pacific/Auckland"}, BEN: {"tz": "Moon/Base"}}
+    driver.world.script(Says("I would.", (DAILY,)))
+    await driver.slack.say(ANA, "every day at 9, water the plants")
+    [shown] = await eventually(lambda: driver.slack.cards(driver.slack.dm(ANA)), "the card")
+    assert "every day at 09:00 (Pacific/Auckland)" in shown.words
+    assert "Tuesday 3 Mar 2026, 09:00" in shown.words
+    assert "it is past 22:00 (time zone: Pacific/Auckland)" in prompt(driver)
+    assert len(driver.slack.called("users.info")) == 1  # the one that asks whether she is a guest
+
+    driver.world.script(Says("I would.", (DAILY,)))
+    await driver.slack.mention(ANA, "every day at 9, water the plants")
+    await eventually(lambda: driver.slack.cards("C1"), "the card")
+    assert "every day at 09:00 (Pacific/Auckland)" in driver.slack.cards("C1")[-1].words
+    there = prompt(driver)
+    assert "it is past 09:00 (time zone: UTC)" in there
+    assert "For Ana it is Monday, past 22:00 (time zone: Pacific/Auckland)." in there
+
+    driver.world.script(Says("I would.", (DAILY,)))
+    await driver.slack.mention(BEN, "every day at 9, water the plants")  # in no zone that is known
+    await eventually(lambda: len(driver.slack.cards("C1")) > 1, "the card")
+    assert "every day at 09:00 (UTC)" in driver.slack.cards("C1")[-1].words
+    assert "For Ben" not in prompt(driver)
+
+
+async def test_in_a_plan_too_a_time_is_on_the_clock_of_who_asks(driver: SlackDriver) -> None:
+    driver.slack.records[ANA] = {"tz": "Pacific/Auckland"}
+    step = {"description": "Have them watered", "calls": [{"tool": DAILY[0], "arguments": DAILY[1]}]}
+    plan = ("plan_submit", {"summary": "Plants", "steps": [step]})
+    driver.world.script(Says("My plan:", (plan,)), Says("", (DAILY,)), Says("It is set."))
+    await driver.slack.mention(ANA, "see to the plants")
+    await eventually(lambda: driver.slack.cards("C1"), "the plan")
+    [shown] = driver.slack.cards("C1")
+    assert 'time_zone = "Pacific/Auckland"' in shown.words
+    await driver.slack.click(shown, "Approve plan", ANA)
+    await eventually(
+        lambda: any("It is set." in m.markdown for m in driver.slack.in_channel("C1")), "the end"
+    )
+    [kept] = driver.world.app.database.read_now(schedules.of_people, None)
+    assert str(kept.zone) == "Pacific/Auckland"
+
+
+async def test_where_slack_tells_no_zone_or_nothing_at_all_times_are_the_teams(driver: SlackDriver) -> None:
+    driver.slack.fail("users.info", "internal_error", times=50)
+    await driver.command("/approvals outsiders talk")
+    driver.world.script(Says("Hello."))
+    await driver.slack.mention(ANA, "hello")
+    await eventually(lambda: driver.world.model.seen, "the answer")
+    assert "(time zone: UTC)" in prompt(driver)
+    assert "For Ana" not in prompt(driver)

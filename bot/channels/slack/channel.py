@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -313,6 +313,9 @@ class SlackChannel(Poster):
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         async with within(_GROUP_PATIENCE):
             return await self._workspaces.standing(SlackPlace.of(address).team, actor)
+
+    async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:
+        return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = SlackPlace.of(address)

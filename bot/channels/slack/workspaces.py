@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import aiohttp
 from slack_bolt.authorization import AuthorizeResult
@@ -30,6 +31,7 @@ from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
 from bot.domain.people import Actor, Membership, UserGroup
+from bot.domain.schedules import zone_called
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
@@ -286,6 +288,14 @@ class Workspaces(AsyncAuthorize):
         if standing is Membership.MEMBER and not fresh:
             standing = Membership.UNKNOWN
         return actor_of(own, user, _display_name(said) or name, standing)
+
+    async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
+        """The time zone that a person has chosen; None where Slack tells none. As for `actor`, it is kept."""
+        said, _ = await self._user(team, actor.key.partition("/")[2])
+        try:
+            return zone_called(str(said.get("tz") or ""))
+        except ValueError:
+            return None
 
     async def _user(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
         """What Slack says of a person, and whether it said so within the hour; empty where it does not."""
