@@ -82,16 +82,20 @@ MOST_POSTS = 5
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """A text to be posted as a file."""
+    """A text to be posted as a file, with ``words`` and Nod's own note on it, if there is one."""
 
     text: str
+    note: str = ""
     name: str = "answer.md"
-    words: str = "This is a long answer. All of it is in the file."
+
+    @property
+    def words(self) -> str:
+        return "\n\n".join(filter(None, ("This is a long answer. All of it is in the file.", self.note)))
 
 
-def in_few(posts: Sequence[T], text: str) -> Sequence[T | FullText]:
+def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
     """The posts of a text; where they are too many to read, the first of them and all of it as a file."""
-    return posts if len(posts) <= MOST_POSTS else [posts[0], FullText(text)]
+    return posts if len(posts) <= MOST_POSTS else [posts[0], FullText(text, note)]
 
 
 async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:

@@ -1,15 +1,19 @@
 """The tools of the contract: they write into a list of notes. As a module for ``NOD_TOOLS``, into its own."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from bot.domain.proposals import PreviewField
 from bot.tools.tool import CallContext, FixedToolset, InverseCall, Ran, Tool, TrialOutput, tool
 
 
-def notebook(notes: list[str]) -> FixedToolset:
-    """Tools that write into ``notes``."""
+async def _at_once() -> None:
+    """Nothing holds up a trial."""
+
+
+def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _at_once) -> FixedToolset:
+    """Tools that write into ``notes``; a ``trial`` waits for that first."""
 
     @tool(summary="Note {text}")
     async def note(text: str) -> str:
@@ -46,10 +50,12 @@ def notebook(notes: list[str]) -> FixedToolset:
         notes[:1] = [text]
         return "rewritten"
 
-    return FixedToolset("notebook", (note, erase, print_lines, brood, rewrite, *_undone_and_tried(notes)))
+    return FixedToolset(
+        "notebook", (note, erase, print_lines, brood, rewrite, *_undone_and_tried(notes, trial))
+    )
 
 
-def _undone_and_tried(notes: list[str]) -> tuple[Tool, ...]:
+def _undone_and_tried(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
     async def unpinned(ran: Ran) -> InverseCall:
         return InverseCall("unpin", ran.arguments)
 
@@ -66,6 +72,7 @@ def _undone_and_tried(notes: list[str]) -> tuple[Tool, ...]:
         return "unpinned"
 
     async def tidied(arguments: Mapping[str, Any]) -> TrialOutput:
+        await trial()
         change = PreviewField("notes", ", ".join(notes), arguments["text"])
         return TrialOutput([change], arguments["text"], output="tidied a copy")
 

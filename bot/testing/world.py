@@ -111,6 +111,7 @@ class World:
     elsewhere: bool = False  # another process does the work (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)
+    trial: Hold | None = None  # where a trial waits
     _stack: AsyncExitStack | None = None
     _app: App | None = None
     _worker: App | None = None
@@ -152,12 +153,16 @@ class World:
             await self._stack.enter_async_context(self._worker.running())
 
     def _build(self, **how: bool) -> App:
-        toolsets = [notebook(self.notes), self.asking()]
+        toolsets = [notebook(self.notes, self._in_trial), self.asking()]
         app = build(self.settings(), model=self.model, toolsets=toolsets, clock=self.clock, **how)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
         return app
+
+    async def _in_trial(self) -> None:
+        if self.trial is not None:
+            await self.trial.wait()
 
     async def stop(self) -> None:
         if self._stack is not None:

@@ -19,7 +19,7 @@ from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import GIVE_UP, Notices, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
-from bot.domain.events import TextDelta, TurnEnded, TurnEvent, TurnFailed
+from bot.domain.events import TextDelta, ToolProgress, ToolStarted, TurnEnded, TurnEvent, TurnFailed, Waited
 from bot.domain.files import for_people
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
@@ -236,20 +236,28 @@ class _Shown:
     text: str = ""
 
 
+_UNDER_WAY = Waited | ToolStarted | ToolProgress
+_HELD_BACK = 3.5  # seconds, longer than the pace of any stream
+
+
 async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
     """Send events one after the other while the turn runs on; deltas that pile up are joined.
 
-    What the platform refuses does not stop the turn.
+    What is under way is told once more after a while: the pace of a stream may have held it back. What the
+    platform refuses does not stop the turn.
     """
     waiting: list[TurnEvent] = []
     more = asyncio.Event()
     ended = False
 
     async def send() -> _Shown:
+        last: list[TurnEvent] = []  # what is under way
         while True:
-            await more.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(more.wait(), _HELD_BACK if last else None)
             more.clear()
-            batch, waiting[:] = _joined(waiting), []
+            batch, waiting[:] = _joined(waiting) or last, []
+            last = [] if batch is last else [each for each in batch[-1:] if isinstance(each, _UNDER_WAY)]
             try:
                 for event in batch:
                     await stream.send(event)

@@ -50,7 +50,7 @@ class DiscordStream(StreamedMessage):
     async def finish(self, text: str, note: str) -> None:
         text = f"{text}\n\n{note}" if note else text
         pieces, there = split(text), 0
-        posts = in_few(pieces, text)
+        posts = in_few(pieces, text, note)
         buttons = saying(self.choices)
         if self._shown:
             try:

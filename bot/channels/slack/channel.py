@@ -296,6 +296,7 @@ class SlackChannel(Poster):
             place,
             user_of(requester),
             self._sleep,
+            partial(self._post_one, address),
         )
         self._streams.add(stream)
         return stream
@@ -318,17 +319,17 @@ class SlackChannel(Poster):
         return await self._workspaces.time_zone(SlackPlace.of(address).team, actor)
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
-        place = SlackPlace.of(address)
         posts = in_few(text.split(text.neutralise(markdown)), markdown)
+        await post_each(posts, after, partial(self._post_one, address))
 
-        async def post(each: str | FullText) -> None:
-            if isinstance(each, FullText):
-                await self._once(place, each.text, [{"markdown_text": each.words}])
-                await self.post_file(address, each.name, each.text)
-            else:
-                await self._once(place, each, [{"markdown_text": each}])
-
-        await post_each(posts, after, post)
+    async def _post_one(self, address: Address, post: str | FullText) -> None:
+        """Post one of the posts of a text."""
+        place = SlackPlace.of(address)
+        if isinstance(post, FullText):
+            await self._once(place, post.text, [{"markdown_text": text.neutralise(post.words)}])
+            await self.post_file(address, post.name, post.text)
+        else:
+            await self._once(place, post, [{"markdown_text": post}])
 
     async def _once(
         self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None

@@ -1,7 +1,8 @@
 """One turn in Slack as it happens: a native stream with tool activity, or edits of one message.
 
 It starts with ``chat.startStream``. Where Slack refuses that, or the stream dies (after about five minutes),
-the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next.
+the same message continues by ``chat.update``, less often. What one message cannot hold continues in the next,
+and what five can't is in a file.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
 from bot.channels.slack.workspaces import Workspaces, within
+from bot.channels.streamed_message import MOST_POSTS, FullText, post_each
 from bot.domain.chat import Clock
 from bot.domain.events import (
     STOPPED,
@@ -34,6 +36,7 @@ from bot.domain.events import (
     TurnEnded,
     TurnEvent,
     TurnFailed,
+    Waited,
 )
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -68,6 +71,7 @@ class SlackStream:
     place: SlackPlace
     recipient: tuple[str, str] | None
     sleep: Callable[[float], Awaitable[None]]
+    post: Callable[[str | FullText], Awaitable[None]]  # one of the posts of a text, apart from the stream
 
     def __post_init__(self) -> None:
         self._editing = self.place.thread is None or (self.recipient is None and not self.place.private)
@@ -75,9 +79,13 @@ class SlackStream:
         self._late: asyncio.Task[None] | None = None  # closes what could not be closed yet
         self._stopped = False
         self._ts: str | None = None
+        self._text = ""  # all that came
+        self._posts = 1  # messages that show it, with the current one
+        self._long = False  # and they are full
         self._shown = ""  # text of the current message
         self._pending = ""  # text not sent yet
         self._said = False  # any text of this turn was sent
+        self._waits: dict[str, str] = {}  # ids of their tasks, by what was waited for
         self._tasks: dict[str, Chunk] = {}
         self._news: dict[str, Chunk] = {}  # tool activity not sent yet
         self._last: datetime | None = None
@@ -87,8 +95,14 @@ class SlackStream:
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
         with translated():
+            if not isinstance(event, Waited):
+                self._wait_no_longer()
             match event:
+                case Waited():
+                    ident = self._waits.setdefault(event.words, f"wait-{len(self._waits)}")
+                    await self._task(ident, event.words, "in_progress")
                 case TextDelta():
+                    self._text += event.text
                     self._pending += event.text
                     await self._flush()
                 case TextRestarted():
@@ -102,10 +116,15 @@ class SlackStream:
                 case TurnEnded():
                     await self._end(event)
                 case TurnFailed():
-                    self._pending += f"\n\n⚠️ {event.explanation}"
-                    await self._finish(Status.ACTIVE, event.choices)
+                    note = f"⚠️ {event.explanation}"
+                    await self._finish(Status.ACTIVE, self._text, note, event.choices)
                 case _:
                     pass  # a proposal's card follows the turn
+
+    def _wait_no_longer(self) -> None:
+        for ident in self._waits.values():
+            if (task := self._tasks.get(ident)) and task["status"] == "in_progress":
+                self._tasks[ident] = self._news[ident] = task | {"status": "complete"}
 
     async def _task(self, call_id: str, title: str, status: str, details: str = "") -> None:
         before = self._tasks.get(call_id, {})
@@ -122,20 +141,22 @@ class SlackStream:
 
     async def _restart(self) -> None:
         """Begin the answer again: what a native stream showed cannot be unsaid, an edited message can."""
-        self._pending = ""
+        self._text = self._pending = ""
         if not self._shown:
             return
         await self._stop_stream(None)
-        self._editing, self._shown = True, ""
+        self._editing, self._shown, self._long = True, "", False
 
     async def _end(self, event: TurnEnded) -> None:
         if not self._said and not self._pending.strip():
             self._pending = event.text
-        if event.ending is Ending.STOPPED:
-            self._pending += f"\n\n_{STOPPED}_"
-        await self._finish(Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE)
+        status = Status.SUSPENDED if event.ending is Ending.WAITING else Status.ACTIVE
+        note = f"_{STOPPED}_" if event.ending is Ending.STOPPED else ""
+        await self._finish(status, event.text or self._text, note)
 
-    async def _finish(self, status: Status, choices: Sequence[str] = ()) -> None:
+    async def _finish(self, status: Status, full: str, note: str, choices: Sequence[str] = ()) -> None:
+        """``full`` is all that was said; ``note`` comes after it."""
+        self._pending += f"\n\n{note}" if note else ""
         self._stopped = said = False
         try:
             await self._flush(last=True)
@@ -147,6 +168,8 @@ class SlackStream:
         finally:
             if not said:
                 await self.sessions.say(self.place, status)
+        if self._long:
+            await post_each(("", FullText(full, note)), 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send what is held when it is time; what may become a mention or a link waits for its end."""
@@ -154,7 +177,7 @@ class SlackStream:
         pace = EDIT_PACE if self._editing else STREAM_PACE
         if self._stopped or (not last and self._last is not None and now - self._last < pace):
             return
-        ready, self._pending = self._pending, ""
+        ready, self._pending = "" if self._long else self._pending, ""
         if not last and (begun := _BEGUN.search(ready)):
             ready, self._pending = ready[: begun.start()], begun[0]
         ready = text.neutralise(ready)
@@ -166,7 +189,11 @@ class SlackStream:
         while text.width(self._shown) + text.width(ready) > text.POST:
             head, ready = text.divide(ready, text.POST - text.width(self._shown), before=self._shown)
             await self._write(head)
+            if self._posts == MOST_POSTS:
+                self._long, ready = True, ""
+                break
             await self._stop_stream(None)
+            self._posts += 1
             self._ts, self._shown = None, ""
             self._tasks.clear()
         await self._write(ready)

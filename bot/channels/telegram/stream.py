@@ -82,7 +82,7 @@ class TelegramStream(StreamedMessage):
         self._typing.cancel()
         self.ended = True
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
-        posts = in_few(pieces, f"{text}\n\n{note}" if note else text)
+        posts = in_few(pieces, f"{text}\n\n{note}" if note else text, note)
         buttons = saying(self.choices)
         if self._shown is not None:
             try:

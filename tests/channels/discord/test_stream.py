@@ -121,6 +121,8 @@ async def test_an_answer_too_long_to_read_in_a_chat_comes_as_a_file(scene: Scene
     assert first.body["content"].startswith("Paragraph 0 ")
     assert "in the file" in last.body["content"]
     assert last.files == [text]
+    await scene.play(TextDelta(text), TurnFailed("The model is away.", 1))
+    assert scene.texts()[-1].endswith("in the file.\n\n⚠️ The model is away.")
 
 
 async def test_a_stopped_and_a_failed_turn_keep_what_was_said(scene: Scene) -> None:

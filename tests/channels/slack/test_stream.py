@@ -386,3 +386,54 @@ async def test_a_status_that_slack_limits_or_leaves_without_an_answer_holds_up_n
 
     assert running.slack.in_channel("D7")[0].markdown == "All of it."
     assert len(running.slack.called("agents.sessions.setStatus")) <= 2
+
+
+def _long() -> str:
+    return "\n\n".join(f"paragraph {n} " + "x" * 300 for n in range(220))
+
+
+NO_THREAD = Address("slack", "T1/C1")
+
+
+@pytest.mark.parametrize("address", [DM, CHANNEL, NO_THREAD])
+async def test_an_answer_of_more_than_five_messages_continues_as_a_file(
+    running: Running, clock: FakeClock, address: Address
+) -> None:
+    stream, whole = running.channel.open_stream(address, ANA), _long()
+    for at in range(0, len(whole), 4_000):
+        await stream.send(TextDelta(whole[at : at + 4_000]))
+        clock.forward(timedelta(seconds=2))
+    await stream.send(ToolStarted("c1", "read_file", "Reading notes", {}))
+    await stream.send(_end(whole))
+
+    *shown, words, file = running.slack.in_channel(address.key.split("/")[1])
+    assert len(shown) == 5
+    assert {m.stream for m in shown} == ({"closed"} if address is not NO_THREAD else {None})
+    seen = "".join("".join(m.markdown.split("Reading notes")[-1].split()) for m in shown)
+    assert "".join(whole.split()).startswith(seen)
+    assert words.markdown == "This is a long answer. All of it is in the file."
+    assert (file.text, file.file, file.thread) == ("answer.md", whole, shown[0].thread)
+
+
+async def test_what_ended_a_long_answer_is_said_above_the_file(running: Running) -> None:
+    stream, whole = running.channel.open_stream(DM, ANA), _long()
+    await stream.send(TextDelta(whole))
+    await stream.send(TurnFailed("The model is away.", 1, ("continue",)))
+    *_, words, file = running.slack.in_channel("D7")
+    assert words.markdown.endswith("in the file.\n\n⚠️ The model is away.")
+    assert file.file == whole
+
+
+async def test_a_file_that_could_not_be_posted_is_all_that_is_left_to_post(running: Running) -> None:
+    running.slack.fail("files.getUploadURLExternal", "internal_error", times=9)
+    stream, whole = running.channel.open_stream(DM, ANA), _long()
+    await stream.send(TextDelta(whole))
+    with pytest.raises(ChannelError) as refused:
+        await stream.send(_end(whole))
+    assert refused.value.arrived == 1
+    before = len(running.slack.in_channel("D7"))
+    running.slack.heal()
+    await running.channel.post(DM, whole, refused.value.arrived)
+    [*_, file] = after = running.slack.in_channel("D7")[before:]
+    assert file.file == whole
+    assert len(after) <= 2

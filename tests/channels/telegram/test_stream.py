@@ -101,6 +101,13 @@ async def test_an_answer_too_long_to_read_in_a_chat_comes_as_a_file(
     assert [each.document for each in later] == [None, text]
 
 
+async def test_why_a_long_answer_ended_is_said_with_the_file(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    await play(channel, seconds, HERE, TextDelta("long words " * 3000), TurnFailed("The model is away.", 1))
+    assert telegram.shown(int(HERE.key))[-1].text.endswith("in the file.\n\n⚠️ The model is away.")
+
+
 @pytest.mark.parametrize("where", [HERE, THERE])
 async def test_a_text_that_telegram_took_a_part_of_is_continued_there(
     channel, telegram: FakeTelegram, seconds: FakeTime, where: Address
