@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.app import App, build
+from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
@@ -37,16 +38,30 @@ class Talk:
     _events: int = field(default=0)
 
     async def say(
-        self, text: str, *answers: Answers, by: Actor = ANA, at: Address = ROOM, private: bool = True
+        self,
+        text: str,
+        *answers: Answers,
+        by: Actor = ANA,
+        at: Address = ROOM,
+        private: bool = True,
+        files: tuple[Upload, ...] = (),
     ) -> None:
         """A person writes, the model answers, and all that follows from it ends; then a minute passes."""
         self.answers.extend(answers)
-        await self.write(text, by=by, at=at, private=private)
+        await self.write(text, by=by, at=at, private=private, files=files)
         await self.settle()
 
-    async def write(self, text: str, *, by: Actor = ANA, at: Address = ROOM, private: bool = True) -> None:
+    async def write(
+        self,
+        text: str,
+        *,
+        by: Actor = ANA,
+        at: Address = ROOM,
+        private: bool = True,
+        files: tuple[Upload, ...] = (),
+    ) -> None:
         self._events += 1
-        message = Message(at, by, text, f"event-{self._events}", private=private)
+        message = Message(at, by, text, f"event-{self._events}", private=private, files=files)
         reply = await self.app.core.assistant.handle(message)
         assert reply.answer is Answer.ACCEPTED, reply.text
 
@@ -83,7 +98,7 @@ async def talking(folder: Path, **settings: object) -> AsyncIterator[Talk]:
 
     def answer(request: Json) -> Reply:
         clock.forward(timedelta(seconds=2))  # what follows is later
-        if str(request["messages"][0]["content"]).startswith(_SUMMING):
+        if str((request.get("messages") or request["input"])[0]["content"]).startswith(_SUMMING):
             return say(_SUMMARY)
         found = answers.popleft() if answers else _UNASKED
         return found if isinstance(found, Reply) else found(request)

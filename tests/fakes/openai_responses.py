@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.fakes.openai_rules import RefusalError, check_strict
+from tests.fakes.openai_rules import RefusalError, check_parts, check_strict
 
 Json = dict[str, Any]
 _ROLES = {"system", "developer", "user", "assistant"}
+_PARTS = {"input_text": ("text",), "input_image": ("image_url", "detail")}
 _CHAT_ONLY = ("messages", "max_tokens", "reasoning_effort", "n")
 _ids = itertools.count(1)
 _given_out: set[str] = set()
@@ -38,10 +39,7 @@ def _check_items(items: Sequence[Json], *, stored: bool) -> None:
     for at, item in enumerate(items):
         match item.get("type", "message"):
             case "message":
-                if item.get("role") not in _ROLES:
-                    raise RefusalError(f"Invalid value: '{item.get('role')}'.", "invalid_value")
-                if not isinstance(item.get("content"), str | list):
-                    raise RefusalError(f"Missing required parameter: 'input[{at}].content'.")
+                _check_message(item, at)
             case "reasoning":
                 if item.get("encrypted_content") not in _given_out:
                     raise RefusalError(
@@ -67,6 +65,15 @@ def _check_items(items: Sequence[Json], *, stored: bool) -> None:
                 )
     if called:
         raise RefusalError(f"No tool output found for function call {min(called)}.")
+
+
+def _check_message(item: Json, at: int) -> None:
+    if item.get("role") not in _ROLES:
+        raise RefusalError(f"Invalid value: '{item.get('role')}'.", "invalid_value")
+    if not isinstance(item.get("content"), str | list):
+        raise RefusalError(f"Missing required parameter: 'input[{at}].content'.")
+    if item["role"] == "user" and isinstance(item["content"], list):
+        check_parts(item["content"], _PARTS)
 
 
 def response_events(body: Json, chunks: Sequence[Json]) -> Iterator[Json]:

@@ -6,6 +6,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
+_PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -40,6 +41,8 @@ def _check_messages(messages: list[Json]) -> None:
                     "with 'tool_calls'."
                 )
             awaited.discard(message["tool_call_id"])
+        if isinstance(message.get("content"), list):
+            check_parts(message["content"], {"text": ("text",), "image_url": ("image_url",)})
         calls = message.get("tool_calls")
         if message.get("content") is None and not calls:
             raise RefusalError(f"Invalid 'content': expected a string, got null. messages[{position}]")
@@ -50,6 +53,19 @@ def _check_messages(messages: list[Json]) -> None:
             awaited = _called(role, calls)
     if awaited:
         raise RefusalError(_unanswered(awaited))
+
+
+def check_parts(parts: list[Json], kinds: Mapping[str, tuple[str, ...]]) -> None:
+    """Words and pictures: each with the fields of its kind, a picture as PNG, JPEG, GIF or WebP in base64."""
+    for part in parts:
+        if part.get("type") not in kinds:
+            raise RefusalError(f"Invalid value: '{part.get('type')}'. Supported: {sorted(kinds)}.")
+        if lacking := [name for name in kinds[part["type"]] if name not in part]:
+            raise RefusalError(f"Missing required parameter: '{lacking[0]}'.", "missing_required_parameter")
+        if found := part.get("image_url"):
+            address = found if isinstance(found, str) else found["url"]
+            if not _PICTURE.match(address):
+                raise RefusalError(f"Invalid image URL: {address[:40]!r}.", "invalid_image_url")
 
 
 def _called(role: str, calls: list[Json]) -> set[str]:

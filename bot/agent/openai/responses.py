@@ -142,7 +142,8 @@ def _items(entry: Entry, model: str) -> Iterator[Json]:
         case SystemText(text):
             yield {"role": "system", "content": text}
         case UserText():
-            pictures = [{"type": "input_image", "image_url": each.address} for each in entry.pictures]
+            image = {"type": "input_image", "detail": "auto"}
+            pictures = [image | {"image_url": each.address} for each in entry.pictures]
             words = [{"type": "input_text", "text": entry.spoken}, *pictures]
             yield {"role": "user", "content": words if pictures else entry.spoken}
         case AssistantText(text, calls):
