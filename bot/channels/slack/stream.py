@@ -169,7 +169,8 @@ class SlackStream:
             if not said:
                 await self.sessions.say(self.place, status)
         if self._long:
-            await post_each(("", FullText(full, note)), 1, self.post)
+            posts: Sequence[str | FullText] = ["", FullText(full, note)]  # the first is here
+            await post_each(posts, 1, self.post)
 
     async def _flush(self, *, last: bool = False) -> None:
         """Send what is held when it is time; what may become a mention or a link waits for its end."""
