@@ -21,7 +21,7 @@ from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Kind, Level, Risk, is_own
 from bot.domain.text import one_line, shortened
-from bot.domain.times import written
+from bot.domain.times import weekdays, written
 
 T = TypeVar("T")
 
@@ -187,6 +187,7 @@ class Limits:
     who: str = ""  # an account: only what this Person asks for
     hours: Hours | None = None  # on the team's clock
     until: datetime | None = None  # in the team's time zone
+    days: str = ""  # of the week; hours that go over midnight are of the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
         """Whether a call is within them; None where the condition can't be told of it."""
@@ -194,9 +195,17 @@ class Limits:
             return False
         if self.who and self.who not in call.requester.accounts:
             return False
-        if self.hours is not None and not self.hours.cover(call.at.astimezone(zone).time()):
+        local = call.at.astimezone(zone)
+        if self.hours is not None and not self.hours.cover(local.time()):
+            return False
+        if self.days and self._begun(local).weekday() not in weekdays(self.days):
             return False
         return True if self.condition is None else self.condition.holds(call.arguments, call.schema)
+
+    def _begun(self, local: datetime) -> datetime:
+        """A moment of the day on which the hours began in which this one lies."""
+        over = self.hours and self.hours.begin > self.hours.end > local.time()
+        return local - timedelta(days=1) if over else local
 
     @property
     def said(self) -> str:
@@ -204,6 +213,7 @@ class Limits:
         parts = [f"by {self.who}"] if self.who else []
         parts += [f"until {self.until:%Y-%m-%d %H:%M}"] if self.until else []
         parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
+        parts += [f"on {self.days}"] if self.days else []
         parts += [f"where {self.condition.text}"] if self.condition else []
         return " ".join(parts)
 

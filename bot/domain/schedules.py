@@ -4,9 +4,8 @@ Times of day are those of the schedule's zone, whatever daylight saving makes of
 skip is as long after midnight as it would have been, and one that they repeat is its first.
 """
 
-import re
 from calendar import monthrange
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from enum import StrEnum
@@ -14,7 +13,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
-from bot.domain.times import DAYS, duration, span, written
+from bot.domain.times import DAYS, duration, span, weekdays, written
 
 LEAST = timedelta(minutes=15)
 MISSED = 100
@@ -25,14 +24,7 @@ TASK = 2000
 """Characters of a task."""
 
 _DAY = timedelta(days=1)
-_SETS: Mapping[str, Collection[int]] = {
-    "day": range(7),
-    "weekday": range(5),
-    "weekend": (5, 6),
-    **{day: (at,) for at, day in enumerate(DAYS)},
-}
 _ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
-_PARTS = re.compile(r"\s*(?:,|\band\b|\s)\s*")
 _EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
 
 
@@ -55,11 +47,8 @@ def repeated(text: str, first: datetime) -> str:
         return said
     if said == "week":
         return DAYS[first.weekday()]
-    parts = filter(None, _PARTS.split(said))
-    names = [each if each in _SETS else each.removesuffix("s") for each in parts]
-    if all(each in _SETS for each in names):
-        days = {day for each in names for day in _SETS[each]}
-        alike = (name for name in ("day", "weekday", "weekend") if days == set(_SETS[name]))
+    if days := weekdays(said):
+        alike = (name for name in ("day", "weekday", "weekend") if days == weekdays(name))
         return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
     try:
         length = duration(said)
@@ -106,7 +95,7 @@ class Times:
             yield self.start
             return
         first = self.start.astimezone(self.zone)
-        length = None if self.every == "month" or self.every.split(", ")[0] in _SETS else duration(self.every)
+        length = None if self.every == "month" or weekdays(self.every) else duration(self.every)
         if length is not None and length % _DAY:
             at = self.start + length * max(0, (moment - self.start) // length)
             while True:
@@ -124,7 +113,7 @@ class Times:
             return (day - first) % length == timedelta()
         if self.every == "month":
             return day.day == min(first.day, monthrange(day.year, day.month)[1])
-        return any(day.weekday() in _SETS[name] for name in self.every.split(", "))
+        return day.weekday() in weekdays(self.every)
 
     @property
     def words(self) -> str:
@@ -136,7 +125,7 @@ class Times:
             last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
             return f"every month on day {first.day}{last}, at {first:%H:%M}"
         names = [each.capitalize() if each in DAYS else each for each in self.every.split(", ")]
-        if names[0].lower() in _SETS:
+        if weekdays(self.every):
             return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
         length = duration(self.every)
         how = f"every {span(length)}"

@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -11,6 +12,13 @@ _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
 _LONGEST = timedelta(days=3660)
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAY_SETS: Mapping[str, Collection[int]] = {
+    "day": range(7),
+    "weekday": range(5),
+    "weekend": (5, 6),
+    **{day: (at,) for at, day in enumerate(DAYS)},
+}
+_APART = re.compile(r"\s*(?:,|\band\b|\s)\s*")
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
 _HOUR = timedelta(hours=1)
@@ -92,6 +100,20 @@ def moment(text: str, now: datetime) -> datetime:
     if moment <= now:
         raise ValueError("that is over already")
     return moment
+
+
+def weekdays(text: str) -> frozenset[int]:
+    """The days of the week that ``weekdays`` or ``monday and thursday`` names; none for other words."""
+    parts = filter(None, _APART.split(text.strip().lower()))
+    names = [each if each in _DAY_SETS else each.removesuffix("s") for each in parts]
+    named = all(each in _DAY_SETS for each in names)
+    return frozenset(day for each in names for day in _DAY_SETS[each]) if named else frozenset()
+
+
+def days_said(days: Collection[int]) -> str:
+    """The same as an admin writes it, as short as there are words for it."""
+    some = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
+    return f"{some}s" if some else " and ".join(DAYS[day] for day in sorted(days))
 
 
 def written(seconds: float) -> str:

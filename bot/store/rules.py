@@ -141,7 +141,7 @@ def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
         value=stored(rule.subject, rule.value),
         condition=limits.condition.text if limits.condition else None,
         who=limits.who or None,
-        hours=[f"{each:%H:%M}" for each in limits.hours] if limits.hours else None,
+        hours=[*(f"{each:%H:%M}" for each in limits.hours or ()), *filter(None, [limits.days])] or None,
         until=limits.until.astimezone(UTC) if limits.until else None,
         set_by=str(by),
         set_at=now,
@@ -303,7 +303,8 @@ def _rule(row: RuleRow, zone: tzinfo) -> Rule:
         limits = Limits(
             Condition.kept(row.condition) if row.condition else None,
             row.who or "",
-            Hours(*map(time.fromisoformat, row.hours)) if row.hours else None,
+            Hours(*map(time.fromisoformat, row.clock)) if row.clock else None,
             row.until.astimezone(zone) if row.until else None,
+            row.days,
         )
     return Rule(row.id or 0, subject, row.scope, row.pattern, value_of(subject, row.value), limits)

@@ -59,13 +59,15 @@ class _CallRule(_Rule):
     """A rule about calls, which may be narrowed further.
 
     ``by``: only what the person with this account asks for. ``until``: when it ends by itself. ``between``:
-    in which hours it holds. Both are on the team's clock. ``where``: a condition on the arguments, such as
+    in which hours it holds, ``on``: on which days, such as ``weekdays`` or ``monday and thursday``. All of
+    them are on the team's clock. ``where``: a condition on the arguments, such as
     ``amount > 100 and currency in (EUR, USD)``.
     """
 
     by: Word | None = None
     until: Annotated[str | None, Field(pattern=r"^\S{1,40}( [0-9]{1,2}:[0-9]{2})?$")] = None
     between: tuple[ClockTime, ClockTime] | None = None
+    on: Annotated[str | None, Field(max_length=100, pattern=r"^[A-Za-z]+((,| and) [A-Za-z]+)*$")] = None
     where: Annotated[str | None, Field(max_length=LONGEST)] = None
 
     @property
@@ -73,6 +75,7 @@ class _CallRule(_Rule):
         said = [f"by {self.by}"] if self.by else []
         said += [f"until {self.until}"] if self.until else []
         said += [f"between {self.between[0]} and {self.between[1]}"] if self.between else []
+        said += [f"on {self.on}"] if self.on else []
         return [*said, *([f"where {self.where}"] if self.where else [])]
 
 

@@ -74,13 +74,18 @@ async def test_an_admin_sets_rules_over_http_and_others_are_refused(serve: Serve
 
 async def test_a_rule_with_limits_is_set_over_http_and_seen_with_its_end_by_whom_it_concerns(serve: Serve):
     async with serve(model=keeping("milk"), token=ANA, **SETTINGS) as nod, nod.caller(CHIEF) as chief:
-        limits = {"by": "http:ana", "until": "tomorrow 18:00", "between": ["18:00", "08:00"]}
+        limits = {
+            "by": "http:ana",
+            "until": "tomorrow 18:00",
+            "between": ["18:00", "08:00"],
+            "on": "weekdays",
+        }
         body = {"subject": "policy", "mode": "forbid", "tools": "keep", "where": "text matches m*", **limits}
         made = await chief.post("/api/rules", json=body)
         assert made.status_code == 201, made.text
         (seen,) = (await nod.client.get("/api/rules")).json()["rules"]
         end = seen["words"].removeprefix("policy forbid for keep by http:ana until ").split(" between ")[0]
-        assert seen["words"].endswith("between 18:00 and 08:00 where text matches m*")
+        assert seen["words"].endswith("between 18:00 and 08:00 on weekdays where text matches m*")
         assert seen["until"].replace("T", " ").startswith(end)
         assert seen["trouble"] is None
         async with nod.caller(BEN) as ben:

@@ -27,7 +27,7 @@ from bot.domain.rules import (
     RuleValue,
     Subject,
 )
-from bot.domain.times import duration, moment
+from bot.domain.times import days_said, duration, moment, weekdays
 from bot.plugins import channel_names
 
 _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
@@ -41,6 +41,7 @@ _PARTS = {
         "place": r"in (\S+)",
         "account": r"by (\S+)",
         "hours": r"between (\S+) and (\S+)",
+        "days": r"on (\S+(?:(?:,| and) \S+)*)",
         "until": r"until (\S+( [0-9]{1,2}:[0-9]{2})?)",
     }.items()
 }
@@ -48,7 +49,8 @@ _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
 _ENDS = frozenset({"length", "until"})
 _FURTHEST = timedelta(days=366)
 LIMITED = (
-    "[for TOOLS] [in PLACE] [by ACCOUNT] [for 2h|until friday 18:00] [between 18:00 and 08:00] [where …]"
+    "[for TOOLS] [in PLACE] [by ACCOUNT] [for 2h|until friday 18:00] [between 18:00 and 08:00] "
+    "[on weekdays] [where …]"
 )
 """What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
 _LONGEST_LOOK = timedelta(days=366)
@@ -76,13 +78,14 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         str(account(unquoted(given["account"][0]))) if "account" in given else "",
         _hours(*given["hours"]) if "hours" in given else None,
         now + _length(given["length"][0]) if "length" in given else _until(given.get("until"), now),
+        _days(given["days"][0]) if "days" in given else "",
     )
     if subject in FOR_WHOM and "tools" in given:
         if "place" in given:
             raise CommandError("Name one person or place, after `for`.")
         given["place"] = given.pop("tools")
     if limits != Limits() and subject in _UNLIMITED:
-        raise CommandError(f"A rule about {subject.typed} has no by, until, between or where.")
+        raise CommandError(f"A rule about {subject.typed} has no by, until, between, on or where.")
     return Rule(
         0,
         subject,
@@ -105,6 +108,12 @@ def _hours(begin: str, end: str) -> Hours:
     if hours.begin == hours.end:
         raise CommandError("These hours begin when they end. Write two different times.")
     return hours
+
+
+def _days(said: str) -> str:
+    if not (days := weekdays(said)):
+        raise CommandError(f"`on {said}` names no day. Write weekdays, weekends, or monday and thursday.")
+    return days_said(days)
 
 
 def _until(said: Sequence[str] | None, now: datetime) -> datetime | None:

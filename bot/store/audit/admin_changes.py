@@ -128,7 +128,8 @@ def rule_key(row: RuleRow) -> str:
     many = f" {canonical(row.value)}" if row.subject in (Subject.ROLE, Subject.ROUTE) else ""
     parts = [f"{row.subject} for {row.pattern} in {row.scope}{many}"]
     parts += [f"by {row.who}"] if row.who else []
-    parts += [f"between {' and '.join(row.hours)}"] if row.hours else []
+    parts += [f"between {' and '.join(row.clock)}"] if row.clock else []
+    parts += [f"on {row.days}"] if row.days else []
     parts += [f"where {row.condition}"] if row.condition else []
     return " ".join(parts)
 

@@ -22,12 +22,22 @@ class RuleRow(Row, table=True):
     value: Any = as_json()
     condition: str | None = None  # on the arguments of a call, as it was said
     who: str | None = None  # an account: only what this Person asks for
-    hours: list[str] | None = as_json(nullable=True)  # from when to when, in the team's time zone
+    hours: list[str] | None = as_json(nullable=True)  # in the team's time zone, and days of the week
     until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     set_by: str
     set_at: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+    @property
+    def clock(self) -> list[str]:
+        """From when to when it holds on a day; empty for all of it."""
+        return [each for each in self.hours or () if ":" in each]
+
+    @property
+    def days(self) -> str:
+        """On which days of the week it holds; empty for all of them."""
+        return "".join(each for each in self.hours or () if ":" not in each)
 
 
 class BookRow(Row, table=True):

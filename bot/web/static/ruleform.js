@@ -50,7 +50,7 @@ export function ruleForm(write) {
   const parts = h("div", { class: "rule-parts" });
   const help = h("p", { class: "help" });
   const limit = (id, type, placeholder) => h("input", { type, id: `rule-${id}`, placeholder, autocomplete: "off", spellcheck: "false" });
-  const limits = [limit("by", "text", "Anyone"), limit("until", "text", "friday 18:00"), limit("begin", "time"), limit("end", "time"), limit("where", "text", "amount > 100")];
+  const limits = [limit("by", "text", "Anyone"), limit("until", "text", "friday 18:00"), limit("begin", "time"), limit("end", "time"), limit("on", "text", "weekdays"), limit("where", "text", "amount > 100")];
   let fields = {};
 
   const row = (id, label, field) => h("div", { class: "rule-part" }, h("label", { class: "label", for: id }, label), field);
@@ -78,8 +78,8 @@ export function ruleForm(write) {
     const where = place.value.trim() && place.value.trim() !== "*" ? ` ${subject.value === "model" ? "for" : "in"} ${place.value.trim()}` : "";
     further.hidden = OF_NO_CALL.includes(subject.value);
     if (subject.value === "instructions") return void write(`instructions in ${place.value.trim() || "*"} ${fields.text.value.trim()}`);
-    const [by, until, begin, end, condition] = limits.map((field) => (further.hidden ? "" : field.value.trim()));
-    const narrowed = [by && `by ${by}`, until && `until ${until}`, begin && end && `between ${begin} and ${end}`, condition && `where ${condition}`];
+    const [by, until, begin, end, on, condition] = limits.map((field) => (further.hidden ? "" : field.value.trim()));
+    const narrowed = [by && `by ${by}`, until && `until ${until}`, begin && end && `between ${begin} and ${end}`, on && `on ${on}`, condition && `where ${condition}`];
     write(`${said}${which}${where} ${narrowed.filter(Boolean).join(" ")}`.replace(/\s+/g, " ").trim());
   }
 
@@ -91,7 +91,7 @@ export function ruleForm(write) {
       further.open ||= "where" in narrowed;
       turn(values);
     } }, words))));
-  const labels = ["For what this account asks", "Until", "Between", "and", "Where the arguments are"];
+  const labels = ["For what this account asks", "Until", "Between", "and", "On these days", "Where the arguments are"];
   const further = h("details", { class: "recipes" }, h("summary", {}, "Narrow it further"),
     h("div", { class: "rule-parts" }, limits.map((field, at) => row(field.id, labels[at], field))),
     h("p", { class: "help" }, "Times are in the team's time zone. A condition compares arguments, such as priority in (low, normal) or path matches \"docs/**\"."));

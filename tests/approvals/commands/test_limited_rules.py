@@ -243,6 +243,32 @@ async def test_a_rule_by_time_of_day_counts_in_the_teams_time_zone(ruled: Nod) -
     assert states == [State.PROPOSED, State.SUCCEEDED, State.SUCCEEDED, State.PROPOSED]
 
 
+async def test_a_rule_on_some_days_counts_by_the_teams_calendar(ruled: Nod) -> None:
+    """It is Monday; hours that go over midnight are of the day on which they begin."""
+    await rule(ruled, "policy never for paint between 22:00 and 06:00 on Friday")
+    await rule(ruled, "policy forbid for smash on weekends")
+    states = []
+    for hour, minute, days in [(22, 0, 3), (21, 59, 0), (22, 0, 0), (5, 59, 0), (6, 0, 0), (22, 0, 0)]:
+        await ruled.tick(timedelta(days=days))
+        await at(ruled, hour, minute)
+        [p] = await ruled.asked(red(coats=len(states) + 1))
+        states.append((f"{ruled.clock().astimezone(OSLO):%a %H:%M}", p.state is State.SUCCEEDED))
+    assert states == [
+        ("Thu 22:00", False),
+        ("Fri 21:59", False),
+        ("Fri 22:00", True),
+        ("Sat 05:59", True),
+        ("Sat 06:00", False),
+        ("Sat 22:00", False),
+    ]
+    assert await ruled.asked(call("smash", lamp="desk")) == []
+    await ruled.tick(timedelta(days=2))
+    [smash] = await ruled.asked(call("smash", lamp="desk"))
+    assert smash.state is State.PROPOSED
+    assert "between 22:00 and 06:00 on friday" in (await ruled.command("/approvals audit", by=ADA)).text
+    assert await ruled.database.read(verification.faults) == []
+
+
 async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
     said = await rule(ruled, "policy never for paint for 2h")
     until = ruled.clock().astimezone(OSLO) + timedelta(hours=2)
@@ -266,6 +292,8 @@ async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
         ("policy never for paint until 2029-01-01", "too far away"),
         ("policy never for paint between 8:00 and 8:00", "two different times"),
         ("policy never for paint between 25:00 and 8:00", "is not a time of day"),
+        ("policy never for paint on funday", "`on funday` names no day. Write weekdays"),
+        ("policy never for paint on friday on weekdays", "one too many"),
         ("policy never for paint for smash", "one too many"),
         ("policy never for paint for 2h until friday", "one too many"),
         ("policy never for paint by ben", "is not an account"),
@@ -286,6 +314,7 @@ async def test_the_parts_of_a_rule_may_stand_in_any_order(ruled: Nod) -> None:
         "by chat:ben",
         "until 2027-06-01 18:00",
         "between 18:00 and 08:00",
+        "on monday and thursday",
     ]
     said = await rule(ruled, f"policy never {' '.join(reversed(parts))} where coats > 1")
     assert said.startswith(f"Set: rule 1: policy never {' '.join(parts)} where coats > 1.")

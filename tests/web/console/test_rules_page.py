@@ -180,15 +180,16 @@ def test_a_rule_is_narrowed_further_in_the_form_and_shows_when_it_ends(nod: Serv
     page.get_by_label("Until").fill("tomorrow 18:00")
     page.get_by_label("Between").fill("18:00")
     page.get_by_label("and", exact=True).fill("08:00")
+    page.get_by_label("On these days").fill("weekdays")
     page.get_by_label("Where the arguments are").fill("priority in (low, normal)")
     words = page.get_by_label("Set a rule", exact=True).last
     expect(words).to_have_value(
         "policy always for update_issue by slack:T1/U7 until tomorrow 18:00 between 18:00 and 08:00 "
-        "where priority in (low, normal)"
+        "on weekdays where priority in (low, normal)"
     )
     page.get_by_role("button", name="Set the rule").click()
     rule = page.get_by_role("article", name="Rule 1", exact=True)
-    expect(rule).to_contain_text("between 18:00 and 08:00 where priority in (low, normal)")
+    expect(rule).to_contain_text("between 18:00 and 08:00 on weekdays where priority in (low, normal)")
     expect(rule).to_contain_text("ends ")
     page.get_by_label("Where the arguments are").fill("priorty = low")
     page.get_by_role("button", name="Set the rule").click()
