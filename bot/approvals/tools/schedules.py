@@ -86,7 +86,7 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
             at: when first, such as tomorrow 16:00, friday 9:00, 09:00 or 2026-12-01 18:00
             every: how often, such as day, weekday, week, month, monday and thursday, 2h, 3d; empty for once
             until: after when it ends, such as 2026-12-31; empty for no end
-            time_zone: whose time that is, such as Europe/Berlin; empty for theirs
+            time_zone: whose time that is, such as Europe/Berlin; empty for that of who asks
             after_proposal: the id of a proposal instead of a time: it runs once when that has ended
         """
         given = {"at": at, "every": every, "until": until, "time_zone": time_zone}
