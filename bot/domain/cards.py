@@ -97,6 +97,7 @@ class Card:
     again: str = ""  # that it was read again and is as approved, one sentence
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
+    unsure: bool = False  # it failed, and may have happened all the same
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
@@ -113,6 +114,7 @@ class Card:
             undoing=self.undoing,
             undoable=self.undo if self.undo.startswith(_CAN) else "",
             choices=self.choices or (),
+            unsure=self.unsure,
         )
 
     @property
@@ -610,6 +612,7 @@ def card_of(
         again=clean(_again(p)),
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
         ticked=p.ticked,
+        unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
         choices=None if p.choices is None else tuple(one_line(clean(each)) for each in p.choices),
     )
 

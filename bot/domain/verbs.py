@@ -84,7 +84,7 @@ class AskedFor:
 
 @dataclass(frozen=True, slots=True)
 class Sure:
-    """The question before what can't be undone, or before Undo, and its two answers."""
+    """The question before what can't be undone, before Undo, or before Retry of what may have happened."""
 
     question: str
     yes: str
@@ -120,6 +120,10 @@ _FOR_REAL = Sure(
     "Not now",
     "It can reach the network and have effects outside files. "
     f"It may do something else than when it was tried. {_PERHAPS}",
+)
+
+_RETRY = Sure(
+    "Retry?", "Retry", "Not now", "It runs again exactly as shown. Check first whether it already happened."
 )
 
 _UNDO_ALL = Sure(
@@ -256,12 +260,14 @@ def button(
     undoing: str = "",
     undoable: str = "",
     choices: Sequence[str] = (),
+    unsure: bool = False,
 ) -> Button:
     """The button of a verb on a card.
 
     ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
     are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
     ``undoable``: that it can be undone although it is destructive, in words. ``choices``: of a question.
+    ``unsure``: it failed, and may have happened all the same.
     """
     found = replace(_with_harm(_BUTTONS[verb], level), **_SAYS.get((verb, kind), {}))
     match verb, kind:
@@ -276,6 +282,8 @@ def button(
             return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
         case Verb.UNDO, _ if undoing:
             return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
+        case Verb.RETRY, _ if unsure:
+            return replace(found, sure=_RETRY)
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from bot.domain.verbs import Verb
 from bot.testing.contract import note
@@ -225,16 +226,23 @@ async def test_in_discord_a_row_that_is_done_is_undone_by_itself(discord: Discor
     await eventually(lambda: discord.world.notes == ["as it was"], "what was there before")
 
 
+CHECK = "It runs again exactly as shown. Check first whether it already happened."
 UNPIN = [("unpin", {"text": f"item {n}"}) for n in (1, 2, 3)]
 
 
-async def one_fails(driver: Driver) -> SeenCard:
-    """Approve three rows of which the second fails; then what it needs is there."""
+async def one_fails(driver: Driver, *, unknown: bool = False) -> SeenCard:
+    """Approve three rows of which the second fails; then what it needs is there.
+
+    ``unknown``: it may have happened all the same.
+    """
     driver.world.notes[:] = ["item 1", "item 3"]
     card = await asked(driver, 0, *UNPIN)
     await driver.press(card, Verb.APPROVE_ALL)
     await ends(driver, "2 done, 1 failed")
     driver.world.notes[:] = ["item 2"]
+    if unknown:
+        lost = text("UPDATE proposal SET cause = 'outcome_unknown' WHERE state = 'failed'")
+        driver.world.app.database.write_now(lambda session: session.connection().execute(lost))
     await driver.world.restart()
     return driver.cards()[0]
 
@@ -250,8 +258,11 @@ async def test_in_slack_a_row_that_failed_is_retried_by_itself(slack: SlackDrive
     await retried(slack)
 
 
-async def test_in_telegram_a_row_that_failed_is_retried_by_itself(telegram: TelegramDriver) -> None:
-    card = await one_fails(telegram)
+@pytest.mark.parametrize("unknown", [False, True])
+async def test_in_telegram_a_row_that_failed_is_retried_by_itself_and_asks_first_if_it_may_have_happened(
+    telegram: TelegramDriver, *, unknown: bool
+) -> None:
+    card = await one_fails(telegram, unknown=unknown)
     fake, message = telegram.telegram, card.handle.message
     await fake.press(ANA_THERE, message, "Rows")
     await eventually(lambda: "🔎 2" in message.labels, "the numbers")
@@ -259,12 +270,20 @@ async def test_in_telegram_a_row_that_failed_is_retried_by_itself(telegram: Tele
     row = await eventually(
         lambda: next((m for m in fake.shown(TEAM) if "Retry" in m.labels), None), "the row"
     )
-    await fake.press(ANA_THERE, row, "Retry")
+    query = await fake.press(ANA_THERE, row, "Retry")
+    if unknown:
+        assert query.text == f"Retry? {CHECK}"
+        assert row.labels == ["Retry", "Not now"]
+        assert telegram.world.notes == ["item 2"]
+        await fake.press(ANA_THERE, row, "Retry")
     await retried(telegram)
 
 
-async def test_in_discord_a_row_that_failed_is_retried_by_itself(discord: DiscordDriver) -> None:
-    card = await one_fails(discord)
+@pytest.mark.parametrize("unknown", [False, True])
+async def test_in_discord_a_row_that_failed_is_retried_by_itself_and_asks_first_if_it_may_have_happened(
+    discord: DiscordDriver, *, unknown: bool
+) -> None:
+    card = await one_fails(discord, unknown=unknown)
     fake = discord.discord
 
     async def shown_after(press: Any) -> Any:
@@ -274,6 +293,10 @@ async def test_in_discord_a_row_that_failed_is_retried_by_itself(discord: Discor
 
     page = await shown_after(fake.press(ANA_ON_DISCORD, card.handle.message, "Rows"))
     row = await shown_after(fake.press(ANA_ON_DISCORD, page, "🔎 2"))
+    if unknown:
+        row = await shown_after(fake.press(ANA_ON_DISCORD, row, "Retry"))
+        assert f"Retry? {CHECK}" in row.text
+        assert discord.world.notes == ["item 2"]
     await fake.press(ANA_ON_DISCORD, row, "Retry")
     await retried(discord)
 

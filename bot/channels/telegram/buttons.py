@@ -48,6 +48,7 @@ class Does(StrEnum):
     APPROVE = "ap"
     DECLINE = "de"
     RETRY = "re"
+    RETRY_SURE = "rs"  # retry what may have happened: the answer to the question that Retry asks
     EXTEND = "et"
     APPROVE_STEPS = "as"  # a plan, and what its steps name
     APPROVE_ALL = "aa"
@@ -89,6 +90,7 @@ VERBS = {
     Does.UNDO_ALL_SURE: Verb.UNDO_ALL,
     Does.APPROVE: Verb.APPROVE,
     Does.DECLINE: Verb.DECLINE,
+    Does.RETRY_SURE: Verb.RETRY,
     Does.RETRY: Verb.RETRY,
     Does.EXTEND: Verb.EXTEND,
     Does.APPROVE_STEPS: Verb.APPROVE_STEPS,
@@ -101,6 +103,7 @@ VERBS = {
 SURE: dict[Does | Verb, Does] = {
     Does.APPROVE: Does.SURE,
     Does.UNDO: Does.UNDO_SURE,
+    Does.RETRY: Does.RETRY_SURE,
     Does.FOR_REAL: Does.FOR_REAL_SURE,
     Verb.UNDO_ALL: Does.UNDO_ALL_SURE,
 }

@@ -184,7 +184,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
 
 
 def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
-    """The two answers to the question before what can't be undone, or before Undo."""
+    """The two answers to the question before what can't be undone, before Undo, or before Retry."""
     if (sure := card.button(does if isinstance(does, Verb) else VERBS[does]).sure) is None:
         return None
     answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))

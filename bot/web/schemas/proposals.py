@@ -92,7 +92,7 @@ class SureView(View):
 class ButtonView(View):
     """``doing`` is what it says while it works; ``needs`` what it asks for first.
 
-    ``sure``: asked before what can't be undone and before Undo, else null.
+    ``sure``: asked before what can't be undone, Undo, and Retry of what may have happened, else null.
     ``question`` asks for words, where it needs any, and ``hint`` says what becomes of them; else null.
     """
 
