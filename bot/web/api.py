@@ -126,10 +126,9 @@ def create(
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
-    for part in PARTS:
-        app.include_router(part.router)
-    for rest in (router, logins.back, sessions.visits):
-        app.include_router(rest)
+    # as they are, not included: an included router's routes are all built again at the first request
+    for each in (*(part.router for part in PARTS), router, logins.back, sessions.visits):
+        app.router.routes += each.routes
     app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return app
 
