@@ -385,11 +385,11 @@ def registry_of(
         schedule_tools(database, policies, clock, settings.max_schedules),
         ask_tools(),
     ]
-    builtin = [*builtin_tools(settings, database, clock), *always]
-    taken = frozenset(tool.name for toolset in builtin for tool in toolset.fixed)
+    builtin = builtin_tools(settings, database, clock) if toolsets is None else []
+    taken = frozenset(tool.name for toolset in (*builtin, *always) for tool in toolset.fixed)
     own = load_own(settings.tools, taken)
     mcp = _mcp(settings, database, clock, lambda: own.known | taken, questions)
-    found = [*builtin, own, mcp] if toolsets is None else [*toolsets, *always]
+    found = [*builtin, *always, own, mcp] if toolsets is None else [*toolsets, *always]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 

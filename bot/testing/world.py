@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from bot.app import App, build
@@ -140,8 +141,12 @@ class World:
 
         return FixedToolset("asking", (inquire, paint_as_asked))
 
+    @cached_property
+    def _settings(self) -> Settings:
+        return self.settings()
+
     async def start(self) -> None:
-        self.prepare(self.settings().database_url)
+        self.prepare(self._settings.database_url)
         await self._start()
 
     async def _start(self) -> None:
@@ -154,7 +159,7 @@ class World:
 
     def _build(self, **how: bool) -> App:
         toolsets = [notebook(self.notes, self._in_trial), self.asking()]
-        app = build(self.settings(), model=self.model, toolsets=toolsets, clock=self.clock, **how)
+        app = build(self._settings, model=self.model, toolsets=toolsets, clock=self.clock, **how)
         channel = self.add_channel(app)
         if channel is not None:
             app.channels[channel.name] = channel
