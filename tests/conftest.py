@@ -49,13 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _trust_one(config: pytest.Config) -> None:
     """Know one certificate instead of 140, which each client reads: no test speaks TLS to the world."""
-    if "SSL_CERT_FILE" not in os.environ:  # the processes that tests begin inherit it
-        end = "-----END CERTIFICATE-----\n"
-        first, *_ = Path(certifi.where()).read_text().partition(end)
-        folder = Path(tempfile.mkdtemp(prefix="nod-certificate-"))
-        config.add_cleanup(lambda: shutil.rmtree(folder))
-        (folder / "one.pem").write_text(first + end)
-        os.environ["SSL_CERT_FILE"] = str(folder / "one.pem")
+    end = "-----END CERTIFICATE-----\n"
+    first, *_ = Path(certifi.where()).read_text().partition(end)
+    folder = Path(tempfile.mkdtemp(prefix="nod-certificate-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+    (folder / "one.pem").write_text(first + end)
+    # whatever the machine's own are; the processes that tests begin inherit it
+    os.environ["SSL_CERT_FILE"] = str(folder / "one.pem")
 
 
 def _tell_plainly() -> None:

@@ -64,7 +64,7 @@ class HttpDriver:
                             await self._fetch(proposal)
                     self._messages = (await ana.get(self._url(f"{base}/messages"))).json()["messages"]
                     self._team = (await ana.get(self._url(f"{base}/team"))).json()["team"]
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
     async def close(self) -> None:
         for client in self._clients.values():
