@@ -5,6 +5,8 @@ PORT ?= 8080
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps
 HASHED := $(PIP) --require-hashes -r
+# a file's tests in one process, so that what they share is made once; in the order of the files
+SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
 
 # or each process of the tests compiles every library again
@@ -16,10 +18,10 @@ demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
 
 test: .venv/dev
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 fast: .venv/dev
-	@$(BIN)/python -m pytest -n auto -m "not slow and not browser and not platform" $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) -m "not slow and not browser and not platform" $(ARGS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .
@@ -52,7 +54,7 @@ docs: .venv/upkeep
 
 coverage: .venv/dev
 	@$(BIN)/python -m coverage erase
-	@$(BIN)/python -m coverage run -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m coverage run -m pytest $(SPREAD) $(ARGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report
 

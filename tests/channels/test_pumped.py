@@ -38,7 +38,6 @@ _PUMPS = (
 # fmt: on
 
 _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
-    "telegram.from_markdown": lambda text: telegram.from_markdown(text).text,
     "telegram.split": lambda text: [each.text for each in telegram.split(telegram.from_markdown(text))],
     "telegram.plain": lambda text: telegram.plain(text).text,
     "telegram.styled": lambda text: [each.text for each in telegram.split(telegram.styled(text, "pre"))],
