@@ -99,7 +99,7 @@ class _Recording:
         whose = " ".join(str(message[name]) for name in ("role", "name", "tool_call_id") if name in message)
         content = message.get("content")
         said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        words = self._shortened(said) if content is not None else "(no text)"
+        words = self._shortened(said) if content else "(no text)"
         yield f"  {number} {self._plain(whose)}: " + words.replace("\n", "\n      ")
         for call in message.get("tool_calls", ()):
             name, arguments = call["function"]["name"], call["function"]["arguments"]
