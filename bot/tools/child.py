@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 _MEMORY = 512 << 20  # bytes of a child
+_BUSY = 5  # times as long as a question takes by itself
 
 
 class TookTooLong(Exception):
@@ -31,7 +32,10 @@ class _Ended(Exception):
 
 
 class Child:
-    """``seconds`` is how long one question may take. `ask` blocks: call it in a thread."""
+    """``seconds`` is how much processor time one question may take, after the child has started.
+
+    On a busy machine that may last longer, five times that at most. `ask` blocks: call it in a thread.
+    """
 
     def __init__(self, script: Path, *, seconds: float) -> None:
         self._script = script
@@ -76,23 +80,27 @@ class Child:
             raise _Ended from None
 
     def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        """Write the line and read the answer; the child is killed when the time is over."""
+        """Write the line and read the answer; the child is killed when the longest time is over."""
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
-        until = time.monotonic() + self._seconds
-        killer = threading.Timer(self._seconds, process.kill)
+        longest = self._seconds * _BUSY
+        until = time.monotonic() + longest
+        killer = threading.Timer(longest, process.kill)
         killer.start()
         try:
             process.stdin.write(line)
             process.stdin.flush()
             answer = process.stdout.readline()
+            if not answer.endswith(b"\n"):
+                process.wait()
         except OSError:
             answer = b""
         finally:
             killer.cancel()
         if answer.endswith(b"\n"):
             return answer
-        raise _Ended if time.monotonic() < until else TookTooLong
+        spent = process.poll() == -signal.SIGPROF or time.monotonic() >= until
+        raise TookTooLong if spent else _Ended
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         process.kill()
@@ -111,11 +119,11 @@ class Child:
 
 
 def serve(answer: Callable[[Any], Any], seconds: float) -> None:
-    """Answer until there are no more questions. A question that outlives its asker ends the process."""
+    """Answer until there are no more questions. One that takes more processor time ends the process."""
     os.nice(5)  # people come first
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     for line in sys.stdin.buffer:
-        signal.setitimer(signal.ITIMER_REAL, seconds + 1)
+        signal.setitimer(signal.ITIMER_PROF, seconds)  # no handler: it ends the process, whatever that does
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
         sys.stdout.flush()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)

@@ -67,7 +67,7 @@ async def test_a_write_is_shown_whole_and_runs_only_after_the_press(connect, htt
 async def test_arguments_are_checked_before_anything_is_proposed(connect, http, make_nod):
     nod = make_nod(connect(http()))
     assert await nod.asked(call("lamps_paint", lamp="desk", color="green")) == []
-    assert nod.model.results == ['ERROR: color: should be one of ["white", "red", "blue"]']
+    assert nod.model.results == ['ERROR: color: should be one of ["white", "red", "blue"].']
     [proposal] = await nod.asked(call("lamps_paint", RED))
     reply = await nod.press(Verb.APPROVE, proposal, arguments={"lamp": "desk", "color": "red", "coats": "x"})
     assert reply.fields == {"coats": "should be integer"}
