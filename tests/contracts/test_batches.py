@@ -331,7 +331,9 @@ async def test_in_telegram_a_row_is_opened_and_edited_by_itself(telegram: Telegr
     await fake.say(ANA_THERE, "item two", message.chat_id, reply_to=question)
     form = await fake.see(message.chat_id, "not saved yet")
     await fake.press(ANA_THERE, form, "Save")
-    await eventually(lambda: any("item two" in c.words for c in telegram.cards()), "the edited row")
+    await eventually(lambda: "item two" in fake.seen_by(ANA_THERE, TEAM)[-1].text, "the edited row")
+    await fake.press(ANA_THERE, fake.seen_by(ANA_THERE, TEAM)[-1], "Approve")
+    await eventually(lambda: telegram.world.notes == ["item two"], "the note")
 
 
 async def test_in_discord_a_row_is_opened_and_edited_by_itself(discord: DiscordDriver) -> None:

@@ -57,8 +57,8 @@ async def test_in_telegram_it_is_told_in_the_private_chat(telegram: TelegramDriv
     message, fake = card.handle.message, telegram.telegram
     if more := message.more:
         await fake.press_data(BEN_THERE, message, more)
-        await eventually(lambda: CONTEXT in message.labels, "all its buttons")
-    await fake.press(BEN_THERE, message, CONTEXT)
+        menu = await eventually(lambda: fake.menu(BEN_THERE, TEAM), "all its buttons")
+    await fake.press(BEN_THERE, menu if more else message, CONTEXT)
     told = await fake.see(BEN_THERE, "note the milk")
     assert "The agent: I note what was said." in told.text
     assert not fake.shown(TEAM, "The agent: I note")

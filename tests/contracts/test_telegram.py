@@ -45,6 +45,8 @@ LABELS: dict[Verb, tuple[str, ...]] = {
     Verb.APPROVE_ALL: ("Approve all ",),
     Verb.DECLINE_ALL: ("Decline all ",),
 }
+SURELY = ("su.", "us.", "fs.", "uz.", "rs.")
+"""How the answers begin that do what was asked about once more."""
 HOLDS = {
     GrantDuration.CONVERSATION: "As long as this conversation",
     GrantDuration.HOUR: "1 hour",
@@ -96,10 +98,11 @@ class TelegramDriver:
     async def _press(self, user: int, card: SeenCard, verb: Verb) -> None:
         """Where the card was too long for Approve, it is under what "View all" showed."""
         message = card.handle.message
-        below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
-        if _data(_buttons(message), verb) is None and (more := message.more):
+        below = self.telegram.below(user, message) if "View all" in message.labels else []
+        shown = [message, *below]
+        if all(_data(_buttons(each), verb) is None for each in shown) and (more := message.more):
             await self.telegram.press_data(user, message, more)
-        shown = [message] if "View all" not in message.labels else [message, *below]
+            shown = [message, await eventually(lambda: self.telegram.menu(user, TEAM), "the other buttons")]
         for each in shown:
             if (data := _data(_buttons(each), verb)) is not None:
                 await self.telegram.press_data(user, each, data)
@@ -110,11 +113,8 @@ class TelegramDriver:
     async def _answer(self, user: int, message: Posted) -> None:
         """Where a press asked whether what can't be undone should be done: yes."""
         for each in self.telegram.shown(TEAM):
-            sure = next(
-                (data for data in _buttons(each).values() if data.startswith(("su.", "us.", "fs.", "uz."))),
-                None,
-            )
-            if each.message_id == message.message_id and sure is not None:
+            sure = next((data for data in _buttons(each).values() if data.startswith(SURELY)), None)
+            if each is message and sure is not None:
                 await self.telegram.press_data(user, each, sure)
 
     async def press_remembered(self, card: SeenCard, verb: Verb) -> None:
@@ -129,7 +129,7 @@ class TelegramDriver:
         await self.telegram.press(ANA, message, "View all")
 
         def all_below() -> list[Posted]:
-            below = [m for m in self.telegram.shown(TEAM) if m.message_id > message.message_id]
+            below = self.telegram.below(ANA, message)
             return below if any("Approve" in m.labels for m in below) else []
 
         below = await eventually(all_below, "the whole payload")
@@ -155,8 +155,10 @@ class TelegramDriver:
         await self.telegram.say(ANA, text, TEAM, reply_to=question)
         form = await self.telegram.see(TEAM, "not saved yet")
         await self.telegram.press(ANA, form, "Save")
-        await eventually(lambda: "Send answer" in form.labels, "the answer as it will be sent")
-        await self.telegram.press(ANA, form, "Send answer")
+        await eventually(lambda: "Press Send answer on its card" in form.text, "where it is sent")
+        message, before = card.handle.message, card.handle.buttons
+        await eventually(lambda: _buttons(message) != before, "the answer as it will be sent")
+        await self.telegram.press(ANA, message, "Send answer")
 
     def boards(self) -> list[str]:
         return [m.text for m in self.telegram.shown(TEAM) if m.text.startswith("👥")]

@@ -86,7 +86,14 @@ class FakeTelegram(BotApi):
         if thread is not None:
             message |= {"message_thread_id": thread, "is_topic_message": True}
         if reply_to is not None:
+            if reply_to.receiver not in (None, user_id):
+                raise AssertionError(f"{user_id} does not see {reply_to.text!r}")
             message["reply_to_message"] = self._shown(reply_to, deep=False)
+        if reply_to is not None and reply_to.receiver is not None:  # then the bot alone receives it
+            number = next(self._ids)
+            message |= {"message_id": 0, "ephemeral_message_id": number, "receiver_user": BOT}
+            self.written_alone[number] = (chat, user_id, self.now() if self.now is not None else 0.0)
+            return await self.deliver({"message": message})
         self.messages.append(
             Posted(chat, message["message_id"], text or "", [], None, thread, self.people[user_id])
         )
@@ -130,10 +137,18 @@ class FakeTelegram(BotApi):
         """
         if not any(each.startswith(label) for each in message.labels) and (more := message.more):
             await self.press_data(user_id, message, more)
+            message = self.menu(user_id, message.chat_id) or message
+        if message.receiver not in (None, user_id):
+            raise AssertionError(f"{user_id} does not see {message.text!r}")
         found = [b for b in message.buttons if b["text"] == label or b["text"].startswith(f"{label} (")]
         if message.deleted or len(found) != 1:
             raise AssertionError(f"no button {label!r} under {message.text!r}: {message.labels}")
         return await self.press_data(user_id, message, found[0]["callback_data"])
+
+    def menu(self, user_id: int, chat_id: int) -> Posted | None:
+        """What *More* opened last for this person alone."""
+        found = [m for m in self.shown(chat_id, "More: ") if m.receiver == user_id]
+        return found[-1] if found else None
 
     async def press_data(self, user_id: int, message: Posted, data: str, *, too_old: bool = False) -> Query:
         """Send any callback data, as a forged client could. Returns once it was answered."""
@@ -143,7 +158,8 @@ class FakeTelegram(BotApi):
 
     async def begin_press(self, user_id: int, message: Posted, data: str, *, too_old: bool = False) -> Query:
         """Send it, and do not wait for the answer."""
-        query = Query(str(next(self._ids)), user_id, too_old=too_old)
+        query = Query(str(next(self._ids)), user_id, too_old=too_old, chat_id=message.chat_id)
+        query.ephemeral = message.receiver is not None
         query.asked = self.now() if self.now is not None else 0.0
         self.queries[query.id] = query
         shown = self._shown(message)

@@ -19,7 +19,15 @@ _GROUP = (20, 60.0)  # sends and edits, seconds
 _PERSON = (30, 30.0)
 _ALL = (30, 1.0)
 QUERY_LIVES = 15.0  # seconds
-_SENDING = {"sendMessage", "editMessageText", "sendDocument", "editMessageReplyMarkup", "sendMessageDraft"}
+_SENDING = {
+    "sendMessage",
+    "editMessageText",
+    "sendDocument",
+    "editMessageReplyMarkup",
+    "sendMessageDraft",
+    "editEphemeralMessageText",
+    "editEphemeralMessageReplyMarkup",
+}
 
 
 @dataclass(eq=False)
@@ -35,6 +43,9 @@ class Posted:
     sender: dict[str, Any] = field(default_factory=lambda: BOT)
     document: str | None = None
     reply_to: int | None = None
+    receiver: int | None = None
+    """The one person who sees it; then ``message_id`` is 0, and ``ephemeral_id`` names it."""
+    ephemeral_id: int = 0
     deleted: bool = False
     inaccessible: bool = False
     edits: int = 0
@@ -69,6 +80,8 @@ class Query:
     alert: bool = False
     too_old: bool = False
     asked: float = 0.0
+    chat_id: int = 0
+    ephemeral: bool = False
 
 
 _SAME = (
@@ -100,6 +113,14 @@ class BotApi:
         self.limited: dict[int, deque[int]] = defaultdict(deque)
         self.moved: dict[int, int] = {}
         self.older = False  # a server before Bot API 7.11
+        self.whispers = True
+        """Whether it knows messages for one person alone; a server before Bot API 10.3 does not."""
+        self.may_whisper = True
+        """Whether it lets the bot send any."""
+        self.forgotten = False
+        """Whether messages for one person alone are gone, as Telegram lets them."""
+        self.written_alone: dict[int, tuple[int, int, float]] = {}
+        """What people answered the bot alone, by its ephemeral id: the chat, who, and when."""
         self.now: Callable[[], float] | None = None
         """Seconds; with it, a chat that is written to too fast refuses, edits and sends counted together."""
         self.local = False
@@ -155,6 +176,15 @@ class BotApi:
             and containing in m.text
             and (thread is None or m.thread == thread)
         ]
+
+    def seen_by(self, user_id: int, chat_id: int, containing: str = "") -> list[Posted]:
+        """What this person sees of the bot's messages there, oldest first."""
+        return [m for m in self.shown(chat_id, containing) if m.receiver in (None, user_id)]
+
+    def below(self, user_id: int, message: Posted) -> list[Posted]:
+        """What they see of the bot's messages below that one."""
+        after = set(map(id, self.messages[self.messages.index(message) + 1 :]))
+        return [m for m in self.seen_by(user_id, message.chat_id) if id(m) in after]
 
     async def see(self, chat_id: int, containing: str = "", *, count: int = 1) -> Posted:
         """Wait for the bot's message and return the newest that fits."""
@@ -353,6 +383,10 @@ class BotApi:
     def _put(self, params: dict[str, Any], text: str) -> Posted:
         check_markup(params.get("reply_markup"), older=self.older)
         reply = params.get("reply_parameters") or {}
+        if receiver := self._receiver(params):
+            return self._put_alone(params, text, receiver)
+        if "ephemeral_message_id" in reply:
+            reply = {}  # an older server reads what it knows
         there = {m.message_id for m in self.messages if m.chat_id == params["chat_id"] and not m.deleted}
         if reply and reply["message_id"] not in there:
             if not reply.get("allow_sending_without_reply"):
@@ -369,6 +403,75 @@ class BotApi:
         )
         self.messages.append(posted)
         return posted
+
+    def _receiver(self, params: dict[str, Any]) -> int | None:
+        """Who alone a message is for; a server that does not know this overlooks it.
+
+        How a refusal reads is not documented: the words here are made up.
+        """
+        asked = params.get("ephemeral_message_parameters")
+        if asked is None or self.older or not self.whispers:
+            return None
+        chat, user = params["chat_id"], asked["receiver_user_id"]
+        if self.chats[chat]["type"] == "private":
+            raise bad("PEER_ID_INVALID")
+        if user not in self.people or (chat, user) in self.left:
+            raise bad("USER_NOT_PARTICIPANT")
+        query = self.queries.get(str(asked.get("callback_query_id")))
+        if query is not None:
+            if asked.get("replace_callback_query_message") and query.ephemeral:
+                raise bad("ephemeral messages can't be replaced")
+            by = query.chat_id, query.user_id, query.asked
+            too_old = query.too_old
+        else:
+            answered = (params.get("reply_parameters") or {}).get("ephemeral_message_id", 0)
+            by, too_old = self.written_alone.get(answered, (0, 0, 0.0)), False
+        now = self.now() if self.now is not None else 0.0
+        if not self.may_whisper or by[:2] != (chat, user) or too_old or now - by[2] > QUERY_LIVES:
+            raise bad("CHAT_ADMIN_REQUIRED")  # an admin could, at any time
+        return int(user)
+
+    def _put_alone(self, params: dict[str, Any], text: str, receiver: int) -> Posted:
+        chat, thread = params["chat_id"], params.get("message_thread_id")
+        entities, markup = params.get("entities", []), params.get("reply_markup")
+        posted = Posted(chat, 0, text, entities, markup, thread, receiver=receiver)
+        posted.ephemeral_id = next(self._ids)
+        self.messages.append(posted)
+        return posted
+
+    def _own_alone(self, params: dict[str, Any]) -> Posted:
+        named = (params["chat_id"], params["receiver_user_id"], params["ephemeral_message_id"])
+        for posted in self.messages:
+            if (posted.chat_id, posted.receiver, posted.ephemeral_id) == named and not posted.deleted:
+                if self.forgotten:
+                    break
+                return posted
+        raise bad("MESSAGE_ID_INVALID")
+
+    async def _do_editEphemeralMessageText(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        posted = self._own_alone(params)
+        # https://github.com/tdlib/telegram-bot-api/issues/881
+        text = check_text(params.get("text", ""), params.get("entities", []), CAPTION)
+        if params.get("link_preview_options") != {"is_disabled": True}:
+            raise AssertionError("a raw call has no defaults: it would show a preview of links")
+        check_markup(params.get("reply_markup"), older=self.older)
+        posted.text, posted.entities, posted.markup = (
+            text,
+            params.get("entities", []),
+            params.get("reply_markup"),
+        )
+        posted.edits += 1
+        return True
+
+    async def _do_editEphemeralMessageReplyMarkup(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        posted = self._own_alone(params)
+        check_markup(params.get("reply_markup"), older=self.older)
+        posted.markup = params.get("reply_markup")
+        return True
+
+    async def _do_deleteEphemeralMessage(self, params: dict[str, Any]) -> bool:  # noqa: N802
+        self._own_alone(params).deleted = True
+        return True
 
     async def _do_sendMessageDraft(self, params: dict[str, Any]) -> bool:  # noqa: N802
         if self.chats[params["chat_id"]]["type"] != "private":
@@ -421,7 +524,8 @@ class BotApi:
 
     def _own(self, params: dict[str, Any]) -> Posted:
         for posted in self.messages:
-            if (posted.chat_id, posted.message_id) == (params["chat_id"], params["message_id"]):
+            named = (params["chat_id"], params["message_id"])
+            if posted.receiver is None and (posted.chat_id, posted.message_id) == named:
                 if posted.sender is not BOT:
                     raise bad("message can't be edited")
                 if not posted.deleted:
@@ -439,6 +543,10 @@ class BotApi:
             shown |= {"caption": posted.text, "document": {"file_id": "f", "file_unique_id": "u"}}
         elif posted.text:
             shown |= {"text": posted.text, "entities": posted.entities}
+        if posted.receiver is not None:
+            # of the bot's own it is the person, of what a person wrote to it alone the bot
+            to = self.people[posted.receiver] if posted.sender is BOT else BOT
+            shown |= {"ephemeral_message_id": posted.ephemeral_id, "receiver_user": to}
         if posted.thread is not None:
             shown |= {"message_thread_id": posted.thread, "is_topic_message": True}
         if deep and posted.markup and "inline_keyboard" in posted.markup:

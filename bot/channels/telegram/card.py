@@ -5,6 +5,7 @@ all of it is shown by `whole`, and Approve is under its last message. The text i
 ``bot/channels/card_text.py``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telegram import CopyTextButton, InlineKeyboardButton, InlineKeyboardMarkup
@@ -84,25 +85,18 @@ def keyboard(
     if card.batch:
         return _for_rows(card, card.batch, hidden=cut and not viewed, left_out=left_out, viewed=viewed)
     hidden = cut and card.pending and not viewed
-    offered = [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
+    offered = _offered(card, hidden=hidden)
     rows: list[list[InlineKeyboardButton]] = []
     if hidden:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL)])
-    further = tuple(a for a in offered if a not in _PLACED and a not in _GROUP)
-    *first, last = _ROWS
-    rows += [[_button(card, a) for a in row if a in offered] for row in first]
+    rows += [[_button(card, a) for a in row if a in offered] for row in _ROWS[:-1]]
     if hidden and Verb.APPROVE in card.verbs:
         rows[1].insert(0, disabled(card.button(Verb.APPROVE).label))
-    rare = [[_button(card, a) for a in row if a in offered] for row in (last, further)]
-    if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
-        rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
-    rare += _led(card)
+    rare = _rare(card, offered)
     if any(rare) and not more and not viewed:
         rare = []
         rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
-    if more and card.pending:
-        rare.append([InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))])
-    rows += rare
+    rows += [*rare, *_copied(card)] if more else rare
     rows[:0] = [[_button(card, a)] for a in CHOICES if a in offered]
     if left_out and card.pending and not cut and not viewed:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
@@ -116,6 +110,30 @@ def keyboard(
         rows.append([*opening, _viewing(card, Does.VIEW, DETAILS, style=None)])
     rows = [row for row in rows if row]
     return InlineKeyboardMarkup(rows) if rows else None
+
+
+def menu(card: Card) -> InlineKeyboardMarkup:
+    """What is behind *More*, by itself."""
+    hidden = OUTLINER.card(card).cut and card.pending
+    rows = [*_rare(card, _offered(card, hidden=hidden)), *_copied(card)]
+    return InlineKeyboardMarkup([row for row in rows if row])
+
+
+def _offered(card: Card, *, hidden: bool) -> list[Verb]:
+    return [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
+
+
+def _rare(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyboardButton]]:
+    further = tuple(a for a in offered if a not in _PLACED and a not in _GROUP)
+    rare = [[_button(card, a) for a in row if a in offered] for row in (_ROWS[-1], further)]
+    if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
+        rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
+    return rare + _led(card)
+
+
+def _copied(card: Card) -> list[list[InlineKeyboardButton]]:
+    copies = InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))
+    return [[copies]] if card.pending else []
 
 
 def _for_rows(

@@ -13,7 +13,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 from telegram import User
 
-from bot.channels.telegram.places import NAME, TelegramPlace
+from bot.channels.telegram.places import NAME, Alone, TelegramPlace
 from bot.domain.cards import Card
 from bot.domain.chat import Clock, Press
 from bot.domain.forms import Field
@@ -40,7 +40,8 @@ class DialogueStep(StrEnum):
 class Dialogue:
     """A dialogue with one person; ``changes`` are the edited arguments so far.
 
-    ``prompt`` is the message that asks, None until it is known; ``question`` is its text, where it has one.
+    ``prompt`` is the number of the message that asks, as in `TelegramPosted`, None until it is known;
+    ``question`` is its text, where it has one.
     """
 
     proposal_id: str
@@ -160,13 +161,17 @@ async def _nothing_to_answer() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """The person in a dialogue, and where; ``answered`` is called before what waits for the chat's pace."""
+    """The person in a dialogue, and where; ``answered`` is called before what waits for the chat's pace.
+
+    ``alone`` is how they are shown something in a group that is for no one else.
+    """
 
     user: User
     actor: Actor
     place: TelegramPlace
     title: str = ""  # of the chat, where it has one
     answered: Callable[[], Awaitable[None]] = field(default=_nothing_to_answer, compare=False)
+    alone: Alone | None = None
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
         """What they press, from where they are."""

@@ -14,12 +14,12 @@ from bot.channels.base import Lookup
 from bot.channels.telegram import screens
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import MOVED_ON, NOT_YOURS, Dialogue, Dialogues, DialogueStep, Who
-from bot.channels.telegram.limits import TEXT_UNITS, TOAST, Urgency
+from bot.channels.telegram.limits import CAPTION_UNITS, TEXT_UNITS, TOAST, Urgency
 from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
@@ -94,14 +94,14 @@ class Asker:
         dialogue = await self.dialogues.load(who)
         if dialogue is None or replied is None:
             return False
-        if dialogue.listens(replied.message_id):
+        if dialogue.listens(posted_of(replied).message_id):
             trouble = await self._answered(who, dialogue, text)
         elif dialogue.asked_in(replied.text or ""):
             trouble = await self._answered(who, dialogue, None)
         else:
             return False
         if trouble:
-            await self.transport.send(who.place, plain(trouble), answer_to=message_id)
+            await self.transport.send(who.place, plain(trouble), answer_to=message_id, alone=who.alone)
         return True
 
     async def cancel(self, who: Who) -> bool:
@@ -109,7 +109,7 @@ class Asker:
         if await self.dialogues.load(who) is None:
             return False
         await self.dialogues.keep(who, None)
-        await self.transport.send(who.place, plain("Cancelled. Nothing was changed."))
+        await self.transport.send(who.place, plain("Cancelled. Nothing was changed."), alone=who.alone)
         return True
 
     async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
@@ -120,7 +120,7 @@ class Asker:
         if len(reply.text) <= TOAST:
             return reply.text
         await who.answered()
-        await self.transport.send(who.place, plain(reply.text))
+        await self.transport.send(who.place, plain(reply.text), alone=who.alone)
         return MOVED_ON
 
     async def _close(self, who: Who, found: Dialogue | None, message: TelegramPosted) -> str:
@@ -182,7 +182,7 @@ class Asker:
         return ""
 
     async def _ask_again(self, who: Who, dialogue: Dialogue, screen: Screen) -> str:
-        await self.transport.send(who.place, plain(_AGAIN))
+        await self.transport.send(who.place, plain(_AGAIN), alone=who.alone)
         await self._show(who, dialogue, screen)
         return ""
 
@@ -221,10 +221,14 @@ class Asker:
             return " ".join(f"{label_of(k)}: {v}" for k, v in reply.fields.items()) or reply.text
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         await who.answered()
-        if reply.answer is not Answer.ACCEPTED or card is None:
+        if reply.answer is not Answer.ACCEPTED or card is None or message.receiver is not None:
             await self.transport.note(message, plain(reply.text))
+        if reply.answer is not Answer.ACCEPTED or card is None:
             return reply.text
         try:
+            if message.receiver is not None:
+                await self.views.show(card, who.place, who.alone)
+                return reply.text
             # the form becomes one more copy of the card: what was edited is right above its Approve
             await self.views.put(card, who.place, self.lookup, who.actor, message)
         except ChannelError as error:  # the edit is saved, and the card itself is redrawn
@@ -249,16 +253,25 @@ class Asker:
             dialogue = dialogue.asking(screen.rich.text)
         markup = screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None
         there = message if markup else None
-        if there is not None and screen.rich.units <= TEXT_UNITS:
+        # a message for one person alone takes no more: https://github.com/tdlib/telegram-bot-api/issues/881
+        most = CAPTION_UNITS if there is not None and there.receiver is not None else TEXT_UNITS
+        if there is not None and screen.rich.units <= most:
             await self.dialogues.keep(who, dialogue.prompted(there.message_id))
             await who.answered()
-            await self.transport.edit(there, screen.rich, markup, urgency=Urgency.PRESSED)
-            return
+            try:
+                await self.transport.edit(there, screen.rich, markup, urgency=Urgency.PRESSED)
+            except ChannelError:
+                if there.receiver is None:
+                    raise
+                there = None  # Telegram may drop what one person alone sees: once more, then
+            else:
+                return
         await self.dialogues.keep(who, dialogue)
         await who.answered()
         if there is not None:
             await self.transport.dress(there, None, urgency=Urgency.PRESSED)
-        sent = await self.transport.send(who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED)
+        how: Any = {"urgency": Urgency.PRESSED, "alone": who.alone}
+        sent = await self.transport.send(who.place, screen.rich, screen.markup, **how)
         await self.dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:

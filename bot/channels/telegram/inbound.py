@@ -12,10 +12,10 @@ from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
-from bot.channels.telegram.places import NAME, Moves, TelegramPlace
+from bot.channels.telegram.places import NAME, Alone, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
-from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain import chat
 from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Inbox, Reply
@@ -29,6 +29,7 @@ _NOT_SEEN = "I can't see {}. I'll go by your words."
 _EDITED = "I don't read edited messages. Send the change as a new message."
 _ANONYMOUS = "I can't tell who you are while you write as a chat. Write as yourself."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
+_ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
 
 
@@ -44,10 +45,10 @@ def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace |
 
 
 def meant_for(message: Message, me: User) -> bool:
-    """In private everything; in a group a mention, a reply to the bot, or one of its commands."""
+    """In private everything; in a group a mention, a reply, a command, or what the bot alone can see."""
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
-    if _private(message.chat):
+    if _private(message.chat) or _reached_by(message):
         return True
     answered = message.reply_to_message
     if answered and answered.from_user == me and not answered.forum_topic_created:
@@ -56,6 +57,12 @@ def meant_for(message: Message, me: User) -> bool:
     if typed is not None:
         return typed.bot.lower() == (me.username or "").lower() if typed.bot else typed.known
     return bool(_mentions(message, me))
+
+
+def _reached_by(message: Message) -> Alone | None:
+    """How someone is answered who wrote to Nod alone in a group; None for any other message."""
+    number, user = posted_of(message).message_id, message.from_user
+    return Alone(user.id, answer=-number) if number < 0 and user else None
 
 
 def words_of(message: Message, me: User) -> str:
@@ -241,7 +248,7 @@ class Inbound:
             if message.text or message.caption:  # a live location is edited all the time
                 await self._say(place, _EDITED, message)
         elif not user.is_bot:
-            who = Who(user, actor_of(user), place)
+            who = Who(user, actor_of(user), place, alone=_reached_by(message))
             # words of another author command nothing
             typed = None if message.forward_origin else commands.read(words_of(message, self.me))
             if typed is not None:
@@ -264,6 +271,9 @@ class Inbound:
             and not message.forward_origin
             and await self.asker.answer(who, words, message.reply_to_message, message.message_id)
         ):
+            return
+        if who.alone is not None:  # the answer would stand there for everyone
+            await self._say(who.place, _ONLY_ANSWERS, message)
             return
         reply = await self.inbox(
             chat.Message(
@@ -291,7 +301,7 @@ class Inbound:
             admin = who.user.id in self.admission.admitted.admins
             decides = admin or who.user.id in self.admission.admitted.approvers
             text = commands.introduction(typed, admin=admin, decides=decides, notice=self.lookup.notice)
-            await self.transport.send(who.place, plain(text))
+            await self.transport.send(who.place, plain(text), alone=who.alone)
             return
         if typed.name == "new":
             self.overheard.forget(who.place)
@@ -316,11 +326,13 @@ class Inbound:
     ) -> None:
         """Say it, then post the cards it is about, as further copies that are kept up to date."""
         if reply.text:
-            await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to)
+            alone = who.alone if place == who.place else None
+            await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to, alone=alone)
         for proposal in reply.proposals:
             card = await self.lookup.card(proposal.id, who.actor, together=True)
             if card is not None:
                 await self.views.put(card, place, self.lookup, who.actor)
 
     async def _say(self, place: TelegramPlace, text: str, message: Message) -> None:
-        await self.transport.send(place, plain(text), answer_to=message.message_id)
+        alone = _reached_by(message)
+        await self.transport.send(place, plain(text), answer_to=message.message_id, alone=alone)

@@ -59,10 +59,14 @@ class TelegramPlace:
 
 @dataclass(frozen=True, slots=True)
 class TelegramPosted:
-    """One message; written ``chat/message`` where a copy of a card is remembered."""
+    """One message; written ``chat/message`` where a copy of a card is remembered.
+
+    One that ``receiver`` alone sees has minus its ephemeral id as its number: Telegram counts those apart.
+    """
 
     chat_id: int
     message_id: int
+    receiver: int | None = None
 
     def __str__(self) -> str:
         return f"{self.chat_id}/{self.message_id}"
@@ -75,6 +79,40 @@ class TelegramPosted:
             return cls(int(chat), int(message))
         except ValueError:
             raise CopyGone(f"{text!r} is no message in Telegram.") from None
+
+    @property
+    def private(self) -> dict[str, int | None]:
+        """How the Bot API names it where one person alone sees it."""
+        return {
+            "chat_id": self.chat_id,
+            "receiver_user_id": self.receiver,
+            "ephemeral_message_id": -self.message_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """One person of a group, and what lets Nod write there to them alone: their press, or their answer.
+
+    Documented: either counts for 15 s, the receiver need not get it, and an app may drop it at a restart
+    (https://core.telegram.org/bots/api#ephemeral-messages-and-commands). Not documented: how a refusal reads,
+    how often a press counts, and what becomes of a message that is replaced
+    (``replace_callback_query_message``) once it changes. So nothing is replaced, and any refusal leads to a
+    message for all.
+    """
+
+    user_id: int
+    query_id: str | None = None
+    answer: int | None = None  # the ephemeral message that they answered with
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it adds to a call that sends (Bot API 10.3)."""
+        to: dict[str, Any] = {"receiver_user_id": self.user_id}
+        if self.query_id is not None:
+            return {"ephemeral_message_parameters": {**to, "callback_query_id": self.query_id}}
+        reply = {"ephemeral_message_id": self.answer}
+        return {"ephemeral_message_parameters": to, "reply_parameters": reply}
 
 
 _KEY = "moved:"

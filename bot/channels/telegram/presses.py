@@ -17,10 +17,10 @@ from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.inbound import actor_of, place_of
 from bot.channels.telegram.limits import Urgency
-from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
+from bot.channels.telegram.places import NAME, Alone, TelegramPlace, TelegramPosted
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport
+from bot.channels.telegram.transport import Transport, posted_of
 from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
@@ -95,18 +95,22 @@ class TelegramPresses:
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
             return await answer.tell(_UNREADABLE, alert=True)
-        message = TelegramPosted(query.message.chat.id, query.message.message_id)
-        if callback.does in _PAIRING:
+        message = posted_of(query.message, query.from_user.id)
+        if message.receiver not in (None, query.from_user.id):
+            await answer.tell(_NOT_HERE, alert=True)  # someone else's, as no app of theirs shows it
+        elif callback.does in _PAIRING:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
         elif not await self.admission.admits(query.from_user.id, message.chat_id):
             await answer.tell(_STRANGER, alert=True)
         else:
+            place = await self._where(query, message, callback.id)
             who = Who(
                 query.from_user,
                 actor_of(query.from_user),
-                await self._where(query, message, callback.id),
+                place,
                 query.message.chat.title or "",
                 answer.moment,
+                None if place.private else Alone(query.from_user.id, query.id),
             )
             try:
                 said, alert = await self._known(callback, who, message)
@@ -164,13 +168,17 @@ class TelegramPresses:
             return said, bool(said)
         if callback.does in (Does.MORE, Does.KEEP):
             await who.answered()
-            await self.views.unfold(card, who.place, message, more=callback.does is Does.MORE)
+            more = callback.does is Does.MORE
+            if not (more and who.alone and await self.views.open_menu(card, who.place, who.alone)):
+                await self.views.unfold(card, who.place, message, more=more)
             return "", False
         if callback.does in (Does.VIEW, Does.VIEW_GROUP, Does.ROW):
-            hidden = [card] if callback.does is not Does.VIEW_GROUP else await self._hidden(card, who)
+            grouped = callback.does is Does.VIEW_GROUP
+            hidden = await self._hidden(card, who) if grouped else [card]
             await who.answered()
             for each in hidden:
-                await self.views.show(each, who.place)
+                # what leads to Approve all, which stands there for everyone, is shown to everyone
+                await self.views.show(each, who.place, None if grouped else who.alone)
                 # it may have ended while it was being shown
                 await self._settle(each.proposal_id, who, together=each.batch is not None)
             return "", False
@@ -243,7 +251,7 @@ class TelegramPresses:
             await who.answered()
             await self.views.choose(card, message, page, picked, looks=callback.does is Does.LOOK)
             return "", False
-        if not await self.views.approvable(card, who.place):
+        if not await self.views.approvable(card, who.place, who.user.id):
             return _UNSEEN, True
         declines, at = callback.does is Does.DECIDE, who.place.address
         choice = picked.choice(card, who.actor, callback.round, at, declines=declines, ref=str(message))
@@ -252,6 +260,8 @@ class TelegramPresses:
 
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
         """Name the card that was pressed; None for a form, and for a payload shown below its card."""
+        if message.receiver is not None:
+            return None
         begins = (
             callback.does in _ON_CARDS
             or isinstance(callback.does, Verb)
@@ -270,11 +280,13 @@ class TelegramPresses:
     async def _hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
         """Give the cards a press is about that hide something no one here has viewed yet."""
         about = [card]
-        if does in (Does.VIEW_GROUP, Does.APPROVE_ALL) and card.group:
+        grouped = card.group is not None and does in (Does.VIEW_GROUP, Does.APPROVE_ALL)
+        if card.group and grouped:
             others = [m for m in card.group.members if m != card.proposal_id]
             found = [await self.lookup.card(m, who.actor, who.place.address) for m in others]
             about = [*(c for c in found if c), card]
-        return [c for c in about if c.pending and not await self.views.approvable(c, who.place)]
+        person = None if grouped else who.user.id  # Approve all stands there for everyone
+        return [c for c in about if c.pending and not await self.views.approvable(c, who.place, person)]
 
     async def _settle(self, proposal_id: str, who: Who, *, together: bool = False) -> None:
         card = await self.lookup.card(proposal_id, who.actor, who.place.address, together=together)
@@ -288,12 +300,14 @@ class TelegramPresses:
         """
         moves = self.transport.moves
         place = place_of(query.message, moves) if query.message else None
-        if place is not None and place.home is None:
+        if place is not None and place.home is None and (place.thread_id or not message.receiver):
             return place
         key = await self.database.read(posted_cards.key_of, NAME, str(message))
         if key is not None:
             return moves.place(Address(NAME, key))
-        if place is None:  # a form or a payload: it stands where a card of its proposal does
+        if (
+            place is None or message.receiver
+        ):  # a form or a payload: it stands where a card of its proposal does
             for copy in await self.database.read(posted_cards.of_proposal, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)
@@ -302,7 +316,7 @@ class TelegramPresses:
     async def _again(self, who: Who) -> None:
         """Say that what was pressed for did not come; the press itself has been answered."""
         with suppress(ChannelError):
-            await self.transport.send(who.place, plain(_AGAIN), urgency=Urgency.PRESSED)
+            await self.transport.send(who.place, plain(_AGAIN), urgency=Urgency.PRESSED, alone=who.alone)
 
 
 @dataclass(eq=False)

@@ -2,25 +2,27 @@
 
 Kept for each proposal: whether its card is cut, and the messages with its payload. So their buttons go away
 when it ends, Approve is refused where the payload has not been shown, and Approve all is not offered before
-every payload of the group has been.
+every payload of the group has been. In a group a payload may be shown to one person alone: then it counts for
+them alone.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import Does
-from bot.channels.telegram.card import TelegramCard, choosing, keyboard, question, rendered, whole
+from bot.channels.telegram.card import TelegramCard, choosing, keyboard, menu, question, rendered, whole
 from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
-from bot.channels.telegram.places import NAME, TelegramPlace, TelegramPosted
-from bot.channels.telegram.text import plain
+from bot.channels.telegram.places import NAME, Alone, TelegramPlace, TelegramPosted
+from bot.channels.telegram.text import plain, styled
 from bot.channels.telegram.transport import Transport
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
+from bot.domain.text import shortened
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import events, posted_cards
@@ -28,31 +30,50 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _PASSES = 3
+_TITLE = 200  # characters of a card's title above its menu
 _ENDED = -1  # instead of a round: shown after the end, so its buttons stay while any is offered
+_MENU = -2  # instead of a round: only what is behind *More*
 _BATCH = ".all"  # behind the id of its first row: what was shown of a batch
 
 log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What was shown of one proposal.
+class _Page:
+    """A message that was shown of a proposal, to everyone in a chat or to one ``person`` there."""
 
-    ``cut`` is the round in which its card was cut, if it was; a message is ``[chat, id, round]``.
-    """
+    chat_id: int
+    message_id: int
+    round: int
+    person: int | None = None
+
+    @property
+    def ref(self) -> TelegramPosted:
+        return TelegramPosted(self.chat_id, self.message_id, self.person if self.message_id < 0 else None)
+
+    def over(self, card: Card) -> bool:
+        """Whether its buttons lead nowhere any longer."""
+        if self.round == _ENDED:
+            return not card.verbs
+        return not card.pending or self.round not in (_MENU, card.round)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What was shown of one proposal; ``cut`` is the round in which its card was cut, if it was."""
 
     cut: int | None = None
-    messages: Sequence[list[int]] = ()
+    pages: Sequence[_Page] = ()
 
-    def hides(self, chat_id: int) -> bool:
-        """Whether something of it has not been shown in this chat."""
-        seen = any(chat == chat_id and shown == self.cut for chat, _, shown in self.messages)
-        return self.cut is not None and not seen
+    def hides(self, chat_id: int, person: int | None = None) -> bool:
+        """Whether something of it has not been shown in this chat, to all or to this person."""
+        here = (page for page in self.pages if page.chat_id == chat_id and page.person in (None, person))
+        return self.cut is not None and all(page.round != self.cut for page in here)
 
     def state(self) -> dict[str, Any] | None:
-        if self.cut is None and not self.messages:
+        if self.cut is None and not self.pages:
             return None
-        return {"cut": self.cut, "messages": [*self.messages]}
+        return {"cut": self.cut, "messages": [[*astuple(page)] for page in self.pages]}
 
 
 def _key(card: Card) -> str:
@@ -83,6 +104,16 @@ class ShownCards:
         """Show all buttons of a card, until it is drawn again; or those it has anyway."""
         view = rendered(card, await self._unseen(card, place.chat_id), more=more)
         await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
+
+    async def open_menu(self, card: Card, place: TelegramPlace, alone: Alone) -> bool:
+        """Show one person alone what is behind *More*; false where Telegram doesn't do that."""
+        mine = alone.user_id
+        await self._close(card, place.chat_id, lambda page: (page.round, page.person) == (_MENU, mine))
+        title = styled("More: ", "bold") + plain(shortened(card.title, _TITLE))
+        sent = await self._transport.whisper(place, title, menu(card), alone)
+        if sent is not None:
+            await self._keep_page(card, _Page(sent.chat_id, sent.message_id, _MENU, mine))
+        return sent is not None
 
     async def choose(
         self, card: Card, message: TelegramPosted, page: int, picked: Picked, *, looks: bool
@@ -145,49 +176,50 @@ class ShownCards:
                 return
         await self._put(card, place, None)
 
-    async def show(self, card: Card, place: TelegramPlace) -> None:
-        """Post everything the card left out."""
-        await self._close(card, place.chat_id, same_round=True)
+    async def show(self, card: Card, place: TelegramPlace, alone: Alone | None = None) -> None:
+        """Post everything the card left out; where Telegram does that, to one person alone."""
+        person = alone.user_id if alone and self._transport.whispers else None
+        await self._close(card, place.chat_id, lambda page: page.person == person and page.round != _MENU)
         buttons = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, place.chat_id))
         pieces = whole(card)
+        how: Any = {"urgency": Urgency.PRESSED, "alone": alone}
         if pieces is None:
             name = f"proposal-{card.proposal_id}.txt"
-            last = await self._transport.file(
-                place, name, everything(card), card.title, buttons, urgency=Urgency.PRESSED
-            )
+            sent = [await self._transport.file(place, name, everything(card), card.title, buttons, **how)]
         else:
-            for piece in pieces[:-1]:
-                await self._transport.send(place, piece, urgency=Urgency.PRESSED)
-            last = await self._transport.send(place, pieces[-1], buttons, urgency=Urgency.PRESSED)
-        shown = await self._shown(_key(card))
-        kept = [*shown.messages, [last.chat_id, last.message_id, card.round if card.pending else _ENDED]]
-        await self._keep(card, replace(shown, messages=kept))
+            sent = [await self._transport.send(place, piece, **how) for piece in pieces[:-1]]
+            sent.append(await self._transport.send(place, pieces[-1], buttons, **how))
+        # one message that only they see is enough: then no one else has seen everything
+        person = next((each.receiver for each in sent if each.receiver), None)
+        shown_in = card.round if card.pending else _ENDED
+        await self._keep_page(card, _Page(sent[-1].chat_id, sent[-1].message_id, shown_in, person))
 
-    async def approvable(self, card: Card, place: TelegramPlace) -> bool:
-        """Whether everything that would run has been shown in this chat."""
+    async def approvable(self, card: Card, place: TelegramPlace, person: int | None = None) -> bool:
+        """Whether everything that would run has been shown in this chat, to all or to this person."""
         if not rendered(card).cut:
             return True
         shown = await self._shown(_key(card))
-        return not replace(shown, cut=card.round).hides(place.chat_id)
+        return not replace(shown, cut=card.round).hides(place.chat_id, person)
 
     async def payload(self, proposal_id: str, message: TelegramPosted) -> bool:
         """Whether this message is a payload that `show` posted, not a card."""
         found = [
-            *(await self._shown(proposal_id)).messages,
-            *(await self._shown(f"{proposal_id}{_BATCH}")).messages,
+            *(await self._shown(proposal_id)).pages,
+            *(await self._shown(f"{proposal_id}{_BATCH}")).pages,
         ]
-        return any((chat, number) == (message.chat_id, message.message_id) for chat, number, _ in found)
+        return any(page.ref == message for page in found)
 
     async def settle(self, card: Card, chat_id: int) -> None:
         """Take the buttons away from payloads and forms that are not, or no longer, up for decision."""
-        await self._close(card, chat_id, same_round=not card.pending)
+        await self._close(card, chat_id, lambda page: page.over(card))
         for key, state in (await self._database.read(events.dialogues, NAME, f"ask:{chat_id}/")).items():
             form = Dialogue.from_state(state)
             if form.proposal_id != card.proposal_id or form.concerns(card) or form.awaits_text:
                 continue  # what is answered by a reply is told then
             await self._database.write(events.keep_dialogue, NAME, key, None, self._clock())
             if form.prompt is not None:
-                await self._transport.note(TelegramPosted(chat_id, form.prompt), plain(MOVED_ON))
+                person = int(key.rpartition("/")[2]) if form.prompt < 0 else None
+                await self._transport.note(TelegramPosted(chat_id, form.prompt, person), plain(MOVED_ON))
 
     async def settle_group(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
@@ -210,9 +242,9 @@ class ShownCards:
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
                 await self._transport.dress(ref, view.keyboard, urgency=Urgency.TEXT)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
-        for chat, message, shown in (await self._shown(_key(card))).messages:
-            if chat == chat_id and shown == card.round:
-                await self._transport.dress(TelegramPosted(chat, message), below, urgency=Urgency.TEXT)
+        for page in (await self._shown(_key(card))).pages:
+            if page.chat_id == chat_id and page.round == card.round:
+                await self._transport.dress(page.ref, below, urgency=Urgency.TEXT)
 
     async def _unseen(self, card: Card, chat_id: int) -> int:
         """How many others of the card's group hide something from this chat."""
@@ -221,24 +253,27 @@ class ShownCards:
         others = [await self._shown(m) for m in card.group.members if m != card.proposal_id]
         return sum(shown.hides(chat_id) for shown in others)
 
-    async def _close(self, card: Card, chat_id: int, *, same_round: bool) -> None:
+    async def _close(self, card: Card, chat_id: int, over: Callable[[_Page], bool]) -> None:
         shown = await self._shown(_key(card))
-        closed = [
-            m
-            for m in shown.messages
-            if m[0] == chat_id and (not card.verbs if m[2] == _ENDED else same_round or m[2] != card.round)
-        ]
-        for chat, message, _ in closed:
+        closed = [page for page in shown.pages if page.chat_id == chat_id and over(page)]
+        for page in closed:
             try:
-                await self._transport.dress(TelegramPosted(chat, message), None)
+                if page.round == _MENU:
+                    await self._transport.delete(page.ref)
+                else:
+                    await self._transport.dress(page.ref, None)
             except ChannelError as error:  # a press there is refused anyway
-                log.info("telegram buttons left behind", chat=chat, why=error.message)
+                log.info("telegram buttons left behind", chat=chat_id, why=error.message)
         if closed:
-            await self._keep(card, replace(shown, messages=[m for m in shown.messages if m not in closed]))
+            await self._keep(card, replace(shown, pages=[p for p in shown.pages if p not in closed]))
 
     async def _shown(self, proposal_id: str) -> _Shown:
         state = await self._database.read(events.dialogue, NAME, f"view:{proposal_id}")
-        return _Shown(state.get("cut"), state["messages"]) if state else _Shown()
+        return _Shown(state.get("cut"), [_Page(*each) for each in state["messages"]]) if state else _Shown()
+
+    async def _keep_page(self, card: Card, page: _Page) -> None:
+        shown = await self._shown(_key(card))
+        await self._keep(card, replace(shown, pages=[*shown.pages, page]))
 
     async def _keep(self, card: Card, shown: _Shown) -> None:
         key = f"view:{_key(card)}"

@@ -11,7 +11,18 @@ from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from telegram import Bot, ChatMember, ForceReply, InlineKeyboardMarkup, MessageEntity, ReplyParameters, User
+from telegram import (
+    Bot,
+    ChatMember,
+    ForceReply,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    MaybeInaccessibleMessage,
+    Message,
+    MessageEntity,
+    ReplyParameters,
+    User,
+)
 from telegram.constants import ChatAction, ChatMemberStatus
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, TelegramError
 from telegram.ext import ExtBot
@@ -21,7 +32,7 @@ from bot.channels.base import SILENT
 from bot.channels.streamed_message import FullText
 from bot.channels.telegram.buttons import without_newer
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
-from bot.channels.telegram.places import Moves, TelegramPlace, TelegramPosted
+from bot.channels.telegram.places import Alone, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
 from bot.domain.text import shortened
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -93,9 +104,11 @@ def translated() -> Iterator[None]:
 
 T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None
+_Sends = Callable[[dict[str, Any] | None], Awaitable[Message]]  # given what makes it one for one person alone
 
 log = logger(__name__)
 
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
 _NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
 _BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
 
@@ -108,6 +121,7 @@ class Transport:
         self.moves = moves
         self._newer = True  # until this server turns out not to know the newer kinds of buttons
         self._times = True  # until this server turns out to be too old for times that each reader's app shows
+        self.whispers = True  # until this server turns out not to know messages for one person alone
 
     async def send(
         self,
@@ -118,17 +132,18 @@ class Transport:
         answer_to: int | None = None,
         below: int | None = None,
         urgency: Urgency = Urgency.TEXT,
+        alone: Alone | None = None,
     ) -> TelegramPosted:
         """Send as many messages as the text needs, the markup under the last; return the last one.
 
         ``answer_to`` is the message that it answers, if that is still there; without the one that it is to
-        stand ``below``, it is not sent: CopyGone.
+        stand ``below``, it is not sent: CopyGone. ``alone``: for one person of a group, if Telegram lets it.
         """
         pieces = split(rich) or [Rich("…")]
         reply = _replying(answer_to, must=False) or _replying(below, must=True)
         for piece in pieces[:-1]:
-            await self._send_one(place, piece, None, reply, urgency)
-        return await self._send_one(place, pieces[-1], markup, reply, urgency)
+            await self._posted(self._sending(place, piece, None, reply, urgency), alone)
+        return await self._posted(self._sending(place, pieces[-1], markup, reply, urgency), alone)
 
     async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
         """Send one of the posts of a text."""
@@ -137,32 +152,63 @@ class Transport:
         else:
             await self.send(place, post, markup)
 
-    async def _send_one(
+    def _sending(
         self,
         place: TelegramPlace,
         rich: Rich,
         markup: Markup,
         reply: ReplyParameters | None,
         urgency: Urgency,
-    ) -> TelegramPosted:
-        async def send(chat_id: int, rich: Rich, markup: Markup) -> TelegramPosted:
-            sent = await self._bot.send_message(
-                chat_id,
-                rich.text,
-                entities=rich.entities,
-                message_thread_id=place.thread_id,
-                reply_markup=markup,
-                reply_parameters=reply,
-                rate_limit_args=urgency,
-            )
-            return TelegramPosted(sent.chat_id, sent.message_id)
+    ) -> _Sends:
+        """The call that sends a message."""
 
-        with translated():
+        async def to(only: dict[str, Any] | None) -> Message:
+            async def send(chat_id: int, rich: Rich, markup: Markup) -> Message:
+                return await self._bot.send_message(
+                    chat_id,
+                    rich.text,
+                    entities=rich.entities,
+                    message_thread_id=place.thread_id,
+                    reply_markup=markup,
+                    reply_parameters=None if only else reply,
+                    rate_limit_args=urgency,
+                    api_kwargs=only,
+                )
 
-            async def sent(markup: Markup) -> TelegramPosted:
+            async def sent(markup: Markup) -> Message:
                 return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
 
             return await self._known(markup, sent)
+
+        return to
+
+    async def _posted(self, to: _Sends, alone: Alone | None) -> TelegramPosted:
+        """Send for one person alone where there is one and Telegram lets it, else for all."""
+        with translated():
+            return await self._whispered(to, alone) or posted_of(await to(None))
+
+    async def _whispered(self, to: _Sends, alone: Alone | None) -> TelegramPosted | None:
+        """A server before Bot API 10.3 does not know the parameter, and sends to all."""
+        if alone is None or not self.whispers:
+            return None
+        try:
+            sent = posted_of(await to(alone.parameters), alone.user_id)
+        except (BadRequest, Forbidden) as error:
+            log.info("telegram refuses a message for one person alone", why=error.message)
+            return None
+        self.whispers = sent.receiver is not None
+        return sent
+
+    async def whisper(
+        self, place: TelegramPlace, rich: Rich, markup: InlineKeyboardMarkup | None, alone: Alone
+    ) -> TelegramPosted | None:
+        """Send for one person alone, or not at all: then None."""
+        with translated():
+            sent = await self._whispered(self._sending(place, rich, markup, None, Urgency.PRESSED), alone)
+            if sent is not None and sent.receiver is None:
+                await self.delete(sent)
+                return None
+            return sent
 
     async def edit(
         self,
@@ -175,6 +221,10 @@ class Transport:
         """Replace text and keyboard; without ``markup`` the keyboard is gone."""
 
         async def edit(chat_id: int, rich: Rich, markup: Markup) -> None:
+            if ref.receiver is not None:
+                text = {"text": rich.text, "entities": rich.entities, "link_preview_options": _NO_PREVIEW}
+                await self._private("editEphemeralMessageText", ref, urgency, reply_markup=markup, **text)
+                return
             await self._bot.edit_message_text(
                 rich.text,
                 chat_id,
@@ -257,6 +307,10 @@ class Transport:
             async with self._changing(ref):
 
                 async def edit(markup: Markup) -> None:
+                    if ref.receiver is not None:
+                        method = "editEphemeralMessageReplyMarkup"
+                        await self._private(method, ref, urgency, reply_markup=markup)
+                        return
                     await self._bot.edit_message_reply_markup(
                         ref.chat_id,
                         ref.message_id,
@@ -270,7 +324,14 @@ class Transport:
 
     async def delete(self, ref: TelegramPosted) -> None:
         async with self._changing(ref):
-            await self._bot.delete_message(ref.chat_id, ref.message_id)
+            if ref.receiver is not None:
+                await self._private("deleteEphemeralMessage", ref, Urgency.TEXT)
+            else:
+                await self._bot.delete_message(ref.chat_id, ref.message_id)
+
+    async def _private(self, method: str, ref: TelegramPosted, urgency: Urgency, **more: Any) -> None:
+        """Change a message that one person alone sees: a call of Bot API 10.2, which the library lacks."""
+        await self._bot.do_api_request(method, {**ref.private, **more}, rate_limit_args=urgency)
 
     async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
         """What a group is called, and its admins that are people."""
@@ -309,27 +370,42 @@ class Transport:
         markup: Markup,
         *,
         urgency: Urgency = Urgency.TEXT,
+        alone: Alone | None = None,
     ) -> TelegramPosted:
-        async def send(chat_id: int) -> TelegramPosted:
-            sent = await self._bot.send_document(
-                chat_id,
-                content.encode(errors="replace") if isinstance(content, str) else content,
-                caption=caption[: CAPTION_UNITS // 2] or None,
-                filename=name,
-                message_thread_id=place.thread_id,
-                reply_markup=markup,
-                rate_limit_args=urgency,
-            )
-            return TelegramPosted(sent.chat_id, sent.message_id)
+        async def to(only: dict[str, Any] | None) -> Message:
+            async def send(chat_id: int) -> Message:
+                return await self._bot.send_document(
+                    chat_id,
+                    content.encode(errors="replace") if isinstance(content, str) else content,
+                    caption=caption[: CAPTION_UNITS // 2] or None,
+                    filename=name,
+                    message_thread_id=place.thread_id,
+                    reply_markup=markup,
+                    rate_limit_args=urgency,
+                    api_kwargs=only,
+                )
 
-        with translated():
             return await self._follow(place, send)
+
+        return await self._posted(to, alone)
 
     async def toast(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
         """Answer a pressed button; ``alert`` shows it until it is dismissed."""
         shown = shortened(text, TOAST)
         with translated():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
+
+
+def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
+    """Where a message stands that ``person`` sees. One for them alone has the number 0, and one apart.
+
+    Both fields are of Bot API 10.2; the library hands them on as they come.
+    """
+    number = message.api_kwargs.get("ephemeral_message_id")
+    if number is None:
+        return TelegramPosted(message.chat.id, message.message_id)
+    receiver = message.api_kwargs.get("receiver_user", {}).get("id", person)
+    return TelegramPosted(message.chat.id, -number, receiver)
 
 
 async def type_in(bot: Bot, place: TelegramPlace) -> None:
@@ -346,4 +422,5 @@ def _without_links(markup: Markup) -> Markup:
 
 
 def _replying(message_id: int | None, *, must: bool) -> ReplyParameters | None:
-    return None if message_id is None else ReplyParameters(message_id, allow_sending_without_reply=not must)
+    """None also for the number 0, which messages for one person alone have."""
+    return ReplyParameters(message_id, allow_sending_without_reply=not must) if message_id else None

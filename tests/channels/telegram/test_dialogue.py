@@ -215,6 +215,7 @@ async def test_a_question_whose_id_was_lost_is_asked_again_when_it_is_answered(
 
 async def test_in_a_group_only_the_person_asked_can_answer(channel, telegram: FakeTelegram, core: FakeCore):
     telegram.group(TEAM)
+    telegram.whispers = False
     posted = await card_in(channel, telegram, core, Address("telegram", str(TEAM)))
     await telegram.press(ANA, posted, "Edit")
     form = await telegram.see(TEAM, "Which part")

@@ -102,6 +102,7 @@ async def test_one_can_go_back_and_can_cancel(channel, telegram: FakeTelegram, c
 
 async def test_only_who_began_can_continue(channel, telegram: FakeTelegram, core: FakeCore):
     telegram.group(TEAM)
+    telegram.whispers = False
     posted = await card_in(channel, telegram, core, TOPIC)
     await telegram.press(ANA, posted, "Approve similar")
     ladder = await telegram.see(TEAM, "Approve similar")
