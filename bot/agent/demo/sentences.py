@@ -42,6 +42,7 @@ EXAMPLES = (
     "delete #5",
     "remind me tomorrow at 4 to call Sam",
     "every weekday at 9 list the overdue issues",
+    "remember that releases are on Thursdays",
     "what is waiting for my approval?",
     "what did I decide?",
     "what can you do?",
@@ -219,6 +220,7 @@ _TABLE: tuple[Sentence, ...] = (
     _row(
         rf"every (?P<every>day|weekday|{_WEEKDAY}|week|month) {_CLOCK},? (?P<task>{_TEXT})", "schedule_task"
     ),
+    _row(rf"remember(?: that|:)? (?P<fact>{_TEXT})", "remember", about="team"),
     _row("(?:what(?:'s| is| are)|show) the most (?:urgent|important)(?: issues?)?", *_TOP, state="open"),
     _row("what should i (?:do|work on) (?:next|first)", *_TOP, state="open"),
     _row("what(?:'s| is| has)? (?:changed|new)(?: last| lately| recently)?", "list_issues", "recent"),
@@ -437,7 +439,7 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
                 quoted, text = said.strip()[0] in _MARKS, said.strip()
                 text = text.strip(f"{_MARKS} ") if quoted else text
                 arguments[name] = text if quoted or name != "title" else text[:1].upper() + text[1:]
-            case "task" | "every":
+            case "task" | "every" | "fact":
                 arguments[name] = said.strip()
             case "reminder":
                 arguments["task"] = f"remind me to {said.strip()}"

@@ -21,6 +21,7 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "comment_issue": ("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
     "close_issue": ("close {issue}", "closing {issue}", "closed {issue}"),
     "delete_issue": ("delete {issue}", "deleting {issue}", "deleted {issue}"),
+    "remember": ("remember “{fact}”", "“{fact}”", "remembered “{fact}”"),
     "schedule_task": ("schedule “{task}”", "the schedule for “{task}”", "scheduled “{task}”"),
 }
 """A call as it is wanted, in progress, and done."""

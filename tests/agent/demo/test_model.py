@@ -358,6 +358,11 @@ async def test_each_example_that_it_offers_is_understood(talk):
     assert said == []
 
 
+def test_a_fact_to_remember_is_taken_word_for_word():
+    (wish,) = read("please remember that releases are on Thursdays")
+    assert (wish.tool, wish.arguments) == ("remember", {"fact": "releases are on Thursdays", "about": "team"})
+
+
 async def test_an_empty_message_gets_help(talk):
     assert "scripted demo" in (await talk.say(""))[0]
 
