@@ -28,20 +28,22 @@ from bot.cli.shared import (
     print_json,
 )
 from bot.core import policies_of
+from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Process
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import redact_text
 from bot.domain.redaction import shown as shown_arguments
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.times import now
-from bot.domain.verbs import Verb, button
+from bot.domain.verbs import Verb
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.locks.process_lock import notify
 from bot.telemetry import tracing
 from bot.tools.registry import AvailableTools, Registry
+
+_ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
 
 
 def approve(
@@ -112,7 +114,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
     with existing(settings) as database:
         found = find(database, prefix)
         approving = verb in (Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.FOR_REAL)
-        if (approving or verb in (Verb.UNDO, Verb.UNDO_ALL)) and not _sure(found, verb):
+        if (approving or verb in _ASKING) and not _sure(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_taken(settings, database, pressed))
@@ -129,10 +131,8 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 
 
 def _sure(found: Proposal, verb: Verb) -> bool:
-    """Ask a person at a terminal before what can't be undone, and before Undo."""
-    title, undoing = redact_text(found.description), found.inverse.words if found.inverse else ""
-    which = verb if verb in (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL) else Verb.APPROVE
-    asked = button(which, kind=found.kind, level=found.risk.level, title=title, undoing=undoing).sure
+    """Ask a person at a terminal before what can't be undone, Undo, and Retry of what may have happened."""
+    asked = card_of(found, {}).button(verb if verb in _ASKING else Verb.APPROVE).sure
     if asked is None or not sys.stdin.isatty():
         return True
     return typer.confirm(line(f"{asked.question} {asked.more}"))

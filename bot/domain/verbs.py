@@ -284,6 +284,8 @@ def button(
             return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
         case Verb.RETRY, _ if unsure:
             return replace(found, sure=_RETRY)
+        case Verb.RETRY, _ if level is Level.DESTRUCTIVE:
+            return replace(found, sure=Sure(f"{title.rstrip('.?')}?", found.label, "Not now"))
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:

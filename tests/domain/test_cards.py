@@ -124,6 +124,17 @@ def test_a_failure_offers_a_retry_unless_the_tool_changed() -> None:
     assert card_of(replace(failed, cause=Cause.TOOL_CHANGED), {}).verbs == ()
 
 
+def test_retry_asks_first_where_it_may_have_happened_or_can_not_be_undone() -> None:
+    failed = make_proposal(state=State.FAILED, cause=Cause.ERROR)
+    assert card_of(failed, {}).button(Verb.RETRY).sure is None
+    unknown = card_of(replace(failed, cause=Cause.OUTCOME_UNKNOWN), {}).button(Verb.RETRY).sure
+    assert unknown is not None
+    assert unknown.more == "It runs again exactly as shown. Check first whether it already happened."
+    harmful = card_of(replace(failed, risk=Risk(Level.DESTRUCTIVE, "")), {}).button(Verb.RETRY).sure
+    assert harmful is not None
+    assert harmful.more == "This can't be undone."
+
+
 def test_a_failure_that_the_tool_calls_permanent_offers_no_retry() -> None:
     assert card_of(make_proposal(state=State.FAILED, cause=Cause.REFUSED), {}).verbs == ()
 

@@ -136,9 +136,9 @@ class DiscordPresses:
         """Show all of these to this person, with what may then be pressed, and ``first`` what to know."""
         said = "\n\n".join(filter(None, (first, *map(everything, cards))))
         may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
-        asks = {Verb.RETRY} if under.unsure and not first else set()  # first, as it does on a card
         offered = [verb for verb in under.verbs if may and verb in verbs]
-        ways = {verb: Way.PRESS if verb in asks else Way.READ for verb in offered}
+        asks = not first and under.button(Verb.RETRY).sure  # as on a card
+        ways = {verb: Way.PRESS if asks and verb is Verb.RETRY else Way.READ for verb in offered}
         rows = laid_out([[labelled(under, verb, way) for verb, way in ways.items()]])
         return _shown(said, first or "Everything it does:", rows)
 

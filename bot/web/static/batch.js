@@ -178,7 +178,7 @@ export class Batch {
     if (!this.form && open.length) found.push(act(`Decline all ${open.length}`, "decline", "", () => this.decline(open)));
     for (const { verb, label, sure } of batch.buttons) {
       if (!this.form && verb === "stop_all") found.push(act(label, verb, "danger", () => this.all(verb)));
-      if (!this.form && verb === "undo_all") found.push(act(label, verb, "", () => this.ask((answers) => sureForm({}, { label, sure }, answers), () => this.all(verb))));
+      if (!this.form && verb === "undo_all") found.push(act(label, verb, "", () => this.ask((answers) => sureForm({ label, sure }, answers), () => this.all(verb))));
     }
     this.buttons.replaceChildren(...found);
     this.element.setAttribute("aria-busy", String(this.busy));

@@ -358,14 +358,9 @@ export class Card {
     if (verb === "edit") this.edit();
     else if (verb === "similar") this.similar();
     else if (this.said(verb).question) this.open(wordsForm(this.said(verb), this.answers(verb)), verb);
-    else if (this.harms(verb)) this.open(sureForm(this.proposal, this.said(verb), this.answers(verb)), verb);
+    else if (this.said(verb).sure) this.open(sureForm(this.said(verb), this.answers(verb)), verb);
     else if (verb === "approve_steps") this.open(stepsForm(this.proposal, this.answers(verb)), verb);
     else this.send(verb);
-  }
-
-  /** What can't be undone asks once more, by its name. */
-  harms(verb) {
-    return verb === "undo" || verb === "for_real" || (this.proposal.risk === "destructive" && ["approve", "retry"].includes(verb));
   }
 
   edit() {
@@ -375,7 +370,7 @@ export class Card {
     }
     this.open(new EditForm(this.proposal, {
       save: (values) => this.send("edit", { arguments: values }),
-      approve: this.offers("approve") && !this.harms("approve") ? (values) => this.send("approve", { arguments: values }) : null,
+      approve: this.offers("approve") && !this.said("approve").sure ? (values) => this.send("approve", { arguments: values }) : null,
       cancel: () => this.close(true),
     }), "edit");
   }

@@ -15,13 +15,11 @@ function form(label, fields, submit, cancel, no = "Cancel") {
     h("div", { class: "buttons" }, submit, h("button", { type: "button", class: "button", data: { part: "no" }, onclick: cancel }, no)));
 }
 
-/** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. So does Undo. */
-export function sureForm({ headline }, { label, sure }, { send, cancel }) {
-  const deletes = label === "Approve deletion";
-  const asked = sure ?? { question: `${headline}?`, yes: deletes ? headline.split(" ")[0] : label, no: deletes ? "Keep" : "Don't", more: "This can't be undone." };
-  const submit = h("button", { type: "submit", class: `button primary ${label.startsWith("Undo") ? "" : "danger"}` }, asked.yes);
-  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(asked.question)), h("p", { class: "help", dir: "auto" }, shown(asked.more))],
-    submit, cancel, asked.no);
+/** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. So do Undo and Retry. */
+export function sureForm({ label, sure }, { send, cancel }) {
+  const submit = h("button", { type: "submit", class: `button primary ${label.startsWith("Undo") ? "" : "danger"}` }, sure.yes);
+  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(sure.question)), h("p", { class: "help", dir: "auto" }, shown(sure.more))],
+    submit, cancel, sure.no);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
     send({});

@@ -303,6 +303,38 @@ def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
     expect(shown.locator(".card-word")).to_have_text("It isn't running.")
 
 
+def test_retry_of_what_may_have_happened_asks_first(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    (proposal,) = nod.ask("close #4")
+    page.goto(f"{nod.url}#/inbox")
+    shown = page.locator("#inbox-list .card")
+    expect(shown).to_be_visible()
+    sure = {
+        "question": "Retry?",
+        "yes": "Retry",
+        "no": "Not now",
+        "more": "Check first whether it already happened.",
+    }
+    retry = {
+        "verb": "retry",
+        "label": "Retry",
+        "doing": "Running again…",
+        "needs": "nothing",
+        "look": "plain",
+        "rare": False,
+        "sure": sure,
+    }
+    told(page, proposal, state="failed", outcome="It may have happened.", verbs=["retry"], buttons=[retry])
+    button(shown, "Retry").click()
+    form = shown.get_by_role("form", name="Retry")
+    expect(form).to_contain_text("Check first whether it already happened.")
+    button(form, "Not now").click()
+    expect(form).to_have_count(0)
+    button(shown, "Retry").click()
+    button(form, "Retry").click()
+    expect(shown.locator(".card-word")).to_contain_text("still waiting")
+
+
 def test_a_command_that_ended_badly_is_amber_and_open(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
     (proposal,) = nod.ask("close #4")
