@@ -21,7 +21,6 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_LOOKED_AT = 200
 _BATCH = 25
 _AT_ONCE = 10
 _PATIENCE = 5.0  # seconds that a platform has to say who is there
@@ -48,7 +47,7 @@ class Schedules:
         """Begin what is due, some at a time, and nothing while everything is paused; returns how many."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
-        found = await self.database.read(schedules.due, now, _LOOKED_AT)
+        found = await self.database.read(schedules.due, now, _BATCH, self._pauses.held())
         first = dict[str, Schedule]()  # of each conversation: one runs there at a time
         for each in found:
             if not self._pauses.holds(each.id):

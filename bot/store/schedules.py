@@ -78,18 +78,23 @@ def count(session: Session, accounts: Collection[str], place: str) -> tuple[int,
     return theirs, session.execute(there.where(runs, inside(place))).scalar_one()
 
 
-def due(session: Session, now: datetime, limit: int) -> list[Schedule]:
+def due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
     """Those whose time has come, or whose proposal has ended, what waited longest first.
 
-    Those of a conversation in which a turn is under way are not among them: each waits for its end.
+    Of each conversation the one that waited longest, none where a turn is under way: each waits for its end.
+    ``held``: ids of those that wait for their platform.
     """
-    free = ~_WANTED_THERE.exists()
-    late = select(ScheduleRow).where(_LIVE, _ROW.c.due_at <= now, free).order_by(_ROW.c.due_at).limit(limit)
+    free = ~_WANTED_THERE.exists() & _ROW.c.id.not_in(sorted(held))
+    nth = func.row_number().over(partition_by=_ROW.c.conversation_id, order_by=(_ROW.c.due_at, _ROW.c.id))
+    each = select(_ROW.c.id, nth.label("nth")).where(_LIVE, free)
     ended = among(col(ProposalRow.state), sorted(SETTLED)) & (col(ProposalRow.id) == _ROW.c.follows)
-    after = select(ScheduleRow).where(_LIVE, _ROW.c.follows.is_not(None), _ROW.c.runs == 0, free)
-    after = after.where(select(ProposalRow.id).where(ended).correlate(_ROW).exists())
-    found = [*session.exec(late), *session.exec(after.limit(limit))]
-    return [_schedule(row) for row in found]
+    over = select(ProposalRow.id).where(ended).correlate(_ROW).exists()
+    found = list[Schedule]()
+    for ready in (_ROW.c.due_at <= now, _ROW.c.follows.is_not(None) & (_ROW.c.runs == 0) & over):
+        first = each.where(ready).subquery()
+        rows = select(ScheduleRow).join(first, first.c.id == _ROW.c.id).where(first.c.nth == 1)
+        found += [_schedule(row) for row in session.exec(rows.order_by(_ROW.c.due_at).limit(limit))]
+    return found
 
 
 def take(session: Session, schedule: Schedule, due_at: datetime | None, now: datetime) -> bool:

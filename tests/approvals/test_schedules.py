@@ -127,6 +127,25 @@ async def test_many_that_are_due_in_one_chat_hold_up_no_other_chat(make_nod: Mak
     assert [each.runs for each in await all_of(nod)] == [1] * 31
 
 
+async def test_those_that_wait_for_their_platform_hold_up_no_others(nod: Nod) -> None:
+    """Each look finds the one of a conversation that waited longest, but for those that are held."""
+    for clock in ("10:00", "10:01"):
+        await made(nod, at=clock, task=f"at {clock}")
+    there = Address("chat", "D2")
+    [asked] = await nod.asked(call("schedule_task", task="greet Ben", at="10:02"), by=BEN, at=there)
+    await nod.press(Verb.APPROVE, asked, by=BEN)
+    await nod.idle()
+    nod.clock.forward(2 * HOUR)
+
+    async def found(limit: int, *held: str) -> list[Schedule]:
+        return await nod.database.read(schedules.due, nod.clock(), limit, held)
+
+    first, bens = await found(3)
+    assert [first.task, bens.task] == ["at 10:00", "greet Ben"]
+    assert [each.task for each in await found(3, first.id)] == ["at 10:01", "greet Ben"]
+    assert await found(1, first.id, *(each.id for each in await found(1, first.id))) == [bens]
+
+
 async def test_after_a_week_away_it_runs_once_and_says_what_was_missed(nod: Nod) -> None:
     await made(nod)
     await nod.close()

@@ -224,6 +224,10 @@ class Pauses(Generic[Key]):
         planned = self._planned.get(key)
         return planned is not None and timedelta() < planned[1] - self._clock() <= AFTER[-1]
 
+    def held(self) -> list[Key]:
+        """Whose time is still to come."""
+        return [key for key in self._planned if self.holds(key)]
+
     def due(self) -> list[Key]:
         """Whose time has come."""
         return [key for key in self._planned if not self.holds(key)]
