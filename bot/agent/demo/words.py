@@ -75,6 +75,7 @@ def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
         "tool": f"`{tool}`",
         "issue": f"#{arguments.get('number', '?')}",
         "task": arguments.get("task", "?"),
+        "fact": arguments.get("fact", "?"),
         "changes": f" ({told})" if told else "",
         "title": title,
         "given": f"#{arguments.get('number', '?')} to {changed.get('assignee')}",

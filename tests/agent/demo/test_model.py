@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.agent.demo.model import DemoModel
+from bot.agent.demo.model import DemoModel, respond
 from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
@@ -359,8 +359,11 @@ async def test_each_example_that_it_offers_is_understood(talk):
 
 
 def test_a_fact_to_remember_is_taken_word_for_word():
-    (wish,) = read("please remember that releases are on Thursdays")
-    assert (wish.tool, wish.arguments) == ("remember", {"fact": "releases are on Thursdays", "about": "team"})
+    said = "please remember that releases are on Thursdays"
+    text, [call] = respond([SYSTEM, UserText(said)], (ToolSpec("remember", "", {}),))
+    assert text == "I'd like to remember “releases are on Thursdays”."
+    wanted = json.loads(call.arguments)
+    assert (call.name, wanted["fact"], wanted["about"]) == ("remember", "releases are on Thursdays", "team")
 
 
 async def test_an_empty_message_gets_help(talk):
