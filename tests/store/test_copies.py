@@ -77,5 +77,5 @@ def test_a_copy_is_known_by_where_it_stands_and_remembered_once(rows: Rows) -> N
     post(rows, p, "m1")
     post(rows, p, "m1")
     assert len(rows.database.read_now(posted_cards.of_proposal, p.id)) == 1
-    assert rows.database.read_now(posted_cards.is_at, p.id, ROOM)
-    assert not rows.database.read_now(posted_cards.is_at, p.id, WALL)
+    assert rows.database.read_now(posted_cards.stand_at, [p.id], ROOM)
+    assert not rows.database.read_now(posted_cards.stand_at, [p.id], WALL)
