@@ -104,13 +104,15 @@ class TelegramPresses:
             await answer.tell(_STRANGER, alert=True)
         else:
             place = await self._where(query, message, callback.id)
+            # where it would have to wait, the press may no longer count when it goes out
+            for_all = place.private or self.busy(message.chat_id)
             who = Who(
                 query.from_user,
                 actor_of(query.from_user),
                 place,
                 query.message.chat.title or "",
                 answer.moment,
-                None if place.private else Alone(query.from_user.id, query.id),
+                None if for_all else Alone(query.from_user.id, query.id),
             )
             try:
                 said, alert = await self._known(callback, who, message)
