@@ -71,4 +71,4 @@ async def test_the_suite_is_installed_as_the_check_on_a_clean_checkout_does_it(t
     assert install.split()[-1] in (ROOT / ".ci" / "run").read_text()
     shell = await begun(f"cd {ROOT} && {run.replace('make', 'make --dry-run', 1)}", tmp_path)
     said, _ = await shell.communicate()
-    assert said.decode().strip().endswith("-m pytest -n auto -k conformance")
+    assert re.search(r" -m pytest -n auto .*-k conformance$", said.decode().strip())
