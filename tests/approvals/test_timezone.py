@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.channels.card_text import card_text
-from bot.channels.slack.blocks import moment
+from bot.channels.slack.blocks import footer
 from bot.channels.telegram.text import TelegramTextBuilder
 from bot.domain.chat import Address, Answer
 from bot.domain.policy import Policy
@@ -32,7 +32,7 @@ async def test_a_card_tells_it_where_the_readers_app_does_not(nod: Nod) -> None:
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
     card = nod.chat.card_of(p)
     assert "expires 3 Mar, 22:00 NZDT" in card_text(card)
-    assert "|3 Mar, 22:00 NZDT>" in str(moment("Expires", card.expires))
+    assert "|3 Mar, 22:00 NZDT>" in str(footer(label="Expires", at=card.expires))
     assert TelegramTextBuilder().moment(card.expires).text == "3 Mar, 22:00 NZDT"
     await rule(nod, "pause")
     await nod.tick()
