@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import text
@@ -27,6 +27,7 @@ from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, says
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -248,15 +249,5 @@ class BudgetMachine(RuleBasedStateMachine):
         self.places.close()
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BudgetMachine, "kind", request.config.option.database)
-
-
 TestBudgets = BudgetMachine.TestCase
-TestBudgets.settings = settings(
-    max_examples=8,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestBudgets.settings = settings(SETTINGS, max_examples=8, stateful_step_count=20)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -27,6 +27,7 @@ from bot.store import conversations, outputs
 from bot.tools.tool import FixedToolset
 from tests.kit import FakeClock, Nod, RecordingChannel, call, says
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -229,15 +230,5 @@ class FileMachine(RuleBasedStateMachine):
         self.places.close()
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FileMachine, "kind", request.config.option.database)
-
-
 TestFiles = FileMachine.TestCase
-TestFiles.settings = settings(
-    max_examples=8,
-    stateful_step_count=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestFiles.settings = settings(SETTINGS, max_examples=8, stateful_step_count=12)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -21,6 +21,7 @@ from bot.store.audit import verification
 from tests.approvals.test_memory import Remembering
 from tests.kit import FakeClock, call, says
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -171,15 +172,5 @@ def _told(prompt: str) -> set[str]:
     return {line.partition(": ")[2] for line in lines}
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MemoryMachine, "kind", request.config.option.database)
-
-
 TestMemory = MemoryMachine.TestCase
-TestMemory.settings = settings(
-    max_examples=12,
-    stateful_step_count=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestMemory.settings = settings(SETTINGS, max_examples=12, stateful_step_count=12)

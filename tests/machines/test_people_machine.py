@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -29,6 +29,7 @@ from bot.store.audit import log, verification
 from bot.tools.tool import FixedToolset, tool
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -627,15 +628,5 @@ class ApprovalMachine(RuleBasedStateMachine):
         await self.nod.close()
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ApprovalMachine, "kind", request.config.option.database)
-
-
 TestApprovals = ApprovalMachine.TestCase
-TestApprovals.settings = settings(
-    max_examples=15,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestApprovals.settings = settings(SETTINGS, max_examples=15, stateful_step_count=30)

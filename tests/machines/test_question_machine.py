@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -24,6 +24,7 @@ from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -237,15 +238,5 @@ class QuestionMachine(RuleBasedStateMachine):
         await self.nod.close()
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(QuestionMachine, "kind", request.config.option.database)
-
-
 TestQuestions = QuestionMachine.TestCase
-TestQuestions.settings = settings(
-    max_examples=8,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestQuestions.settings = settings(SETTINGS, max_examples=8, stateful_step_count=20)

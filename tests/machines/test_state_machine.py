@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlmodel import Session, select
@@ -36,6 +36,7 @@ from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
 from tests.kit.urls import urls
+from tests.machines.conftest import SETTINGS
 
 pytestmark = pytest.mark.slow
 
@@ -358,15 +359,5 @@ class CoreMachine(RuleBasedStateMachine):
         return (await self.nod.transcript()).lines[-1].role == "notice"
 
 
-@pytest.fixture(autouse=True)
-def _kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CoreMachine, "kind", request.config.option.database)
-
-
 TestCore = CoreMachine.TestCase
-TestCore.settings = settings(
-    max_examples=20,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+TestCore.settings = settings(SETTINGS, max_examples=20, stateful_step_count=20)
