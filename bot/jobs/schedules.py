@@ -50,8 +50,7 @@ class Schedules:
         found = await self.database.read(schedules.due, now, _BATCH, self._pauses.held())
         first = dict[str, Schedule]()  # of each conversation: one runs there at a time
         for each in found:
-            if not self._pauses.holds(each.id):
-                first.setdefault(each.conversation_id, each)
+            first.setdefault(each.conversation_id, each)
         due = list(first.values())[:_BATCH]
         done = 0
         for at in range(0, len(due), _AT_ONCE):

@@ -13,7 +13,7 @@ from bot.domain.redaction import redact, secrets_in, shown
 from bot.domain.rules import Rulebook
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
-from bot.tools.tool import FixedToolset, Tool, Toolset
+from bot.tools.tool import Tool, Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Registry:
         """Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable."""
         found: dict[str, Tool] = {}
         for toolset in self._toolsets:
-            for each in toolset.fixed if isinstance(toolset, FixedToolset) else await toolset.tools():
+            for each in await toolset.tools():
                 if each.name in found:
                     raise SettingsError(
                         f"Two tools are called {each.name!r}; rename the one in {toolset.name}."

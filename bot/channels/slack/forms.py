@@ -44,10 +44,8 @@ def _kept(at: str, asked: Field) -> Block:
 
 def _input(at: str, asked: Field, team: str) -> Block:
     optional = not asked.required or asked.nullable or asked.may_be_empty
-    described, default = (
-        asked.description.strip(),
-        f"Default: {spoken(asked.value)}." if asked.default else "",
-    )
+    described = asked.description.strip()
+    default = f"Default: {spoken(asked.value)}." if asked.default else ""
     if described[-1:].isalnum() and default:
         described += "."
     hint = f"{described} {default}".strip()

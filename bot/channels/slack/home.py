@@ -71,12 +71,12 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
         shown.append(b.footer(label="Expires", at=card.expires))
     elif card.decided_at:
         shown.append(b.footer(label="Decided", at=card.decided_at.astimezone(card.zone)))
-    buttons, whole = [], b.button("View all", action_id(VIEW), value)
+    buttons, view_all = [], b.button("View all", action_id(VIEW), value)
     if card.batch:
         label, style = CHOOSE if card.pending else EACH_ROW, "primary" if decide else ""
         choose = b.button(label, action_id(CHOOSING), value, style)
         rows = [choose] if decide or card.batch.offers else []
-        buttons += [*rows, whole]
+        buttons += [*rows, view_all]
     elif decide and Verb.APPROVE in card.verbs:
         withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
         hidden = [*withdraw, *more(card, whole=False)][: blocks.OVERFLOW_OPTIONS - 1]
@@ -88,9 +88,9 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
         ]
     elif mine and card.pending:
         sure = "It is withdrawn and will not run."
-        buttons += [whole, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure)]
+        buttons += [view_all, b.button("Withdraw", action_id(Verb.CANCEL), value, "danger", sure)]
     else:
-        buttons.append(whole)
+        buttons.append(view_all)
     return [*shown, b.actions(*buttons)]
 
 

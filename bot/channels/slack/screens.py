@@ -6,9 +6,9 @@ A modal carries in ``private_metadata`` what its submit is about; `ModalSubject`
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from bot.channels.card_text import row_sign
 from bot.channels.markdown import clean
@@ -57,7 +57,7 @@ class ModalSubject:
     ``ref`` is the card it was opened from, empty at home.
     """
 
-    proposal_id: str
+    proposal_id: Annotated[str, Field(alias="proposal")]  # windows that are open at an upgrade say so
     round: int
     address: str = ""
     ref: str = ""
@@ -65,7 +65,7 @@ class ModalSubject:
     declines: bool = False  # the other rows
 
     def pack(self) -> str:
-        return _SUBJECT.dump_json(self, exclude_defaults=True).decode()
+        return _SUBJECT.dump_json(self, by_alias=True, exclude_defaults=True).decode()
 
     @staticmethod
     def unpack(metadata: str) -> "ModalSubject":
@@ -111,9 +111,9 @@ def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Rev
 
 
 def _review(
-    title: str, above: list[Block], whole: str, callback_id: str, subject: ModalSubject, submit: str
+    title: str, above: list[Block], words: str, callback_id: str, subject: ModalSubject, submit: str
 ) -> Review:
-    shown, file = _everything(whole)
+    shown, file = _everything(words)
     return Review(_modal(title, [*above, *shown], callback_id, subject, submit), file)
 
 

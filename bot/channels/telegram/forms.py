@@ -270,8 +270,9 @@ class Asker:
         await who.answered()
         if there is not None:
             await self.transport.dress(there, None, urgency=Urgency.PRESSED)
-        how: Any = {"urgency": Urgency.PRESSED, "alone": who.alone}
-        sent = await self.transport.send(who.place, screen.rich, screen.markup, **how)
+        sent = await self.transport.send(
+            who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED, alone=who.alone
+        )
         await self.dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:

@@ -307,9 +307,8 @@ class TelegramPresses:
         key = await self.database.read(posted_cards.key_of, NAME, str(message))
         if key is not None:
             return moves.place(Address(NAME, key))
-        if (
-            place is None or message.receiver
-        ):  # a form or a payload: it stands where a card of its proposal does
+        if place is None or message.receiver:
+            # a form or a payload: it stands where a card of its proposal does
             for copy in await self.database.read(posted_cards.of_proposal, proposal_id):
                 if copy.address.channel == NAME and moves.place(copy.address).chat_id == message.chat_id:
                     return moves.place(copy.address)

@@ -151,3 +151,11 @@ def test_options_that_begin_alike_look_different_and_more_fields_than_fit_are_to
     options = [each["text"]["text"] for each in view["blocks"][1]["element"]["options"]]
     assert [each[-4:] for each in options] == ["-one", "-two"]
     assert any("More fields than fit here" in shown for shown in shown_text(view["blocks"]))
+
+
+def test_a_window_that_was_open_at_an_upgrade_still_says_what_it_is_about() -> None:
+    # as the release before wrote it
+    kept = '{"proposal": "p1", "round": 2, "address": "T1/C1", "ref": "T1/C1/1.2"}'
+    subject = ModalSubject("p1", 2, "T1/C1", "T1/C1/1.2")
+    assert ModalSubject.unpack(kept) == subject
+    assert ModalSubject.unpack(subject.pack()) == subject
