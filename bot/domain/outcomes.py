@@ -55,15 +55,15 @@ def kept_under(text: str) -> tuple[str, int] | None:
 
 
 def _between(handle: str, offset: int, left_out: int) -> str:
-    return (
-        f"\n[{left_out} characters left out here. Read further with output_read(handle={handle!r}, "
-        f"offset={offset}). What follows is the end.]\n"
-    )
+    return _LEFT_OUT.format(left_out, handle, offset)
 
 
+_LEFT_OUT = (
+    "\n[{} characters left out here. Read further with output_read(handle='{}', offset={}). "
+    "What follows is the end.]\n"
+)
 _BETWEEN = re.compile(
-    r"\n\[(\d{1,12}) characters left out here\. Read further with output_read\(handle='([\w-]+)', "
-    r"offset=(\d{1,12})\)\. What follows is the end\.\]\n"
+    re.escape(_LEFT_OUT).replace(r"\{\}", "{}").format(r"(\d{1,12})", r"([\w-]+)", r"(\d{1,12})")
 )
 
 

@@ -16,7 +16,13 @@ from uuid import uuid4
 from bot.domain.model import Finished, Part, Text, Thought, ToolCall, ToolResult
 from bot.domain.outcomes import OUTSIDE
 
+Json = dict[str, Any]
+
 MOST_BYTES = 4 * 1024 * 1024  # of one event
+_MOST_TEXT = 100_000  # characters of an answer
+_MOST_OTHER = 500_000  # characters of its calls' arguments, and as many of its thoughts
+_MOST_EVENTS = 200_000
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class EventTooLongError(Exception):
@@ -215,14 +221,6 @@ class Calls:
             used.add(call_id)
             calls.append(ToolCall(call_id, joined(call.name), joined(call.arguments) or "{}", call.extra))
         return tuple(calls)
-
-
-Json = dict[str, Any]
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-
-_MOST_TEXT = 100_000  # characters of an answer
-_MOST_OTHER = 500_000  # characters of its calls' arguments, and as many of its thoughts
-_MOST_EVENTS = 200_000
 
 
 class StreamedAnswer(ABC):

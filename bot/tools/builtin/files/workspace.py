@@ -25,8 +25,12 @@ from bot.domain.text import shortened, storable
 from bot.errors import SettingsError, ToolError
 from bot.telemetry.logs import logger
 
+log = logger(__name__)
+
 Names = tuple[str, ...]
 
+AGENTS = "AGENTS.md"
+_LONGEST_AGENTS = 8_000  # characters of it that are read
 _LONGEST_NAME = 255  # bytes; Linux NAME_MAX
 _DEEPEST = 40  # names in one path
 _LONGEST_PATH = 2000  # characters, before anything else is looked at
@@ -424,13 +428,6 @@ def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
     if _look(to, to_fd) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)
-
-
-log = logger(__name__)
-
-AGENTS = "AGENTS.md"
-_LONGEST_AGENTS = 8_000
-"""Characters of it that are read."""
 
 
 class AgentsFile:
