@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from bot import web
 from bot.domain.model import Text, Thought
 from bot.tools.mcp.base import Action, Elicited, Question
-from tests.web.console.conftest import Serve, Served
+from tests.web.console.conftest import Json, Serve, Served
 from tests.web.scripted import ScriptedModel
 
 pytestmark = pytest.mark.browser
@@ -272,22 +272,24 @@ def told(page: Page, proposal: object, **changed: object) -> None:
 
 
 def test_a_running_change_tells_for_how_long(nod: Served, new_page: NewPage):
-    page = new_page(nod.url)
-    (proposal,) = nod.ask("close #4")
-    page.goto(f"{nod.url}#/inbox")
-    shown = page.locator("#inbox-list .card")
-    expect(shown).to_be_visible()
+    page, proposal, shown = in_inbox(nod, new_page)
     begun = (datetime.now(UTC) - timedelta(seconds=125)).isoformat()
     told(page, proposal, state="executing", updated_at=begun, outcome="Approved by you. Running…")
     expect(shown).to_contain_text(re.compile(r"Running… 2 min \d+ s"))
 
 
-def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
+def in_inbox(nod: Served, new_page: NewPage) -> tuple[Page, Json, Locator]:
+    """A page with the inbox, the one proposal in it, and its card."""
     page = new_page(nod.url)
     (proposal,) = nod.ask("close #4")
     page.goto(f"{nod.url}#/inbox")
     shown = page.locator("#inbox-list .card")
     expect(shown).to_be_visible()
+    return page, proposal, shown
+
+
+def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
+    page, proposal, shown = in_inbox(nod, new_page)
     stop = {
         "verb": "stop",
         "label": "Stop",
@@ -304,11 +306,7 @@ def test_a_running_change_can_be_stopped(nod: Served, new_page: NewPage):
 
 
 def test_retry_of_what_may_have_happened_asks_first(nod: Served, new_page: NewPage):
-    page = new_page(nod.url)
-    (proposal,) = nod.ask("close #4")
-    page.goto(f"{nod.url}#/inbox")
-    shown = page.locator("#inbox-list .card")
-    expect(shown).to_be_visible()
+    page, proposal, shown = in_inbox(nod, new_page)
     sure = {
         "question": "Retry?",
         "yes": "Retry",
@@ -336,11 +334,7 @@ def test_retry_of_what_may_have_happened_asks_first(nod: Served, new_page: NewPa
 
 
 def test_a_command_that_ended_badly_is_amber_and_open(nod: Served, new_page: NewPage):
-    page = new_page(nod.url)
-    (proposal,) = nod.ask("close #4")
-    page.goto(f"{nod.url}#/inbox")
-    shown = page.locator("#inbox-list .card")
-    expect(shown).to_be_visible()
+    page, proposal, shown = in_inbox(nod, new_page)
     told(page, proposal, state="succeeded", ended_badly="Ended with code 3", result="no such file")
     expect(shown.locator(".state")).to_have_text("Ended with code 3")
     expect(shown.locator(".state")).to_have_class(re.compile("warned"))
