@@ -386,10 +386,11 @@ def registry_of(
         ask_tools(),
     ]
     builtin = builtin_tools(settings, database, clock) if toolsets is None else []
-    taken = frozenset(tool.name for toolset in (*builtin, *always) for tool in toolset.fixed)
+    brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
+    taken = frozenset(tool.name for tool in brought.fixed)
     own = load_own(settings.tools, taken)
     mcp = _mcp(settings, database, clock, lambda: own.known | taken, questions)
-    found = [*builtin, *always, own, mcp] if toolsets is None else [*toolsets, *always]
+    found = [brought, own, mcp] if toolsets is None else [*toolsets, brought]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 

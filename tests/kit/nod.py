@@ -42,7 +42,7 @@ from bot.store.audit import log, verification
 from bot.store.rules import Policies
 from bot.testing.control import FakeClock
 from bot.tools.registry import Registry
-from bot.tools.tool import Toolset
+from bot.tools.tool import FixedToolset, Toolset
 from tests.kit.channel import RecordingChannel, ShowingChannel
 from tests.kit.crash import FusedDatabase, Valve, kill
 from tests.kit.model import ScriptedModel, says
@@ -130,11 +130,15 @@ class Nod:
         self.valve = Valve(self.dispatcher)
         accounts = frozenset(str(admin) for admin in self.admins)
         policies = Policies(replace(self.policy, admins=self.policy.admins | accounts), self.clock)
-        team = [team_tools(policies, self.limits.team)] if self.with_team else []
-        suggested = suggestion_tools(self.database, policies, self.clock)
-        scheduled = schedule_tools(self.database, policies, self.clock, self.schedules_each)
-        decided = decision_tools(self.database, policies)
-        registry = Registry([self.tools(), decided, suggested, scheduled, ask_tools(), *team])
+        always = [
+            decision_tools(self.database, policies),
+            suggestion_tools(self.database, policies, self.clock),
+            schedule_tools(self.database, policies, self.clock, self.schedules_each),
+            ask_tools(),
+            *([team_tools(policies, self.limits.team)] if self.with_team else []),
+        ]
+        brought = FixedToolset("Nod", tuple(tool for each in always for tool in each.fixed))
+        registry = Registry([self.tools(), brought])
         made = core(
             Ports(
                 self.database,

@@ -269,7 +269,7 @@ def cards_of(
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.declined_before(session, found)
     policy = policies.load(session)
-    paused = rules.pause_words(session, policy.book.zone)
+    paused = rules.pause_words(session, policy.book.zone) if policy.book.paused else ""
     schemas = {p.id: available.schema_of(session, p) for p in found}
     named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
     return {
