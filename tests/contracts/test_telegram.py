@@ -174,7 +174,6 @@ class TelegramDriver:
             raise LookupError(f"the ladder does not offer {rung}: {ladder.labels}")
         await self.telegram.press_data(ANA, ladder, chosen)
         ladder = self._newest("Approve similar")
-        read = f"{read}\n{ladder.text}"
         await self.telegram.press(ANA, ladder, HOLDS[lasting])
         return read
 

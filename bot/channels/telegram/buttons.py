@@ -68,7 +68,7 @@ class Does(StrEnum):
     CLOSE = "ex"  # stop asking
     SIMILAR = "si"  # start to approve it and what is like it
     RUNG = "sr"  # reach as far as the rung of that index
-    REACH = "sw"  # for the calls of that index; without one: ask whose
+    REACH = "sw"  # for the calls of that index
     LASTING = "sl"  # for as long as the choice of that index; approves
     PICK = "cr"  # show the rows of a batch to pick from, the page of that index
     TOGGLE = "ct"  # approve the row of that index, or not

@@ -31,9 +31,7 @@ class DialogueStep(StrEnum):
     ASK = "ask"  # the new value of ``asked``
     CONFIRM = "confirm"  # old → new is shown; save, change another, or close
     WORDS = "words"  # those that go with a press of ``verb``
-    RUNG = "rung"  # how far a grant reaches
-    REACH = "reach"  # whose calls it lets run, and where
-    LASTING = "lasting"  # how long a grant of ``rung`` holds
+    RUNG = "rung"  # how far a grant reaches, for whose calls, and how long it holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +64,14 @@ class Dialogue:
         return cls(card.proposal_id, card.round, DialogueStep.WORDS, now, verb=verb)
 
     @classmethod
-    def similar(cls, card: Card, now: datetime) -> Self:
-        return cls(card.proposal_id, card.round, DialogueStep.RUNG, now)
-
-    def climb(self, rung: GrantScope, now: datetime) -> Self:
-        """Ask how long a grant of this rung should hold."""
-        return replace(self, step=DialogueStep.LASTING, rung=rung, reach=GrantAudience.HERE, at=now)
-
-    def choose(self, now: datetime) -> Self:
-        """Ask whose calls it should let run."""
-        return replace(self, step=DialogueStep.REACH, at=now)
-
-    def extend(self, reach: GrantAudience, now: datetime) -> Self:
-        """Back to how long it should hold, for these calls."""
-        return replace(self, step=DialogueStep.LASTING, reach=reach, at=now)
-
-    def down(self, now: datetime) -> Self:
-        """Back to the choice of a rung."""
-        return replace(self, step=DialogueStep.RUNG, rung=None, reach=GrantAudience.HERE, at=now)
+    def similar(cls, card: Card, rung: GrantScope, reach: GrantAudience, now: datetime) -> Self:
+        """Ask what a grant should allow; these two are chosen until others are."""
+        return cls(card.proposal_id, card.round, DialogueStep.RUNG, now, rung=rung, reach=reach)
 
     @property
     def climbs(self) -> bool:
         """Whether it is about a grant, not about the proposal's own contents."""
-        return self.step in (DialogueStep.RUNG, DialogueStep.REACH, DialogueStep.LASTING)
+        return self.step is DialogueStep.RUNG
 
     def pick(self, field: Field, now: datetime) -> Self:
         """Ask for this field next."""
@@ -147,8 +130,13 @@ class Dialogue:
 
 
 _STATE = TypeAdapter(Dialogue)
-_FORMER = {"reason": (DialogueStep.WORDS, Verb.DECLINE), "changes": (DialogueStep.WORDS, Verb.REVISE)}
-"""Steps as the first release kept them."""
+_FORMER = {
+    "reason": (DialogueStep.WORDS, Verb.DECLINE),
+    "changes": (DialogueStep.WORDS, Verb.REVISE),
+    "reach": (DialogueStep.RUNG, Verb.EDIT),
+    "lasting": (DialogueStep.RUNG, Verb.EDIT),
+}
+"""Steps as earlier releases kept them."""
 
 
 NOT_YOURS = "This form is not open for you. Begin on the card."

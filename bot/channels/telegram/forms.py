@@ -5,7 +5,8 @@ restart.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from telegram import InlineKeyboardMarkup, Message
@@ -60,6 +61,9 @@ class Offer:
     def has(self, dialogue: Dialogue) -> bool:
         """Whether what was chosen so far is still offered."""
         return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
+
+    def screen(self, dialogue: Dialogue, card: Card, who: Who) -> Screen:
+        return screens.similar(dialogue, self.rungs, self.reaches, card, who.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +285,7 @@ class Asker:
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
 
     async def climb(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
-        """Take a button of "approve similar"; return as `press`.
-
-        It leads up the ladder, asks for whom and for how long, and then presses.
-        """
+        """Take a button of "approve similar"; return as `press`. How long it should hold is what presses."""
         if callback.round != card.round or not card.pending:
             return MOVED_ON
         about = (card.proposal_id, who.actor, who.place.address)
@@ -292,68 +293,40 @@ class Asker:
         if not (offer.rungs and offer.reaches):
             return _NOTHING
         if callback.does is Does.SIMILAR and callback.index is None:
-            await self._offer(who, Dialogue.similar(card, self.clock()), offer, card)
+            begun = Dialogue.similar(card, offer.rungs[0][0], offer.reaches[0][0], self.clock())
+            await self._show(who, begun, offer.screen(begun, card, who))
             return ""
         found = await self.dialogues.load(who)
         if found is None or not (
             found.climbs and found.concerns(card) and found.prompt == message.message_id
         ):
             return NOT_YOURS
-        return await self._rung(who, found, callback, offer, card, message)
-
-    async def _rung(
-        self,
-        who: Who,
-        found: Dialogue,
-        callback: ButtonData,
-        offer: Offer,
-        card: Card,
-        message: TelegramPosted,
-    ) -> str:
-        if callback.does is not Does.LASTING:
-            moved = self._moved(found, callback, offer)
-            if moved is None:
-                return MOVED_ON
-            await self._offer(who, moved, offer, card, message)
-            return ""
-        lasting = _chosen(list(GrantDuration), callback.index)
-        if lasting is None or found.step is not DialogueStep.LASTING or not offer.has(found):
+        chosen = _chosen(found, callback, self.clock())
+        if not offer.has(chosen):
             return MOVED_ON
-        chosen = {"rung": found.rung, "lasting": lasting, "reach": found.reach}
-        press = who.press(Verb.SIMILAR, card.proposal_id, card.round, **chosen)
+        if callback.does is not Does.LASTING:
+            await self._show(who, chosen, offer.screen(chosen, card, who), message)
+            return ""
+        if (lasting := _at(list(GrantDuration), callback.index)) is None:
+            return MOVED_ON
+        more = {"rung": chosen.rung, "lasting": lasting, "reach": chosen.reach}
+        press = who.press(Verb.SIMILAR, card.proposal_id, card.round, **more)
         await self.dialogues.keep(who, None)  # before the card changes, which closes forms that are open
         reply = await self.inbox(press)
         await who.answered()
         await self.transport.note(message, plain(reply.text))
         return reply.text
 
-    def _moved(self, found: Dialogue, callback: ButtonData, offer: Offer) -> Dialogue | None:
-        """Where a button that does not press leads; None where it was not offered."""
-        now = self.clock()
-        if callback.does is Does.SIMILAR:
-            return found.down(now)
-        if callback.does is Does.RUNG:
-            rung = _chosen(list(GrantScope), callback.index)
-            return found.climb(rung, now) if rung in dict(offer.rungs) else None
-        if not offer.has(found):
-            return None
-        if callback.index is None:
-            return found.choose(now)
-        reach = _chosen(list(GrantAudience), callback.index)
-        return found.extend(reach, now) if reach in dict(offer.reaches) else None
 
-    async def _offer(
-        self, who: Who, dialogue: Dialogue, offer: Offer, card: Card, message: TelegramPosted | None = None
-    ) -> None:
-        if dialogue.rung is None:
-            screen = screens.rungs(dialogue, offer.rungs, card.tool_name, card.title, who.user)
-        elif dialogue.step is DialogueStep.REACH:
-            screen = screens.reaches(dialogue, offer.reaches, card.title, who.user)
-        else:
-            allowed = f"{dict(offer.rungs)[dialogue.rung]}, for {dict(offer.reaches)[dialogue.reach]}"
-            screen = screens.lasting(dialogue, allowed, card.title, who.user)
-        await self._show(who, dialogue, screen, message)
+def _chosen(found: Dialogue, callback: ButtonData, now: datetime) -> Dialogue:
+    """The dialogue with what a button chooses of a grant; with no rung for what there is not."""
+    rung, reach = found.rung, found.reach
+    if callback.does is Does.RUNG:
+        rung = _at(list(GrantScope), callback.index)
+    elif callback.does is Does.REACH:
+        reach = _at(list(GrantAudience), callback.index) or reach
+    return replace(found, rung=rung, reach=reach, at=now)
 
 
-def _chosen(choices: list[T], index: int | None) -> T | None:
+def _at(choices: list[T], index: int | None) -> T | None:
     return choices[index] if index is not None and index < len(choices) else None

@@ -10,6 +10,7 @@ from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue
 from bot.channels.telegram.text import Rich, joined, plain, styled
 from bot.channels.telegram.transport import Markup
+from bot.domain.cards import Card
 from bot.domain.forms import Field, Shape, option_labels, spoken
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.text import shortened
@@ -97,74 +98,43 @@ def words(person: User, pressed: Button, title: str) -> Screen:
     return Screen(text, reply, replies=True)
 
 
-def rungs(
-    dialogue: Dialogue, ladder: Sequence[tuple[GrantScope, str]], tool: str, title: str, person: User
+def similar(
+    dialogue: Dialogue,
+    ladder: Sequence[tuple[GrantScope, str]],
+    reaches: Sequence[tuple[GrantAudience, str]],
+    card: Card,
+    person: User,
 ) -> Screen:
-    """Ask how far a grant should reach; every step is there in full words."""
+    """Ask what a grant may allow, whose calls, and how long, which approves; every step is in full words."""
+    steps = list(enumerate(ladder, 1))
+    chosen = next(number for number, (rung, _) in steps if rung is dialogue.rung)
     lines = [
-        _similar(title),
+        styled("Approve similar: ", "bold") + plain(_label(card.title, 200)),
         _named(person) + plain("approve this one, and what else from now on without asking?"),
+        *(plain(f"{number}. {words}") for number, (_, words) in steps),
+        plain("Each step allows more than the one before it."),
+        plain(f"Chosen: {chosen}, for {dict(reaches)[dialogue.reach]}. Press for how long it holds."),
     ]
+
+    def choice(does: Does, label: str, index: int, *, on: bool) -> list[InlineKeyboardButton]:
+        return [_button(dialogue, does, f"{'✅' if on else '⬜'} {_label(label)}", index=index)]
+
+    def lasting(each: GrantDuration) -> InlineKeyboardButton:
+        index = list(GrantDuration).index(each)
+        return _button(dialogue, Does.LASTING, each.words, index=index, style=KeyboardButtonStyle.SUCCESS)
+
     rows = []
-    for number, (rung, words) in enumerate(ladder, 1):
-        lines.append(plain(f"{number}. {words}"))
-        short = _label(f"{number}. {words.removeprefix(tool).strip()}")
-        rows.append([_button(dialogue, Does.RUNG, short, index=list(GrantScope).index(rung))])
-    lines.append(plain("Each step allows more than the one before it."))
+    for number, (rung, words) in steps:
+        label = f"{number}. {words.removeprefix(card.tool_name).strip()}"
+        rows.append(choice(Does.RUNG, label, list(GrantScope).index(rung), on=rung is dialogue.rung))
+    for reach, words in reaches:
+        label, index = words[:1].upper() + words[1:], list(GrantAudience).index(reach)
+        rows.append(choice(Does.REACH, label, index, on=reach is dialogue.reach))
+    if dialogue.reach not in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
+        rows.append([lasting(GrantDuration.CONVERSATION)])
+    rows.append([lasting(each) for each in GrantDuration if each.span])
     rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
     return Screen(joined(lines), InlineKeyboardMarkup(rows))
-
-
-def lasting(dialogue: Dialogue, words: str, title: str, person: User) -> Screen:
-    """Ask how long the grant should hold; the answer approves."""
-    lines = [
-        _similar(title),
-        plain("Runs without asking from then on:"),
-        plain(words),
-        _named(person) + plain("for how long? Your choice approves this one too."),
-    ]
-
-    def choice(each: GrantDuration) -> InlineKeyboardButton:
-        return _button(
-            dialogue,
-            Does.LASTING,
-            each.words,
-            index=list(GrantDuration).index(each),
-            style=KeyboardButtonStyle.SUCCESS,
-        )
-
-    beyond = dialogue.reach in (GrantAudience.REQUESTER, GrantAudience.EVERYONE)
-    rows = [
-        *([] if beyond else [[choice(GrantDuration.CONVERSATION)]]),
-        [choice(each) for each in GrantDuration if each.span],
-        [_button(dialogue, Does.REACH, "For other people or places")],
-        [_button(dialogue, Does.SIMILAR, "Back", index=0), _button(dialogue, Does.CLOSE, "Cancel")],
-    ]
-    return Screen(joined(lines), InlineKeyboardMarkup(rows))
-
-
-def reaches(
-    dialogue: Dialogue, offered: Sequence[tuple[GrantAudience, str]], title: str, person: User
-) -> Screen:
-    """Ask whose calls the grant should let run, and where."""
-    lines = [_similar(title), _named(person) + plain("whose requests may run without asking, and where?")]
-    rows = [
-        [
-            _button(
-                dialogue,
-                Does.REACH,
-                _label(words[:1].upper() + words[1:]),
-                index=list(GrantAudience).index(reach),
-            )
-        ]
-        for reach, words in offered
-    ]
-    rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
-    return Screen(joined(lines), InlineKeyboardMarkup(rows))
-
-
-def _similar(title: str) -> Rich:
-    return styled("Approve similar: ", "bold") + plain(_label(title, 200))
 
 
 _HOW = {

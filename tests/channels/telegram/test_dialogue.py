@@ -11,6 +11,7 @@ from bot.channels.telegram.dialogue import Dialogue, DialogueStep
 from bot.domain.chat import Address, Answer, Reply
 from bot.domain.forms import fields_of
 from bot.domain.proposals import PreviewField
+from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.telegram.conftest import ADMIN, ANA
 from tests.channels.telegram.core import ARGUMENTS, PROPOSAL, SCHEMA, FakeCore, done, make_card
@@ -50,6 +51,12 @@ def test_it_comes_back_from_json_the_same():
         Dialogue.edit(make_card(), NOW).pick(TITLE, NOW).give(TITLE, "x", NOW).pick(TITLE, NOW).prompted(9)
     )
     assert Dialogue.from_state(json.loads(json.dumps(asked.state()))) == asked
+
+
+@pytest.mark.parametrize("step", ["reach", "lasting"])
+def test_choices_for_a_grant_that_are_open_at_an_upgrade_still_count(step: str):
+    begun = Dialogue.similar(make_card(), GrantScope.KEY, GrantAudience.REQUESTER, NOW)
+    assert Dialogue.from_state({**begun.state(), "step": step}) == begun
 
 
 async def card_in(

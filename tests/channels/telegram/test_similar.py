@@ -1,4 +1,4 @@
-"""Approve similar over HTTP: the ladder, then how long, then the press; by who began it, across a restart."""
+"""Approve similar over HTTP: one message with all choices; pressed by who began it, across a restart."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -58,22 +58,24 @@ async def test_every_step_is_said_in_words_and_the_choice_is_pressed(
         "1. issue_close with exactly these arguments",
         "2. issue_close with number = 7, whatever the rest",
         "3. issue_close with any arguments",
+        "Chosen: 1, for Ana in the conversation where it was asked.",
     ):
         assert words in ladder.text
     assert rows(ladder) == [
-        ["1. with exactly these arguments"],
-        ["2. with number = 7, whatever the rest"],
-        ["3. with any arguments"],
-        ["Cancel"],
-    ]
-    await telegram.press(ANA, ladder, "2. with number = 7, whatever the rest")
-    assert "issue_close with number = 7, whatever the rest" in ladder.text
-    assert "any arguments" not in ladder.text
-    assert rows(ladder) == [
+        ["✅ 1. with exactly these arguments"],
+        ["⬜ 2. with number = 7, whatever the rest"],
+        ["⬜ 3. with any arguments"],
+        ["✅ Ana in the conversation where it was as…"],
+        ["⬜ Ana everywhere"],
         ["As long as this conversation"],
         ["1 hour", "8 hours", "24 hours"],
-        ["For other people or places"],
-        ["Back", "Cancel"],
+        ["Cancel"],
+    ]
+    await telegram.press(ANA, ladder, "⬜ 2. with number = 7, whatever the rest")
+    assert "Chosen: 2, for Ana in" in ladder.text
+    assert [label for label in ladder.labels if label.startswith("✅")] == [
+        "✅ 2. with number = 7, whatever the rest",
+        "✅ Ana in the conversation where it was as…",
     ]
     assert core.presses == []
     core.reply = Reply(Answer.ACCEPTED, "Approved. G-1 now allows that.")
@@ -90,12 +92,18 @@ async def test_every_step_is_said_in_words_and_the_choice_is_pressed(
     assert ladder.labels == []
 
 
-async def test_one_can_go_back_and_can_cancel(channel, telegram: FakeTelegram, core: FakeCore):
+async def test_who_chooses_nothing_allows_the_narrowest(channel, telegram: FakeTelegram, core: FakeCore):
+    await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
+    await telegram.press(ANA, await telegram.see(ANA, "Approve similar"), "1 hour")
+    assert [(p.rung, p.reach, p.lasting) for p in core.presses] == [
+        (GrantScope.EXACT, GrantAudience.HERE, GrantDuration.HOUR)
+    ]
+
+
+async def test_one_can_cancel(channel, telegram: FakeTelegram, core: FakeCore):
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
-    await telegram.press(ANA, ladder, "3. with any arguments")
-    await telegram.press(ANA, ladder, "Back")
-    assert "1. with exactly these arguments" in ladder.labels
+    await telegram.press(ANA, ladder, "⬜ 3. with any arguments")
     await telegram.press(ANA, ladder, "Cancel")
     assert (ladder.labels, core.presses) == ([], [])
 
@@ -106,11 +114,11 @@ async def test_only_who_began_can_continue(channel, telegram: FakeTelegram, core
     posted = await card_in(channel, telegram, core, TOPIC)
     await telegram.press(ANA, posted, "Approve similar")
     ladder = await telegram.see(TEAM, "Approve similar")
-    assert (await telegram.press(ADMIN, ladder, "3. with any arguments")).alert
+    assert (await telegram.press(ADMIN, ladder, "⬜ 3. with any arguments")).alert
     await telegram.press(ADMIN, posted, "Approve similar")  # one's own ladder opens no other
-    assert (await telegram.press(ADMIN, ladder, "3. with any arguments")).alert
+    assert (await telegram.press(ADMIN, ladder, "⬜ 3. with any arguments")).alert
     assert (await telegram.press(ADMIN, ladder, "Cancel")).alert
-    await telegram.press(ANA, ladder, "1. with exactly these arguments")
+    await telegram.press(ANA, ladder, "✅ 1. with exactly these arguments")
     await telegram.press(ANA, ladder, "1 hour")
     assert [(p.actor.key, p.address) for p in core.presses] == [(str(ANA), TOPIC)]
 
@@ -122,13 +130,13 @@ async def test_it_continues_after_a_restart(
     await first.start(core.inbox, core)
     await telegram.press(ANA, await card_in(first, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
-    await telegram.press(ANA, ladder, "1. with exactly these arguments")
+    await telegram.press(ANA, ladder, "⬜ 2. with number = 7, whatever the rest")
     await first.stop()
     clock.forward(timedelta(days=1))
     second = make_channel()
     await second.start(core.inbox, core)
     await telegram.press(ANA, ladder, "As long as this conversation")
-    assert [(p.rung, p.lasting) for p in core.presses] == [(GrantScope.EXACT, GrantDuration.CONVERSATION)]
+    assert [(p.rung, p.lasting) for p in core.presses] == [(GrantScope.KEY, GrantDuration.CONVERSATION)]
     await second.stop()
 
 
@@ -138,7 +146,7 @@ async def test_what_moved_in_the_meantime_is_not_granted(
 ):
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
-    await telegram.press(ANA, ladder, "3. with any arguments")
+    await telegram.press(ANA, ladder, "⬜ 3. with any arguments")
     match gone:
         case "decided":
             core.cards[PROPOSAL] = done(core.cards[PROPOSAL])
@@ -151,11 +159,12 @@ async def test_what_moved_in_the_meantime_is_not_granted(
     assert core.presses == []
 
 
-async def test_a_forged_last_step_grants_nothing(channel, telegram: FakeTelegram, core: FakeCore):
+async def test_a_choice_that_is_not_offered_grants_nothing(channel, telegram: FakeTelegram, core: FakeCore):
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
     for callback in (
-        ButtonData(Does.LASTING, PROPOSAL, 1, 3),
+        ButtonData(Does.LASTING, PROPOSAL, 1, 9),
+        ButtonData(Does.LASTING, PROPOSAL, 1),
         ButtonData(Does.RUNG, PROPOSAL, 1, 9),
         ButtonData(Does.RUNG, PROPOSAL, 1),
         ButtonData(Does.SAVE, PROPOSAL, 1),
@@ -189,8 +198,8 @@ async def test_words_longer_than_a_message_are_all_shown(channel, telegram: Fake
     core.rungs[1] = (GrantScope.KEY, long)
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Each step")
-    await telegram.press(ANA, ladder, next(label for label in ladder.labels if label.startswith("2.")))
-    last = await telegram.see(ANA, "for how long?")
+    await telegram.press(ANA, ladder, next(label for label in ladder.labels if label.startswith("⬜ 2.")))
+    last = await telegram.see(ANA, "Chosen: 2")
     assert ladder.labels == []
     assert "".join(m.text for m in telegram.shown(ANA)).count("y") >= 10000
     await telegram.press(ANA, last, "1 hour")
@@ -209,10 +218,9 @@ async def test_others_and_other_places_are_chosen_in_plain_words(
 ):
     await telegram.press(ANA, await card_in(channel, telegram, core), "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
-    await telegram.press(ANA, ladder, "3. with any arguments")
+    await telegram.press(ANA, ladder, "⬜ 3. with any arguments")
     assert "for Ana in the conversation where it was asked" in ladder.text
-    await telegram.press(ANA, ladder, "For other people or places")
-    await telegram.press(ANA, ladder, "Ana everywhere")
+    await telegram.press(ANA, ladder, "⬜ Ana everywhere")
     assert "for Ana everywhere" in ladder.text
     assert "As long as this conversation" not in ladder.labels  # it reaches beyond it
     await telegram.press(ANA, ladder, "1 hour")

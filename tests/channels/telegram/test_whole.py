@@ -195,7 +195,7 @@ async def test_approve_similar_lets_the_next_one_run(app: App, telegram: FakeTel
     card = await telegram.see(ANA, 'Rename it to "new"')
     await telegram.press(ANA, card, "Approve similar")
     ladder = await telegram.see(ANA, "Approve similar")
-    await telegram.press(ANA, ladder, "2. with any arguments")
+    await telegram.press(ANA, ladder, "⬜ 2. with any arguments")
     await telegram.press(ANA, ladder, "1 hour")
     await telegram.until(lambda: "G-1 now allows rename with any arguments" in ladder.text)
     await telegram.until(lambda: "Done. Approved by Ana" in card.text)
