@@ -8,7 +8,6 @@ anything but its own rows.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -49,7 +48,6 @@ from bot.domain.events import (
 from bot.domain.jobs import Job, Work
 from bot.domain.memory import Fact
 from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
-from bot.domain.outcomes import REASON
 from bot.domain.plans import carried_out, current
 from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
@@ -245,7 +243,7 @@ class Loop:
         results = {c.call.id: c.result for c in judged if c.result}
         reads = [(c.call, *c.read) for c in judged if c.read]
         for call in (c.call for c in judged[:CALLS_PER_ANSWER] if c.result):
-            yield ToolStarted(call.id, call.tool_name, call.summary, _asked(call, available))
+            yield ToolStarted(call.id, call.tool_name, call.summary, available.arguments_of(call))
             yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
         for call, tool, arguments in reads:
             yield ToolStarted(call.id, call.tool_name, call.summary, shown(arguments, tool.parameters))
@@ -665,17 +663,6 @@ def _fail(
     if messages.heard_since(session, ident, seen):
         turns.want_turn(session, ident, now)
     return told, ()
-
-
-def _asked(call: Call, available: AvailableTools) -> Mapping[str, Any]:
-    """The arguments of a refused call as people may see them; empty where they are no object."""
-    try:
-        given = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        return {}
-    tool = available.tools.get(call.tool_name)
-    found = shown(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
-    return {name: value for name, value in found.items() if name != REASON}
 
 
 def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:

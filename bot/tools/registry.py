@@ -8,8 +8,9 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.domain.conversations import Call
+from bot.domain.outcomes import REASON
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import redact, secrets_in, shown
+from bot.domain.redaction import secrets_in, shown
 from bot.domain.rules import Rulebook
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
@@ -53,10 +54,11 @@ class AvailableTools:
         return kept if kept is not None else tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
-        """A read's arguments without secrets; empty where the model wrote no object."""
+        """A call's arguments as people may see them, without its reason; empty for what is no object."""
         tool = self.tools.get(call.tool_name)
         given = _written(call)
-        return redact(shown(given, tool.parameters if tool else None)) if isinstance(given, dict) else {}
+        found = shown(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
+        return {name: value for name, value in found.items() if name != REASON}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:
         """The values in a call's arguments that are hidden, since its result may repeat them."""
