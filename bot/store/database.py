@@ -253,6 +253,11 @@ class Database:
                 write.ended.set_exception(fault)
 
 
+def is_snapshot(session: Session) -> bool:
+    """Whether it only reads, so that all it sees is committed."""
+    return READ_ONCE in session.info
+
+
 def keep(session: Session, key: Hashable, found: object) -> None:
     """What another statement has read as well; `once` need not read it again in this snapshot."""
     if (kept := session.info.get(READ_ONCE)) is not None:

@@ -1,12 +1,13 @@
 """Rules as rows, and the rulebook made of them.
 
 Every change raises the book's version in the same transaction, so a process knows with one small read whether
-the current rulebook. Who changed what is recorded in ``bot/store/audit/admin_changes.py``.
+it holds the current one. Who changed what is recorded in ``bot/store/audit/admin_changes.py``.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta, tzinfo
+from threading import Lock
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, update
@@ -59,7 +60,8 @@ class Policies:
     """The current policy: the settings' defaults joined with the newest rulebook."""
 
     def __init__(self, defaults: Policy, clock: Clock = today) -> None:
-        self.held = defaults  # as it was read last; another process may have changed it since
+        self.held = defaults  # the newest that a snapshot saw; another process may have changed it since
+        self._holding = Lock()
         self._clock = clock
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
 
@@ -96,16 +98,17 @@ class Policies:
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
         """The policy of this version of the book; None before there is one."""
-        version, held = version or 0, self.held  # in another thread another snapshot may replace it
+        version, held = version or 0, self.held
         if version != held.book.version:
             rules = session.exec(
                 select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id))
             )
             zone = held.book.zone
             book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
-            self.held = held = replace(
-                held, book=book, absences=_absences(session), remembers=_remembers(session)
-            )
+            held = replace(held, book=book, absences=_absences(session), remembers=_remembers(session))
+            if database.is_snapshot(session):  # what a transaction wrote itself may never be committed
+                with self._holding:  # a snapshot from before may come last
+                    self.held = max(self.held, held, key=lambda policy: policy.book.version)
         if not (self._groups or held.absences):
             return held
         away = tuple(each for each in held.absences if each.until > self._clock())
