@@ -38,6 +38,7 @@ from bot.store.database import Database
 from bot.store.slack import find_workspace, mark_off
 
 _NAME_LIVES = timedelta(hours=1)
+_UNANSWERED = timedelta(minutes=1)
 _LARGEST = 1000  # people of a user group that decides
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
@@ -186,6 +187,7 @@ class Workspaces(AsyncAuthorize):
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
         self._users: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
+        self._unanswered: dict[tuple[str, str], datetime] = {}  # until when their zone is not asked for
         self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
 
@@ -290,8 +292,14 @@ class Workspaces(AsyncAuthorize):
         return actor_of(own, user, _display_name(said) or name, standing)
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
-        """The time zone that a person has chosen; None where Slack tells none. As for `actor`, it is kept."""
-        said, _ = await self._user(team, actor.key.partition("/")[2])
+        """The time zone that a person has chosen; None where Slack tells none. As for `actor`, it is kept.
+
+        Each step of a turn asks, so where Slack gave no answer it is left alone for a minute.
+        """
+        key = team, actor.key.partition("/")[2]
+        said = self._users[key][0] if key in self._users else {}
+        if self._unanswered.get(key, self._clock()) <= self._clock():
+            said, _ = await self._user(*key)
         try:
             return zone_called(str(said.get("tz") or ""))
         except ValueError:
@@ -323,6 +331,9 @@ class Workspaces(AsyncAuthorize):
         except (SlackApiError, aiohttp.ClientError, OSError, ChannelError) as error:
             why = code_of(error) if isinstance(error, SlackApiError) else str(error)
             sdk_logger.warning("Slack does not say who a user is: %s", why)
+            if len(self._unanswered) > _MANY:
+                self._unanswered.clear()
+            self._unanswered[team, user] = self._clock() + _UNANSWERED
             return {}
         said: dict[str, Any] = found.get("user") or {}
         if len(self._users) > _MANY:

@@ -1,15 +1,17 @@
 """What people do in Slack reaches the inbox, over signed HTTP and over a real websocket alike."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Command, Message, Reply
-from bot.domain.people import Membership
+from bot.domain.people import Actor, Membership
 from tests.channels.slack.conftest import Running
 from tests.fakes.slack_server import BOT_ID, BOT_USER, TEAM
+from tests.kit import FakeClock
 
 
 async def test_a_direct_message_becomes_a_private_message_with_its_thread_and_the_persons_name(
@@ -374,6 +376,19 @@ async def test_many_messages_of_one_person_at_the_same_time_ask_for_the_name_onc
 
     assert len(running.slack.called("users.info")) == 1
     assert {m.actor.name for m in running.core.got if isinstance(m, Message)} == {"Ana"}
+
+
+async def test_a_time_zone_that_slack_does_not_tell_is_asked_for_again_after_a_minute(
+    running: Running, clock: FakeClock
+) -> None:
+    ana, there = Actor("slack", "T1/U7"), Address("slack", "T1/C1")
+    running.slack.records["U7"] = {"tz": "Pacific/Auckland"}
+    running.slack.fail("users.info", "missing_scope")
+
+    assert [await running.channel.time_zone(ana, there) for _ in range(3)] == [None] * 3
+    assert len(running.slack.called("users.info")) == 1
+    clock.forward(timedelta(minutes=1))
+    assert str(await running.channel.time_zone(ana, there)) == "Pacific/Auckland"
 
 
 async def test_a_connection_that_slack_renews_loses_no_one(running: Running, transport: str) -> None:
