@@ -202,7 +202,6 @@ BLOCKS_PER_VIEW = 100  # [blocks]
 HEADER = 150  # [blocks] plain text of a header block
 CONTEXT_ELEMENTS = 10  # [blocks]
 RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
-MARKDOWN = 12_000  # [blocks] all markdown blocks of a message together; [chat] one markdown_text
 
 BUTTON_TEXT = 75  # [blocks]
 URL = 3000  # [blocks]
@@ -215,7 +214,6 @@ LABEL = 150  # [ours] of an input
 INPUT_VALUE = 3000  # [blocks] plain_text_input
 
 VIEW_TITLE = 24  # [views] the same for submit and close
-VIEW_BYTES = 250_000  # [views] the whole view as JSON
 
 TASK_TITLE = 256  # [ours] a task chunk's title; undocumented
 SESSION_TITLE = 200  # [chat] agents.sessions.setStatus

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from bot.channels.card_text import row_sign
+from bot.channels.card_text import row_sign, team_text
 from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
@@ -454,7 +454,6 @@ _STATUS = {
     Standing.FAILED: "error",
     Standing.STOPPED: "error",
 }
-_STANDINGS = {Standing.WORKING: "⏳", Standing.DONE: "✅", Standing.FAILED: "❌", Standing.STOPPED: "⏹"}
 
 
 def render_team(board: TeamStatus) -> SlackCard:
@@ -466,10 +465,7 @@ def render_team(board: TeamStatus) -> SlackCard:
 
 def brief_team(board: TeamStatus) -> SlackCard:
     """The same in rich text, for a Slack that refuses the blocks."""
-    lines = [ContextLine((Run(board.title, "bold"),))]
-    for each in board.teammates[-_TEAMMATES:]:
-        head = f"{_STANDINGS[each.standing]} {_named(each)}"
-        lines += [ContextLine((Run(head),)), *_doing(each)]
+    lines = (ContextLine((Run(line),)) for line in team_text(board).splitlines())
     return SlackCard(b.rich(lines), text.escape(board.title), whole=True)
 
 

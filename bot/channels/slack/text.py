@@ -14,7 +14,7 @@ from bot.channels.slack.places import NAME, mention_of
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")
 
 POST = 11_000
-"""How long one post of CommonMark may get, below `limits.MARKDOWN` with room for a closing fence."""
+"""How long one post of CommonMark may get: below Slack's 12,000, with room for a closing fence."""
 
 
 def escape(text: str) -> str:
