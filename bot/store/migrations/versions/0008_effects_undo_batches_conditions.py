@@ -26,14 +26,6 @@ def upgrade() -> None:
         sa.Column("ended_at", sqlmodel.sql.sqltypes.UTCDateTime(), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index(
-        "absence_now",
-        "absence",
-        ["id"],
-        unique=False,
-        sqlite_where=sa.text("ended_at IS NULL"),
-        postgresql_where=sa.text("ended_at IS NULL"),
-    )
 
     with op.batch_alter_table("proposal", schema=None) as batch_op:
         batch_op.add_column(sa.Column("trial", sa.JSON(none_as_null=True), nullable=True))
@@ -49,20 +41,6 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("vouched", sa.Boolean(), nullable=True))
         batch_op.create_index("proposal_made", ["created_at", "id"], unique=False)
         batch_op.create_index("proposal_made_by", ["requester", "created_at", "id"], unique=False)
-        batch_op.create_index(
-            "proposal_batch",
-            ["batch"],
-            unique=False,
-            sqlite_where=sa.text("batch IS NOT NULL"),
-            postgresql_where=sa.text("batch IS NOT NULL"),
-        )
-        batch_op.create_index(
-            "proposal_undo",
-            ["undo_until"],
-            unique=False,
-            sqlite_where=sa.text("undo_until IS NOT NULL"),
-            postgresql_where=sa.text("undo_until IS NOT NULL"),
-        )
 
     op.create_table(
         "inverse",
@@ -85,14 +63,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("trial_token_created", "trial_token", ["created_at"], unique=False)
-    op.create_index(
-        "ledger_trial",
-        "ledger",
-        ["actor", "at"],
-        unique=False,
-        sqlite_where=sa.text("thing = 'trial'"),
-        postgresql_where=sa.text("thing = 'trial'"),
-    )
 
     with op.batch_alter_table("rule", schema=None) as batch_op:
         batch_op.add_column(sa.Column("condition", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
@@ -107,11 +77,14 @@ def upgrade() -> None:
         batch_op.add_column(
             sa.Column("asked", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True)
         )
-        for name, column in (("turn_priced", "created_at"), ("turn_of_order", "asked")):
-            batch_op.create_index(
-                name,
-                [column],
-                unique=False,
-                sqlite_where=sa.text("cost IS NOT NULL"),
-                postgresql_where=sa.text("cost IS NOT NULL"),
-            )
+
+    for name, table, columns, where in (
+        ("absence_now", "absence", ["id"], "ended_at IS NULL"),
+        ("proposal_batch", "proposal", ["batch"], "batch IS NOT NULL"),
+        ("proposal_undo", "proposal", ["undo_until"], "undo_until IS NOT NULL"),
+        ("ledger_trial", "ledger", ["actor", "at"], "thing = 'trial'"),
+        ("turn_priced", "turn", ["created_at"], "cost IS NOT NULL"),
+        ("turn_of_order", "turn", ["asked"], "cost IS NOT NULL"),
+    ):
+        there = sa.text(where)
+        op.create_index(name, table, columns, unique=False, sqlite_where=there, postgresql_where=there)

@@ -11,14 +11,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.create_index(
-        "ledger_context",
-        "ledger",
-        ["key", "person"],
-        unique=False,
-        sqlite_where=sa.text("thing = 'context'"),
-        postgresql_where=sa.text("thing = 'context'"),
-    )
     op.create_table(
         "schedule",
         sa.Column("id", sqlmodel.sql.sqltypes.AutoString(), nullable=False),
@@ -44,16 +36,6 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["conversation_id"], ["conversation.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
-    live = "ended_at IS NULL AND paused_at IS NULL"
-    for name, column, where in (
-        ("schedule_due", "due_at", f"{live} AND due_at IS NOT NULL"),
-        ("schedule_follows", "follows", f"{live} AND follows IS NOT NULL AND runs = 0"),
-        ("schedule_of_person", "person", "ended_at IS NULL"),
-        ("schedule_last", "last_at", "ended_at IS NULL"),
-        ("schedule_in", "conversation_id", "ended_at IS NULL"),
-    ):
-        there = sa.text(where)
-        op.create_index(name, "schedule", [column], unique=False, sqlite_where=there, postgresql_where=there)
     for table in ("grant_given", "proposal"):
         op.add_column(table, sa.Column("schedule", sqlmodel.sql.sqltypes.AutoString(), nullable=True))
     op.create_table(
@@ -70,15 +52,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
-    with op.batch_alter_table("memory", schema=None) as batch_op:
-        batch_op.create_index("memory_of_scope", ["about", "scope"], unique=False)
-        batch_op.create_index(
-            "memory_due",
-            ["until"],
-            unique=False,
-            sqlite_where=sa.text("until IS NOT NULL"),
-            postgresql_where=sa.text("until IS NOT NULL"),
-        )
+    op.create_index("memory_of_scope", "memory", ["about", "scope"], unique=False)
 
     with op.batch_alter_table("message", schema=None) as batch_op:
         batch_op.add_column(sa.Column("files", sa.JSON(none_as_null=True), nullable=True))
@@ -92,11 +66,18 @@ def upgrade() -> None:
         batch_op.add_column(sa.Column("ref", text, nullable=False, server_default=""))
         batch_op.add_column(sa.Column("fault", text, nullable=False, server_default=""))
         batch_op.add_column(sa.Column("ready", sa.Boolean(), nullable=False, server_default=sa.true()))
-        batch_op.create_index(
-            "output_of_person",
-            ["actor", "created_at"],
-            unique=False,
-            sqlite_where=sa.text("actor IS NOT NULL"),
-            postgresql_where=sa.text("actor IS NOT NULL"),
-        )
     op.add_column("proposal", sa.Column("ticked", sa.JSON(none_as_null=True), nullable=True))
+
+    live = "ended_at IS NULL AND paused_at IS NULL"
+    for name, table, columns, where in (
+        ("ledger_context", "ledger", ["key", "person"], "thing = 'context'"),
+        ("memory_due", "memory", ["until"], "until IS NOT NULL"),
+        ("output_of_person", "output", ["actor", "created_at"], "actor IS NOT NULL"),
+        ("schedule_due", "schedule", ["due_at"], f"{live} AND due_at IS NOT NULL"),
+        ("schedule_follows", "schedule", ["follows"], f"{live} AND follows IS NOT NULL AND runs = 0"),
+        ("schedule_of_person", "schedule", ["person"], "ended_at IS NULL"),
+        ("schedule_last", "schedule", ["last_at"], "ended_at IS NULL"),
+        ("schedule_in", "schedule", ["conversation_id"], "ended_at IS NULL"),
+    ):
+        there = sa.text(where)
+        op.create_index(name, table, columns, unique=False, sqlite_where=there, postgresql_where=there)
