@@ -57,14 +57,6 @@ class DemoConversation:
         return cls(transcript[:first], asked, done(job))
 
     @property
-    def reads(self) -> list[Done]:
-        return [each for each in self.since if each.tool in LOOKUPS]
-
-    @property
-    def writes(self) -> list[Done]:
-        return [each for each in self.since if each.tool not in LOOKUPS]
-
-    @property
     def notes(self) -> list[str]:
         """What Nod itself told, such as how earlier proposals ended."""
         return [entry.text for entry in self.asked if entry.text.startswith(NOTE)]

@@ -46,7 +46,7 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     if (answer := team.respond(transcript, tools)) is not None:
         return answer
     conversation = DemoConversation.of(transcript)
-    if writes := conversation.writes:
+    if writes := [each for each in conversation.since if each.tool not in LOOKUPS]:
         return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
     return DemoAnswer(conversation, {spec.name for spec in tools}).next()
 
@@ -60,7 +60,7 @@ class DemoAnswer:
 
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
-        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.reads}
+        self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.since}
         due = [task for note in conversation.notes if (task := words.scheduled(note))]
         self._said = [words.note(note) for note in conversation.notes if not words.scheduled(note)]
         self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
@@ -79,12 +79,10 @@ class DemoAnswer:
             self._talk(HELP)
 
     def next(self) -> tuple[str, tuple[ToolCall, ...]]:
-        wanted = [look for wish in self._wishes for look in self._looks(wish)]
-        missing: list[Wanted] = []
-        for tool, arguments in wanted:
-            if (tool, str(arguments)) not in self._results and (tool, arguments) not in missing:
-                missing.append((tool, arguments))
-        if missing:
+        looks = {
+            (tool, str(given)): (tool, given) for wish in self._wishes for tool, given in self._looks(wish)
+        }
+        if missing := [look for key, look in looks.items() if key not in self._results]:
             return "" if self._results else "Let me look.", self._calls(missing)
         return self._propose()
 

@@ -32,7 +32,6 @@ EXAMPLES = (
     "set the priority of #3 to high",
     "make #3 urgent",
     "assign #4 to Ben",
-    "unassign #1",
     "rename #3 to 'Better title'",
     "label #3 bug",
     "remove the label bug from #2",
@@ -80,10 +79,8 @@ class Talk:
 
 # --- pieces of sentences
 
-_SYNONYMS = {"minor": "low", "medium": "normal", "important": "high", "major": "high", "critical": "urgent"}
-_PRIORITIES = {**{each: each for each in ("low", "normal", "high", "urgent")}, **_SYNONYMS}
 _MARKS = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
-_RATE = "|".join(_PRIORITIES)
+_RATE = "low|normal|high|urgent"
 _PRIORITY = rf"(?P<priority>{_RATE})"
 _PRIO = "[- ]prio(?:rity)?"
 _NOUN = "(?:issue|ticket|bug|task)"
@@ -123,8 +120,7 @@ _NEXT = re.compile(r"[.!?;,](?=\s)|\n| (?:and|then) ", re.IGNORECASE)
 _ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # what Nod quotes above a reply
 
 _DETAIL = re.compile(
-    rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}|,(?: and)? (?P<rated>{_RATE})\b"
-    rf"|,?(?: and)? with prio(?:rity)? (?P<rating>{_RATE})\b"
+    rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
     rf"|(?:,|(?<=[{_MARKS}])) for (?P<given>{_SOMEONE})"
     rf"|,?(?: and)?(?: with)?(?: the)? (?:labels?|labell?ed|tagged)(?: as)? (?P<labels>{_LABELS})",
@@ -156,17 +152,13 @@ _LISTED = rf"{_FILTERS}(?:(?P<bugs>bugs?)|(?:issue|ticket|task)s?|everything){_F
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class _Row:
     """A sentence and the call that it asks for; its groups give the arguments, with ``fixed`` ones."""
 
     pattern: str
-    tool: str
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    tool: str = "update_issue"
     view: str = ""
-
-
-def _row(pattern: str, tool: str = "update_issue", view: str = "", **fixed: Any) -> Sentence:
-    return Sentence(pattern, tool, fixed, view)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
@@ -183,64 +175,52 @@ _DETAILS = rf"(?P<details>(?:{_bare(_DETAIL)}){{0,5}})"
 _NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
 _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
-_WHY = rf"(?:,? (?:because|since|as) (?P<reason>{_TEXT}))?"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
-_TOP = ("list_issues", "top")
-_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?) ?(?P<half>am|pm)?"
+_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
-_TABLE: tuple[Sentence, ...] = (
-    _row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
-    _row(
+_OPEN = {"state": "open"}
+_TABLE: tuple[_Row, ...] = (
+    _Row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
+    _Row(
         rf"{_NEW}(?: about| for| that| saying)? {_NO_QUOTE}(?P<title>{_TEXT}?){_DETAILS}{_BEFORE_A_VERB}",
         "create_issue",
     ),
-    _row(rf"(?:close|resolve|finish) {_WHICH}{_WHY}", "close_issue"),
-    _row(rf"mark {_WHICH} (?:as )?(?:done|fixed|closed|resolved)", "close_issue"),
-    _row(rf"{_WHICH} is (?:done|fixed|resolved)", "close_issue"),
-    _row(rf"re-?open {_WHICH}", state="open"),
-    _row(rf"(?:delete|remove|erase) {_WHICH}", "delete_issue"),
-    _row(rf"(?:set|change|raise|lower) (?:the )?prio(?:rity)? (?:of|for) {_WHICH} to {_PRIORITY}"),
-    _row(rf"(?:set|change) {_WHICH}'s prio(?:rity)? to {_PRIORITY}"),
-    _row(rf"(?:set|make|give|mark|bump|lower|move) {_WHICH}(?: to| as)?(?: an?)? {_PRIORITY}(?:{_PRIO})?"),
-    _row(rf"unassign {_WHICH}", assignee=""),
-    _row(rf"(?:(?:re-?)?assign|give|hand|move|pass) {_WHICH} (?:over )?to {_NAME}"),
-    _row(rf"assign {_NAME} to {_WHICH}"),
-    _row(rf"(?:label|tag) {_WHICH} (?:as |with )?(?P<labels>{_LABELS})"),
-    _row(rf"add (?:the )?labels? (?P<labels>{_LABELS}) to {_WHICH}"),
-    _row(rf"(?:remove|drop) (?:the )?labels? (?P<dropped>{_LABELS}) from {_WHICH}"),
-    _row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_WORDS})"),
-    _row(rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying)? (?P<body>{_QUOTED})", "comment_issue"),
-    _row(
+    _Row(rf"(?:close|resolve|finish) {_WHICH}", "close_issue"),
+    _Row(rf"{_WHICH} is (?:done|fixed|resolved)", "close_issue"),
+    _Row(rf"re-?open {_WHICH}", fixed=_OPEN),
+    _Row(rf"(?:delete|remove|erase) {_WHICH}", "delete_issue"),
+    _Row(rf"(?:set|change|raise|lower) (?:the )?prio(?:rity)? (?:of|for) {_WHICH} to {_PRIORITY}"),
+    _Row(rf"(?:set|make|give|mark|bump|lower|move) {_WHICH}(?: to| as)?(?: an?)? {_PRIORITY}(?:{_PRIO})?"),
+    _Row(rf"(?:(?:re-?)?assign|give|hand|move|pass) {_WHICH} (?:over )?to {_NAME}"),
+    _Row(rf"(?:label|tag) {_WHICH} (?:as |with )?(?P<labels>{_LABELS})"),
+    _Row(rf"(?:remove|drop) (?:the )?labels? (?P<dropped>{_LABELS}) from {_WHICH}"),
+    _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_WORDS})"),
+    _Row(
         rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that) ?(?P<body>(?s:.{{1,{LONGEST}}}))",
         "comment_issue",
     ),
-    _row(rf"remind me(?: on)?(?: {_DAY})? {_CLOCK} to (?P<reminder>{_TEXT})", "schedule_task"),
-    _row(rf"remind me to (?P<reminder>{_TEXT}?)(?: on)?(?: {_DAY})? {_CLOCK}", "schedule_task"),
-    _row(
+    _Row(rf"remind me(?: on)?(?: {_DAY})? {_CLOCK} to (?P<reminder>{_TEXT})", "schedule_task"),
+    _Row(
         rf"every (?P<every>day|weekday|{_WEEKDAY}|week|month) {_CLOCK},? (?P<task>{_TEXT})", "schedule_task"
     ),
-    _row(rf"remember(?: that|:)? (?P<fact>{_TEXT})", "remember", about="team"),
-    _row("(?:what(?:'s| is| are)|show) the most (?:urgent|important)(?: issues?)?", *_TOP, state="open"),
-    _row("what should i (?:do|work on) (?:next|first)", *_TOP, state="open"),
-    _row("what(?:'s| is| has)? (?:changed|new)(?: last| lately| recently)?", "list_issues", "recent"),
-    _row(rf"what(?:'s| is) {_NAME} (?:working on|doing)", "list_issues"),
-    _row(rf"(?:what|which {_NOUN}s) (?:does|is|has) {_NAME}(?: have| working on| do| got)?", "list_issues"),
-    _row(rf"how many {_NOUN}s (?:does|has) {_NAME}(?: have| got)?", "list_issues", "count"),
-    _row(rf"{_SHOW} {_NAME}'s {_NOUN}s", "list_issues"),
-    _row(rf"how many {_LISTED}(?: (?:are there|do we have|are left))?", "list_issues", "count"),
-    _row(rf"(?:{_SHOW}|what|which|what are|which are|are there(?: any)?) {_LISTED}", "list_issues"),
-    _row(rf"(?:{_SHOW}|what(?:'s| is)|summari[sz]e|is) {_WHICH}(?: about| open| closed)?", "get_issue"),
-    _row(rf"who (?:has|owns|is working on) {_WHICH}", "get_issue"),
-    _row("(?:who has|who's got|who is) (?:the )?(?:most|least|busiest)(?: work| issues| to do)?", "workload"),
-    _row("(?:show(?: me)? )?(?:the )?workload", "workload"),
-    _row(rf"(?:search|look|find)(?: for)? (?:{_NOUN}s? about )?(?P<query>{_WORDS})", "search_issues"),
-    _row(
+    _Row(rf"remember(?: that|:)? (?P<fact>{_TEXT})", "remember", fixed={"about": "team"}),
+    _Row("(?:what(?:'s| is| are)|show) the most urgent(?: issues?)?", "list_issues", "top", _OPEN),
+    _Row("what(?:'s| is| has)? (?:changed|new)(?: last| lately| recently)?", "list_issues", "recent"),
+    _Row(rf"what(?:'s| is) {_NAME} (?:working on|doing)", "list_issues"),
+    _Row(rf"how many {_NOUN}s (?:does|has) {_NAME}(?: have| got)?", "list_issues", "count"),
+    _Row(rf"how many {_LISTED}(?: (?:are there|do we have|are left))?", "list_issues", "count"),
+    _Row(rf"(?:{_SHOW}|what|which|what are|which are|are there(?: any)?) {_LISTED}", "list_issues"),
+    _Row(rf"(?:{_SHOW}|what(?:'s| is)|summari[sz]e|is) {_WHICH}(?: about| open| closed)?", "get_issue"),
+    _Row(rf"who (?:has|owns|is working on) {_WHICH}", "get_issue"),
+    _Row("(?:who has|who's got|who is) (?:the )?(?:most|least|busiest)(?: work| issues| to do)?", "workload"),
+    _Row(rf"(?:search|look|find)(?: for)? (?:{_NOUN}s? about )?(?P<query>{_WORDS})", "search_issues"),
+    _Row(
         "(?:what|which proposals|which cards|anything)(?:'s| is| are)? (?:still )?(?:waiting|pending)"
         "(?: for (?:me|my approval|my decision|a decision|approval))?",
         "proposals_waiting",
     ),
-    _row("what did i (?:decide|approve|decline)", "my_decisions"),
+    _Row("what did i (?:decide|approve|decline)", "my_decisions"),
 )  # fmt: skip
 
 _SETUP = "Set `OPENAI_API_KEY` or `OPENAI_BASE_URL` to use a real model."
@@ -338,7 +318,7 @@ class Reading:
                 return found.end()
         return 0
 
-    def _take(self, row: Sentence, given: Mapping[str, str], said: str) -> None:
+    def _take(self, row: _Row, given: Mapping[str, str], said: str) -> None:
         arguments = {**row.fixed, **_arguments(given)}
         if str(arguments.get("assignee")).lower() in {"me", "myself", "my"}:
             if not self._speaker:
@@ -419,14 +399,7 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
     return given
 
 
-_SAME = {
-    "rated": "priority",
-    "rating": "priority",
-    "given": "assignee",
-    "unowned": "assignee",
-    "mine": "assignee",
-    "overdue": "state",
-}
+_SAME = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
 _MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what is late is what is open
 
 
@@ -435,7 +408,7 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for name, said in given.items():
         match name:
-            case "title" | "body" | "reason" | "query":
+            case "title" | "body" | "query":
                 quoted, text = said.strip()[0] in _MARKS, said.strip()
                 text = text.strip(f"{_MARKS} ") if quoted else text
                 arguments[name] = text if quoted or name != "title" else text[:1].upper() + text[1:]
@@ -445,13 +418,11 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
                 arguments["task"] = f"remind me to {said.strip()}"
             case "clock":
                 hour, _, minute = said.partition(":")
-                later = given.get("half", "").lower() == "pm" or (
-                    "half" not in given and int(hour) in range(1, 8)
-                )
+                later = int(hour) in range(1, 8)  # in the afternoon
                 clock = f"{int(hour) % 12 + 12 if later else int(hour):02}:{minute or '00'}"
                 arguments["at"] = f"{given.get('day', '')} {clock}".strip().lower()
             case "priority":
-                arguments[name] = _PRIORITIES[said.lower()]
+                arguments[name] = said.lower()
             case "state" | "label":
                 arguments[name] = said.lower().strip(_MARKS)
             case "assignee":

@@ -7,7 +7,6 @@ model say that something was done.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from bot.domain.outcomes import OUTSIDE
@@ -16,8 +15,6 @@ _PHRASES: Mapping[str, tuple[str, str, str]] = {
     "create_issue": ("create {title}", "creating {title}", "created {title}"),
     "update_issue": ("change {issue}{changes}", "changing {issue}{changes}", "changed {issue}{changes}"),
     "assign": ("assign {given}", "assigning {given}", "assigned {given}"),
-    "unassign": ("unassign {issue}", "unassigning {issue}", "unassigned {issue}"),
-    "reopen": ("reopen {issue}", "reopening {issue}", "reopened {issue}"),
     "comment_issue": ("comment on {issue}", "the comment on {issue}", "commented on {issue}"),
     "close_issue": ("close {issue}", "closing {issue}", "closed {issue}"),
     "delete_issue": ("delete {issue}", "deleting {issue}", "deleted {issue}"),
@@ -62,22 +59,19 @@ _PLAN = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
     changed = {name: value for name, value in arguments.items() if name in _FIELDS}
+    if tool == "update_issue" and changed.keys() == {"assignee"}:
+        tool = "assign"
     told = ", ".join(
-        _change(*each) for each in changed.items() if tool != "create_issue" or each[0] != "title"
+        _change(*each) for each in changed.items() if (tool, each[0]) != ("create_issue", "title")
     )
-    title = f"the issue “{arguments.get('title', '?')}”" + (f" ({told})" if told else "")
-    if tool == "update_issue" and len(changed) == 1:
-        tool = {"assignee": "assign" if changed.get("assignee") else "unassign"}.get(
-            next(iter(changed)), tool
-        )
-        tool = "reopen" if changed.get("state") == "open" else tool
+    changes = f" ({told})" if told else ""
     return _PHRASES.get(tool, _OTHER)[form].format_map({
         "tool": f"`{tool}`",
         "issue": f"#{arguments.get('number', '?')}",
         "task": arguments.get("task", "?"),
         "fact": arguments.get("fact", "?"),
-        "changes": f" ({told})" if told else "",
-        "title": title,
+        "changes": changes,
+        "title": f"the issue “{arguments.get('title', '?')}”{changes}",
         "given": f"#{arguments.get('number', '?')} to {changed.get('assignee')}",
     })  # fmt: skip
 
@@ -89,18 +83,7 @@ def _change(name: str, value: Any) -> str:
 
 def proposing(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Say what is wanted. No card is spoken of: the call is not judged yet, and a grant may let it run."""
-    said = []
-    for alike, group in groupby(calls, lambda call: _verb(*call)):
-        phrases = [_phrase(tool, arguments, _WANTED) for tool, arguments in group]
-        said.append(listed([phrases[0], *(each.removeprefix(f"{alike} ") for each in phrases[1:])]))
-    return f"I'd like to {listed(said)}."
-
-
-def _verb(tool: str, arguments: Mapping[str, Any]) -> str:
-    """The verb that several numbers can share: *close #2 and #4*."""
-    wanted = _phrase(tool, arguments, _WANTED)
-    plain = tool in {"close_issue", "delete_issue", "comment_issue"}
-    return wanted.partition(" #")[0] if plain else wanted
+    return f"I'd like to {listed([_phrase(*call, _WANTED) for call in calls])}."
 
 
 def listed(parts: Sequence[str]) -> str:
