@@ -6,16 +6,13 @@ selection of ``make fast``; ``--folder`` asks the tests of the folder that mirro
 ``--tests`` names others. ``--within bot/domain/policy.py`` draws from there alone, and ``--count 0`` takes
 every change there is.
 
-The changes are made in a copy of the checkout that is removed at the end. There the tests run once unchanged,
-while coverage notes which of them reach which line; what fails then is not asked. For each change those run
-that reach its lines, the quickest first, until one fails or the time is over (``--seconds``); with
-``--folder`` the others of the folder follow, since what a child process runs is reached unseen.
+The changes are made in a copy of the checkout that is removed at the end. For each, those tests of the
+selection that are in the module's folder run first, then the others, until one fails or the time is over.
 """
 
 import argparse
 import ast
 import contextlib
-import json
 import os
 import random
 import re
@@ -24,13 +21,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from coverage import Coverage, CoverageData
 
 ROOT = Path(__file__).parent.parent
 FAST = "not slow and not browser and not platform"
@@ -148,11 +144,30 @@ def drawn(seed: int, count: int, within: Sequence[str]) -> list[Change]:
     return [by.choice(found[by.choice([kind for kind in KINDS if found[kind]])]) for _ in range(count)]
 
 
-def _selected(change: Change, given: argparse.Namespace) -> tuple[str, ...]:
-    """The tests to ask, as arguments of pytest."""
+def stages(change: Change, given: argparse.Namespace) -> list[list[str]]:
+    """What pytest is asked, one after the other until a test fails.
+
+    The files of the module's folder that are called like it or import it, then the others of the folder, then
+    the rest.
+    """
     if given.tests:
-        return tuple(given.tests)
-    return (folder_of(change.file),) if given.folder else ("-m", FAST)
+        return [given.tests]
+    module = Path(change.file).with_suffix("")
+    dotted = ".".join(module.parts).removesuffix(".__init__")
+    name = dotted.rpartition(".")[2]
+    folder = folder_of(change.file)
+    beside = [ROOT / f"tests/test_{name}.py"] if module.parent == Path("bot") else []
+    near = [
+        path.relative_to(ROOT).as_posix()
+        for path in [*filter(Path.exists, beside), *(ROOT / folder).rglob("test_*.py")]
+        if name in path.stem or dotted in path.read_text()
+    ]
+    asked = [near] if near else []
+    asked.append([folder, *(f"--ignore={each}" for each in near)])
+    if given.folder:
+        return asked
+    asked.append(["-n", "auto", f"--ignore={folder}"])
+    return [["-m", FAST, *arguments] for arguments in asked]
 
 
 def folder_of(file: str) -> str:
@@ -166,114 +181,16 @@ def folder_of(file: str) -> str:
     return "tests/cli"  # the modules at the top are what the command line starts
 
 
-class Noting:
-    """A pytest plugin: notes which lines each test reaches, how long it takes and whether it passes."""
+def failing(copy: Path, arguments: Sequence[str], within: float) -> str | None:
+    """The first test that fails in the copy, or pytest's last line; None if all pass.
 
-    def __init__(self, folder: Path, files: Sequence[str]) -> None:
-        self._folder = folder
-        self._watch = Coverage(str(folder / f"{os.getpid()}.reached"), include=files, config_file=False)
-        self._seconds: Counter[str] = Counter()
-        self._failed: set[str] = set()
-        self._watch.start()
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._watch.switch_context(nodeid)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid] += report.duration
-        if report.failed:
-            self._failed.add(report.nodeid)
-
-    def pytest_sessionfinish(self) -> None:
-        self._watch.stop()
-        self._watch.save()
-        told = {"seconds": self._seconds, "failed": sorted(self._failed)}
-        (self._folder / f"{os.getpid()}.json").write_text(json.dumps(told))
-
-
-class Choosing:
-    """A pytest plugin: of what was collected only these tests, in this order."""
-
-    def __init__(self, tests: Sequence[str]) -> None:
-        self._place = {test: number for number, test in enumerate(tests)}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if item.nodeid in self._place]
-        items.sort(key=lambda item: self._place[item.nodeid])
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Both plugins, where the environment asks for them: this module is a plugin of the runs it starts."""
-    does_tests = "PYTEST_XDIST_WORKER" in os.environ or not config.option.numprocesses
-    if does_tests and (folder := os.environ.get("NOD_SAMPLE_NOTES")):
-        config.pluginmanager.register(Noting(Path(folder), os.environ["NOD_SAMPLE_FILES"].split()))
-    if tests := os.environ.get("NOD_SAMPLE_TESTS"):
-        config.pluginmanager.register(Choosing(json.loads(Path(tests).read_text())))
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Some of the tests, as arguments of pytest; which of them reach what, and those that fail anyway."""
-
-    copy: Path
-    arguments: tuple[str, ...]
-    seconds: dict[str, float]
-    failed: tuple[str, ...]
-    reached: dict[str, dict[int, list[str]]]  # by file and line
-
-    @classmethod
-    def look(cls, copy: Path, arguments: tuple[str, ...], files: Collection[str]) -> "Selection":
-        """Run them as they are, and look at what they reach of these files."""
-        with tempfile.TemporaryDirectory(prefix="nod-sample-") as folder:
-            _pytest(
-                copy, ["-n", "auto", *arguments], NOD_SAMPLE_NOTES=folder, NOD_SAMPLE_FILES=" ".join(files)
-            )
-            told = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
-            reached: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
-            for path in Path(folder).glob("*.reached"):
-                data = CoverageData(str(path))
-                data.read()
-                for file in data.measured_files():
-                    for line, tests in data.contexts_by_lineno(file).items():
-                        reached[Path(file).relative_to(copy).as_posix()][line] += filter(None, tests)
-        seconds = {test: took for each in told for test, took in each["seconds"].items()}
-        return cls(
-            copy, arguments, seconds, tuple(test for each in told for test in each["failed"]), dict(reached)
-        )
-
-    def asked(self, change: Change, *, others: bool) -> list[str]:
-        """The tests that could notice: those that reach its lines, else its file, the quickest first."""
-        lines = self.reached.get(change.file, {})
-        found = {test for line in change.lines for test in lines.get(line, ())}
-        found = found or {test for tests in lines.values() for test in tests}
-        quickest = sorted(self.seconds, key=self.seconds.__getitem__)
-        chosen = [test for test in quickest if test in found]
-        if others:
-            chosen += [test for test in quickest if test not in found]
-        return [test for test in chosen if test not in self.failed]
-
-
-def _pytest(
-    copy: Path, arguments: Sequence[str], within: float | None = None, **more: str
-) -> tuple[int, str]:
-    """Run pytest in the copy; its exit code, and what it said at the end. Raises TimeoutExpired."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("NOD_SAMPLE")}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "tests.sample",
-        "-p",
-        "no:cacheprovider",
-        "--tb=no",
-        "-rfE",
-    ]
+    Raises TimeoutExpired after so many seconds.
+    """
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
     with subprocess.Popen(  # noqa: S603 - pytest
         [*command, "-o", "timeout=90", *arguments],
         cwd=copy,
-        env=inherited | {"PYTHONPATH": str(copy)} | more,
+        env=os.environ | {"PYTHONPATH": str(copy)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -284,32 +201,34 @@ def _pytest(
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return process.returncode, said
-
-
-def noticed(selection: Selection, change: Change, *, others: bool, within: float) -> tuple[bool, str]:
-    """Make the change, ask the tests, take it back; whether they noticed, and what did or did not."""
-    tests = selection.asked(change, others=others)
-    if not tests:
-        return False, "no test reaches it"
-    path = selection.copy / change.file
-    source = path.read_bytes()
-    list_of_tests = selection.copy / "chosen.json"
-    list_of_tests.write_text(json.dumps(tests))
-    files = sorted({test.partition("::")[0] for test in tests})
-    try:
-        path.write_bytes(change.applied(source))
-        code, said = _pytest(
-            selection.copy, ["-n", "0", "-x", *files], within, NOD_SAMPLE_TESTS=str(list_of_tests)
-        )
-    except subprocess.TimeoutExpired:
-        return False, f"not in {within:.0f} s, of {len(tests)} tests"
-    finally:
-        path.write_bytes(source)
-    if code == pytest.ExitCode.OK:
-        return False, f"{len(tests)} tests passed"
+    if process.returncode in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return None
     by = re.search(r"^(?:FAILED|ERROR) (.*?)( - .*)?$", said, re.MULTILINE)
-    return True, by[1] if by else said.strip().splitlines()[-1]
+    return by[1] if by else said.strip().splitlines()[-1]
+
+
+def noticed(copy: Path, change: Change, given: argparse.Namespace, skipped: list[str]) -> str | None:
+    """Make the change, ask the tests, take it back; the test that noticed, or None.
+
+    A test that fails unchanged too has noticed nothing: it is skipped from then on.
+    """
+    path = copy / change.file
+    source = path.read_bytes()
+    for arguments in stages(change, given):
+        while True:
+            try:
+                path.write_bytes(change.applied(source))
+                asked = [*arguments, *(f"--deselect={each}" for each in skipped)]
+                by = failing(copy, asked, given.seconds)
+            finally:
+                path.write_bytes(source)
+            if by is None:
+                break
+            if "::" not in by or not failing(copy, [by], given.seconds):
+                return by
+            print(f"skipped, as it fails unchanged: {by}")  # noqa: T201
+            skipped.append(by)
+    return None
 
 
 @contextlib.contextmanager
@@ -333,7 +252,7 @@ def scratch() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Try the sample; 1 if a change was not noticed, 2 if a selection has no tests."""
+    """Try the sample; 1 if a change was not noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=24, help="how many changes; 0 for all there are")
@@ -341,27 +260,22 @@ def main() -> int:
     parser.add_argument("--folder", action="store_true", help="ask the tests of the module's folder")
     parser.add_argument("--fast", action="store_false", dest="folder", help="ask those of `make fast`")
     parser.add_argument("--tests", nargs="*", help="ask these folders and files instead")
-    parser.add_argument("--seconds", type=float, default=240, help="how long they may take for each change")
+    parser.add_argument("--seconds", type=float, default=240, help="how long pytest may take for a change")
     given = parser.parse_args()
     sample = drawn(given.seed, given.count, given.within)
-    files = {change.file for change in sample}
-    selections: dict[tuple[str, ...], Selection] = {}
-    missed = 0
+    found = 0
+    skipped: list[str] = []
     with scratch() as copy:
-        for change in sorted(sample, key=lambda change: _selected(change, given)):
-            asked = _selected(change, given)
-            if asked not in selections:
-                selections[asked] = Selection.look(copy, asked, files)
-                if failed := selections[asked].failed:
-                    print(f"{asked[-1]}: not asked, as they fail unchanged: {', '.join(failed)}")  # noqa: T201
-                if not selections[asked].seconds:
-                    return 2
-            found, by = noticed(selections[asked], change, others=given.folder, within=given.seconds)
-            missed += not found
-            word = "noticed by" if found else "NOT NOTICED:"
-            print(f"{change.shown((copy / change.file).read_bytes())}\n    {word} {by}", flush=True)  # noqa: T201
-    print(f"{len(sample) - missed} of {len(sample)} changes noticed")  # noqa: T201
-    return 1 if missed else 0
+        for change in sample:
+            try:
+                by = noticed(copy, change, given, skipped)
+                word = f"noticed by {by}" if by else "NOT NOTICED"
+                found += by is not None
+            except subprocess.TimeoutExpired:
+                word = f"NOT NOTICED in {given.seconds:.0f} s"
+            print(f"{change.shown((copy / change.file).read_bytes())}\n    {word}", flush=True)  # noqa: T201
+    print(f"{found} of {len(sample)} changes noticed")  # noqa: T201
+    return 0 if found == len(sample) else 1
 
 
 if __name__ == "__main__":
