@@ -45,6 +45,7 @@ WRONG = [
     ("NOD_PROPOSAL_TTL", "-1h", "24h"),
     ("NOD_PROPOSAL_TTL", "365", "7d"),
     ("NOD_PROPOSAL_TTL", "99999999999999999999w", "24h"),
+    ("NOD_OIDC_NAME", "x" * 41, "at most 40"),
     ("NOD_RETENTION", "a month", "7d"),
     ("NOD_MODEL_TIMEOUT", "60", "90s"),
     ("NOD_MAX_MODEL_CALLS", "0", "1"),

@@ -79,7 +79,7 @@ def moment(text: str, now: datetime) -> datetime:
     ValueError for any other text, and for a date that is over.
     """
     day, _, clock = text.strip().lower().rpartition(" ")
-    if not day and not _CLOCK.fullmatch(clock):
+    if clock and not day and not _CLOCK.fullmatch(clock):
         day, clock = clock, "00:00"
     found = _CLOCK.fullmatch(clock)
     if found is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.domain.people import Actor, Person, Role
+from bot.domain.people import Actor, Membership, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.policy import Judgement, Policy, same_chat, terms
 from bot.domain.proposals import Deciders, Kind, Level, Risk
@@ -186,6 +186,15 @@ def test_a_refusal_calls_the_chat_the_one_where_it_was_asked() -> None:
 )
 def test_a_thread_and_its_chat_are_the_same_chat(pressed: str, same: bool) -> None:
     assert same_chat("chat:room/7", pressed) is same
+
+
+def test_only_who_could_be_in_a_group_waits_for_the_platform_to_say_who_is() -> None:
+    proposal = make_proposal(deciders=Deciders(requester=False, people=("chat:ops/admins",)))
+    outside = Person("chat:pat", "Pat", frozenset({"chat:pat"}), Membership.GUEST)
+    elsewhere = Person("mail:kim", "Kim", frozenset({"mail:kim"}))
+    assert "can't check who is in chat:ops/admins" in str(Policy().objection(proposal, EVE, ANA))
+    assert "may not decide" in str(Policy().objection(proposal, elsewhere, ANA))
+    assert "may not decide" in str(Policy().objection(proposal, outside, ANA))
 
 
 def test_a_role_counts_where_a_proposal_of_an_old_release_was_asked_for() -> None:

@@ -15,7 +15,8 @@ from bot.approvals.arrive import Accepted
 from bot.domain.chat import Address, Message
 from bot.domain.conversations import Turn, Usage
 from bot.domain.events import Ending
-from bot.store import conversations, messages, turns
+from bot.domain.files import File
+from bot.store import conversations, messages, outputs, turns
 from tests.kit import ANA, ROOM
 from tests.kit.tables import OURS
 from tests.store.conftest import UNBOUND, DatabaseCluster, Rows
@@ -171,3 +172,11 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
 
     assert said(_while_open(apart, commit, lambda: apart.say("second"))) == ident  # type: ignore[arg-type]
     assert apart.turn(ident).id != turn.id
+
+
+def test_kept_text_is_read_in_its_conversation_alone(rows: Rows) -> None:
+    here, there = said(rows.say()), said(rows.say(at=Address("wall", "room")))
+    handle = rows.database.write_now(outputs.keep, here, File("look.txt", "abcdef"), rows.clock())
+    assert rows.database.read_now(outputs.part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
+    assert rows.database.read_now(outputs.part, there, handle, 2, 3) is None
+    assert rows.database.read_now(outputs.part, here, "out-0", 2, 3) is None
