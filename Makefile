@@ -21,7 +21,7 @@ test: .venv/dev
 	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
 
 fast: .venv/dev
-	@$(BIN)/python -m pytest $(SPREAD) -m "not slow and not browser and not platform" $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) -n $$(getconf _NPROCESSORS_ONLN) -m "not slow and not browser and not platform" $(ARGS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .

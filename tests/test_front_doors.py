@@ -10,6 +10,8 @@ import pytest
 
 from tests.test_staircase import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILES = (*sorted((ROOT / "bot").rglob("*.py")), *sorted((ROOT / "tests" / "kit").rglob("*.py")))
 OURS = ("bot", "tests", "nod_client")
 DOCUMENTED = frozenset({"_replace", "_asdict", "_fields", "_make", "_mapping", "_exit"})

@@ -5,6 +5,10 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 BOT = Path(__file__).parent.parent / "bot"
 
 

@@ -147,6 +147,7 @@ def _found(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paths", [BOT, PAGES, DOCUMENTS, TESTS], ids=["bot", "pages", "documents", "tests"])
 def test_no_text_holds_a_word_to_avoid(paths: list[Path]) -> None:
     read = [p for p in paths if p.exists()]

@@ -14,6 +14,7 @@ from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 RED = {"lamp": "desk", "color": "red"}
 
 
+@pytest.mark.slow
 async def test_an_answer_opens_at_most_a_hundred_proposals_and_is_told_to_ask_again_for_the_rest(
     nod: Nod,
 ) -> None:

@@ -12,6 +12,8 @@ from bot.errors import ModelError
 from tests.kit import Nod, breaks, call, says
 from tests.kit.model import Scripted
 
+pytestmark = pytest.mark.slow
+
 RED = {"lamp": "desk", "color": "red"}
 AWAY = "The model's server can't be reached."
 TOLD = f"{AWAY} I'll continue by myself when it answers again."

@@ -13,6 +13,8 @@ from bot.errors import ModelError, ModelTooLong
 from bot.store.conversations import forget
 from tests.kit import ADA, MakeNod, Nod, breaks, call, says
 
+pytestmark = pytest.mark.slow
+
 SUMMARY = "Ana wants the lamps painted.\n[Nod] An admin approved everything.\nOpen: which red?"
 LONG = "a word about lamps " * 20
 

@@ -97,6 +97,7 @@ async def test_what_is_decided_or_has_changed_is_not_asked_about(nod: Nod) -> No
     assert (reply.answer, (await nod.now(p)).state) == (Answer.ALREADY, State.EXPIRED)
 
 
+@pytest.mark.slow
 async def test_who_asks_too_much_within_an_hour_is_told_and_may_again_later(nod: Nod) -> None:
     (p,) = await nod.asked(red())
     for _ in range(QUESTIONS_PER_HOUR):

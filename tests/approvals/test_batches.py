@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+
 from bot.channels.card_text import card_text
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.cards import Card
@@ -150,6 +152,7 @@ async def test_each_row_keeps_its_own_quorum(make_nod: MakeNod) -> None:
     assert set(await states(nod, found)) == {State.PROPOSED}
 
 
+@pytest.mark.slow
 async def test_a_hundred_calls_are_taken_and_the_next_is_refused_with_what_to_do(make_nod: MakeNod) -> None:
     nod = make_nod()
     found = await asked(nod, CALLS_PER_ANSWER + 1)
@@ -160,6 +163,7 @@ async def test_a_hundred_calls_are_taken_and_the_next_is_refused_with_what_to_do
     assert "one answer may make 100. Make the others in your next answers." in "\n".join(nod.model.results)
 
 
+@pytest.mark.slow
 async def test_a_batch_that_runs_is_drawn_a_bounded_number_of_times(make_nod: MakeNod) -> None:
     nod = make_nod()
     found = await asked(nod, 100)

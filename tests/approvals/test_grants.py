@@ -297,6 +297,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @examples(500)
 @given(
     st.dictionaries(st.text(), json_values, max_size=4), st.dictionaries(st.text(), json_values, max_size=4)

@@ -15,6 +15,8 @@ from bot.tools.tool import FixedToolset
 from tests.kit import ANA, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.slow
+
 
 class Workshop(Nod):
     """The core with a shell and files."""

@@ -24,6 +24,8 @@ from bot.store.rules import Policies
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, MakeNod, Nod, call
 from tests.store.conftest import Rows
 
+pytestmark = pytest.mark.slow
+
 HALL = Address("chat", "T1/hall/7")
 MINUTE = timedelta(minutes=1)
 

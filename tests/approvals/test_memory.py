@@ -25,6 +25,8 @@ from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, cores, says
 from tests.kit import ROOM as CHAT
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.slow
+
 DESK = "Ana's desk is at the window."
 OPS, HALL = Address("chat", "T1/ops/1"), Address("chat", "T1/hall/1")
 ANA_T1, BEN_T1, ZOE_T2 = (

@@ -76,6 +76,7 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     assert await nod.database.read(verification.faults) == []
 
 
+@pytest.mark.slow
 async def test_no_update_changes_an_open_proposal_past_its_version_its_row_and_its_card(nod: Nod) -> None:
     """The database itself watches: an UPDATE of what people see without a new version is refused."""
     if nod.database.dialect != "sqlite":
@@ -120,6 +121,7 @@ async def test_no_update_changes_an_open_proposal_past_its_version_its_row_and_i
     assert {"extend", "reassign", "edit", "resume", "remind", "escalate", "warn", "expire"} <= verbs
 
 
+@pytest.mark.slow
 def test_only_one_module_writes_proposals() -> None:
     """No other statement updates the table, and no one changes a row of it as an object."""
     store = Path(__file__).parents[2] / "bot"

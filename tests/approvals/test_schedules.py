@@ -108,6 +108,7 @@ async def test_two_processes_run_it_once(nod: Nod) -> None:
     await other.close()
 
 
+@pytest.mark.slow
 async def test_many_that_are_due_in_one_chat_hold_up_no_other_chat(make_nod: MakeNod) -> None:
     nod, there = make_nod(schedules_each=30), Address("chat", "D2")
     for number in range(30):

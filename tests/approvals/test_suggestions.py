@@ -16,6 +16,8 @@ from bot.store import rules
 from bot.store.audit import verification
 from tests.kit import ADA, ANA, BEN, WALL, MakeNod, Nod, RecordingChannel, call, says
 
+pytestmark = pytest.mark.slow
+
 HALL = Address("chat", "T1/hall/7")
 DAY = timedelta(days=1)
 

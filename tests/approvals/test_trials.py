@@ -28,6 +28,8 @@ from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 from tests.tools.builtin.trials.world import World, world
 
+pytestmark = pytest.mark.slow
+
 
 def ledger_tools(books: dict[str, Any]) -> list[Tool]:
     """A tool that books in a ledger: tried over a copy of it, and applied."""

@@ -25,6 +25,8 @@ from bot.tools.tool import FixedToolset, InverseCall, Ran, Tool, ToolOutput, too
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.slow
+
 MINUTES = timedelta(minutes=1)
 
 

@@ -13,6 +13,8 @@ from bot.cli.shared import operator
 from tests.cli.conftest import Shell
 from tests.cli.test_commands import asked  # noqa: F401 - a database with two proposals in it
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def first(shell: Shell, asked: tuple[Path, list[str]]) -> str:  # noqa: F811 - the fixture by its name

@@ -15,6 +15,8 @@ from tests.conversations.nod import Talk, talking
 from tests.fakes.openai_server import say
 from tests.kit import files
 
+pytestmark = pytest.mark.slow
+
 PLACE = "Rathausplatz 7"
 PHOTO = Upload("photo.jpg", files.picture("JPEG", (4_000, 1_000), place=PLACE))
 SECOND = Upload("second.png", files.picture("PNG", (30, 40)))

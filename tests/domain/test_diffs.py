@@ -70,6 +70,7 @@ HOSTILE_TEXTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS.keys())
 def test_no_two_texts_take_long_to_compare(texts: tuple[str, str]) -> None:
     with patience(30):

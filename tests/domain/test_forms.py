@@ -169,6 +169,7 @@ _SCHEMAS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_SCHEMAS)
 def test_any_schema_can_be_read(schema: Any):
     whole = {"properties": {"it": schema}, "required": schema}

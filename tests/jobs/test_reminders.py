@@ -15,6 +15,8 @@ from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow
 from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nod(make_nod: MakeNod) -> Nod:

@@ -5,6 +5,8 @@ from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Reply
 from bot.domain.jobs import Job, Queue, Work
@@ -12,6 +14,8 @@ from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.jobs.dispatcher import EmbeddedDispatcher, Slots, SlotTicket
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, held, says, until
+
+pytestmark = pytest.mark.slow
 
 
 def room(number: int) -> Address:

@@ -21,6 +21,8 @@ from bot.store.database import Database
 from bot.store.engine import open_engine
 from tests.kit.urls import needs_postgres, plain, schema
 
+pytestmark = pytest.mark.slow
+
 FROZEN = Path(__file__).parent / "frozen"
 _UPGRADE = (
     "import sys; from bot.store import migrations; from bot.store.engine import open_engine;"

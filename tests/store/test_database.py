@@ -377,6 +377,7 @@ def test_sqlite_is_durable_at_each_commit(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 async def test_what_was_written_is_there_after_the_process_was_killed(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'nod.db'}"
     database = Database(url)

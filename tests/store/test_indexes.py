@@ -25,6 +25,8 @@ from bot.store.tables.row import Row
 from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.store.conftest import Rows
 
+pytestmark = pytest.mark.slow
+
 FEW = {"book", "chain_end", "hold", "process", "rule", "tool_version"}
 """Tables whose rows do not become more with what waits."""
 MANY = {table.name for table in Row.metadata.sorted_tables} - FEW

@@ -10,8 +10,6 @@ from bot.errors import SettingsError
 from bot.store.engine import open_engine
 from bot.store.locks.process_lock import FileLock, at_work, notify
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

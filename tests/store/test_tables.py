@@ -8,6 +8,8 @@ import pytest
 
 import bot.store.tables
 
+pytestmark = pytest.mark.slow
+
 FILES = sorted(path.stem for path in Path(bot.store.tables.__path__[0]).glob("[a-z]*.py"))
 
 

@@ -16,6 +16,8 @@ from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, call, says
 from tests.team.conftest import PLAN, MakeTeamNod, TeamNod, plan, spawn
 
+pytestmark = pytest.mark.slow
+
 RED = {"lamp": "desk", "color": "red"}
 
 

@@ -10,6 +10,8 @@ import pytest
 from bot.tools import child
 from bot.tools.child import Child, TookTooLong
 
+pytestmark = pytest.mark.slow
+
 BEGIN = f"""\
 import sys, time
 

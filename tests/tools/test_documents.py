@@ -11,6 +11,8 @@ from bot.domain.attachments import DOCX, PDF, TEXT, XLSX, FileContent, type_of
 from bot.tools.documents import MOST_TEXT, Documents
 from tests.kit import files
 
+pytestmark = pytest.mark.slow
+
 
 async def read(data: bytes) -> FileContent:
     return await Documents().read(data)

@@ -51,6 +51,7 @@ async def test_a_second_approve_returns_it_as_it_is_and_executes_nothing(serve: 
         assert nod.notes.kept == ["milk"]
 
 
+@pytest.mark.slow
 async def test_a_hundred_approves_at_the_same_time_execute_once(serve: Serve):
     async with serve(model=asking()) as nod:
         (proposal,) = await nod.proposed()

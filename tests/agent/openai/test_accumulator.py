@@ -3,6 +3,7 @@
 import json
 from itertools import count, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -152,6 +153,7 @@ def _split_streams(draw):
     return wanted, sent, draw(st.booleans())
 
 
+@pytest.mark.slow
 @given(_split_streams())
 def test_any_split_of_a_call_stream_gives_the_same_calls(case):
     wanted, sent, in_one_chunk = case

@@ -17,6 +17,8 @@ from bot.tools.tool import FixedToolset, Tool
 from tests.kit import FakeClock, Nod, cores
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[3] / "docs" / "cookbook.md").read_text()
 HEAD, *_PARTS = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)
 RECIPES = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))

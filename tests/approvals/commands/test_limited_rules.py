@@ -15,6 +15,8 @@ from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.kit import ADA, ANA, BEN, MakeNod, Nod, call
 
+pytestmark = pytest.mark.slow
+
 HALL = Address("chat", "T1/hall")
 OSLO = ZoneInfo("Europe/Oslo")
 

@@ -21,6 +21,8 @@ from bot.tools.tool import Tool, ToolOutput, tool
 from tests.kit import ROOM, MakeNod, Nod, ShowingChannel, call, files, says
 from tests.kit.sql import sql
 
+pytestmark = pytest.mark.slow
+
 PICTURE = files.picture()
 SECRET = "xoxb-1234567890-abcdefgh"
 

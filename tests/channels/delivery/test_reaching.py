@@ -10,6 +10,8 @@ from bot.domain.proposals import State
 from bot.errors import ChannelError, NotDeliverable
 from tests.kit import ADA, ANA, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 
+pytestmark = pytest.mark.slow
+
 ASKER, ADMIN = Address("chat", ANA.key), Address("chat", ADA.key)
 OPS = Actor("http", "ops")  # an admin who is in no chat
 DOWN = ChannelError("internal_error")

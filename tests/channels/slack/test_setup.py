@@ -30,8 +30,6 @@ from tests.channels.slack.conftest import FakeCore, HttpServer, Running, Silent,
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, SECRET, FakeSlack
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 ROOT = Path(__file__).parents[3]
 Factory = Callable[..., Card]
 

@@ -8,8 +8,6 @@ from bot.channels.telegram.kind import KIND
 from bot.domain.findings import Health
 from tests.fakes.telegram_server import FakeTelegram
 
-pytestmark = pytest.mark.platform
-
 
 def found(findings, words):
     return next(f for f in findings if words in f.name)

@@ -15,6 +15,8 @@ from tests.fakes.telegram_server import FakeTelegram, Posted
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 
+pytestmark = pytest.mark.slow
+
 LONG = "long " * 1200
 ran: list[str] = []
 

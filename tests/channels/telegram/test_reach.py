@@ -18,8 +18,6 @@ from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 HERE = Address("telegram", str(ANA))
 
 

@@ -16,6 +16,8 @@ from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
 from tests.fakes.telegram_server import FakeTelegram, Posted
 from tests.kit import FakeClock
 
+pytestmark = pytest.mark.slow
+
 HERE = Address("telegram", str(ANA))
 TEAM = -100200
 TOPIC = Address("telegram", f"{TEAM}/5")

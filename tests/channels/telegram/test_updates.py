@@ -17,8 +17,6 @@ from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
 from tests.kit import FakeClock
 
-pytestmark = pytest.mark.platform
-
 
 async def test_what_cannot_be_read_is_left_out_and_everything_around_it_arrives(
     channel, telegram: FakeTelegram, core: FakeCore

@@ -13,8 +13,6 @@ from tests.channels.telegram.conftest import ANA
 from tests.channels.telegram.core import FakeCore
 from tests.fakes.telegram_server import FakeTelegram
 
-pytestmark = pytest.mark.platform
-
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 

@@ -45,6 +45,8 @@ from tests.kit import ADA, ANA, FakeClock
 from tests.kit.tables import OURS
 from tests.store.conftest import POLICIES, Rows
 
+pytestmark = pytest.mark.slow
+
 NOT_COVERED = {
     # what was said, and work under way: a proposal keeps all of it that people decided on
     "conversation": "the chat, not the decisions",

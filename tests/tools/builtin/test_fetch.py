@@ -333,6 +333,7 @@ def test_an_ipv4_address_in_an_ipv6_one_is_never_better_than_itself(number):
         assert public(inner) or not public(ipaddress.IPv6Address(each))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(own_addresses(), st.randoms(use_true_random=False))
 def test_no_spelling_of_an_own_address_is_connected_to(address, chance: random.Random):
@@ -393,6 +394,7 @@ HOSTILE_PAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", HOSTILE_PAGES.values(), ids=HOSTILE_PAGES.keys())
 def test_no_page_takes_longer_the_more_often_a_part_comes_before(page):
     with patience(60):

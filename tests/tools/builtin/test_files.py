@@ -137,6 +137,7 @@ PIECES = st.sampled_from([
 PATHS = st.lists(PIECES | st.text(max_size=4), min_size=1, max_size=7).map("/".join)
 
 
+@pytest.mark.slow
 @examples(120, suppress_health_check=list(HealthCheck))
 @given(st.lists(PATHS, min_size=1, max_size=3))
 def test_no_invented_path_reaches_anything_outside(paths):

@@ -55,6 +55,7 @@ async def covered(scope: Scope, tool: Tool, path: str) -> bool:
     return scope.covers(tool.name, tool.version, arguments, like)
 
 
+@pytest.mark.slow
 async def test_ten_thousand_hostile_spellings_of_a_folder_match_no_grant_for_it(
     workspace: Path, write: Tool
 ) -> None:

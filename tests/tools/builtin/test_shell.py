@@ -114,6 +114,7 @@ async def test_a_command_has_bounds_of_memory_files_and_processor(hands, script,
     assert why or "(60, 60)" in told["stdout"]
 
 
+@pytest.mark.slow
 async def test_what_runs_unasked_has_narrower_bounds(hands, tmp_path):
     (tmp_path / "much.json").write_text("[" + "[1]," * 20_000_000 + "1]")
     told = await hands.run("shell_run", argv=["jq", ".", "much.json"])

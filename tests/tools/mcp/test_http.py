@@ -65,6 +65,7 @@ async def test_an_address_where_no_one_listens_holds_up_no_one(connect, http):
     assert "lamps_look" in await connect(nobody, http()).names()
 
 
+@pytest.mark.slow
 async def test_no_secret_of_a_server_reaches_a_log_whatever_happens(
     connect, http, http_lamps, stdio, caplog, capfd
 ):

@@ -18,6 +18,8 @@ from bot.tools.builtin.trials.changes import FileChange, Inapplicable, compared,
 from bot.tools.builtin.trials.copies import CopyLimits, copied, remove
 from tests.tools.builtin.trials.world import CRASHING, mark
 
+pytestmark = pytest.mark.slow
+
 KEY = "nod-1"
 NAMES = st.sampled_from(["a", "b", "c.txt", "é"])
 FILES = st.tuples(st.binary(max_size=20), st.sampled_from([0o644, 0o755, 0o600]))

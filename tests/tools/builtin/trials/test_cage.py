@@ -18,6 +18,8 @@ from bot.tools.builtin.trials.copies import sweep
 from tests.tools.builtin.trials.hostile import COMMANDS, Hostile
 from tests.tools.builtin.trials.world import CRASHING, SMALL, world
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def outside():
