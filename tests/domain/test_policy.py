@@ -213,6 +213,12 @@ def test_an_escalation_is_due_after_its_time() -> None:
     assert (made["escalate_at"], made["escalate_to"]) == (now + timedelta(hours=4), "chat:leads")
 
 
+def test_the_terms_say_for_how_many_seconds_it_can_be_undone() -> None:
+    verdict = Policy().judge(asked("paint", RISKS[Level.WRITE], CHAT, ANA))
+    for length, seconds in ((timedelta(minutes=5), 300), (None, None)):
+        assert terms(replace(verdict, undo=length), NOW)["undo_seconds"] == seconds
+
+
 def test_a_role_that_a_rule_gives_counts_in_its_own_workspace_unless_it_says_everywhere() -> None:
     for everywhere, held in ((False, frozenset()), (True, {"slack:T1/ben"})):
         given = GivenRole("slack:T1/ben", Role.APPROVER, everywhere=everywhere)
