@@ -11,9 +11,9 @@ from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
-from bot.store.audit.log import AuditEntry
 from bot.store.database import Database
 from bot.store.locks.process_lock import at_work
+from bot.store.tables.record import AuditRow
 
 _LISTED = 50
 
@@ -70,14 +70,14 @@ def export(form: str, who: str, tool: str, proposal: str, since: datetime | None
         print(verification.FORMATS[form](database.read_now(verification.rows, wanted)), end="")
 
 
-def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
+def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
     if as_json:
         print_json([_told(e) for e in entries])
         return
     zone = load().timezone
     for e in entries:
-        why = f" ({line(e.by.reason)})" if e.by.reason else ""
-        who = f"{e.by.verb} by {e.by.actor}"
+        why = f" ({line(e.reason)})" if e.reason else ""
+        who = f"{e.verb} by {e.actor}"
         at = e.at.astimezone(zone)
         print(f"{at:%Y-%m-%d %H:%M:%S %Z}  {e.proposal_id}  v{e.version}  {line(who)}{why} → {e.state}")
         if e.about:
@@ -85,15 +85,15 @@ def _entries(entries: list[AuditEntry], *, as_json: bool) -> None:
             print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
 
 
-def _told(e: AuditEntry) -> dict[str, Any]:
+def _told(e: AuditRow) -> dict[str, Any]:
     return {
         "id": e.id,
         "at": e.at.isoformat(),
         "proposal_id": e.proposal_id,
         "version": e.version,
-        "verb": e.by.verb,
-        "actor": e.by.actor,
-        "reason": e.by.reason,
+        "verb": e.verb,
+        "actor": e.actor,
+        "reason": e.reason,
         "state": e.state,
         "about": e.about,
     }

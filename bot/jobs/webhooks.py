@@ -24,7 +24,7 @@ from bot.domain.redaction import redact_text, secrets_in
 from bot.errors import ToolError
 from bot.store import proposals, webhooks
 from bot.store.database import Database
-from bot.store.webhooks import Webhook
+from bot.store.tables.proposals import CallbackRow
 from bot.telemetry.logs import logger
 from bot.tools.builtin.fetch import Pinned
 from bot.tools.target import Resolve, addresses, by_system, target
@@ -78,7 +78,9 @@ class Webhooks:
         due = await self._database.read(_due, now)
         await asyncio.gather(*(self._deliver(*each, now) for each in due))
 
-    async def _deliver(self, webhook: Webhook, ident: str, content: dict[str, Any], now: datetime) -> None:
+    async def _deliver(
+        self, webhook: CallbackRow, ident: str, content: dict[str, Any], now: datetime
+    ) -> None:
         last = webhook.attempts + 1 >= len(PAUSES)
         again = now + PAUSES[min(webhook.attempts, len(PAUSES) - 1)]
         if not await self._database.write(webhooks.claim, webhook, again):
@@ -162,7 +164,7 @@ async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: 
             return response.status  # its body may be endless, and is not read
 
 
-def _due(session: Session, now: datetime) -> list[tuple[Webhook, str, dict[str, Any]]]:
+def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[str, Any]]]:
     """Each webhook that is due, with the id and the content of what it says."""
     found = []
     for webhook in webhooks.due(session, now, _AT_ONCE):

@@ -4,7 +4,6 @@
 never.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Index, delete, or_, update
@@ -12,7 +11,7 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.chat import Address
-from bot.store.tables.row import Row, changed, serial, value_of
+from bot.store.tables.row import Row, changed, serial
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
 
@@ -33,18 +32,9 @@ class NoticeRow(Row, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
     next_at: datetime = Field(sa_type=UTCDateTime)
 
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """``instead``: where else, if ``address`` refuses for good. Without a ``text``: the proposal's card."""
-
-    id: int
-    address: Address
-    instead: Address | None
-    proposal_id: str | None
-    text: str
-    tries: int
-    created_at: datetime
+    @property
+    def address(self) -> Address:
+        return Address(self.channel, self.key)
 
 
 def keep(
@@ -70,22 +60,14 @@ def keep(
     session.flush()
 
 
-def due(session: Session, now: datetime, limit: int) -> list[Notice]:
+def due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
     """Those whose time has come, oldest first."""
     at = col(NoticeRow.next_at)
     query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))
-    return [
-        value_of(
-            Notice,
-            row,
-            address=Address(row.channel, row.key),
-            instead=Address.parse(row.instead) if row.instead else None,
-        )
-        for row in session.exec(query.limit(limit))
-    ]
+    return list(session.exec(query.limit(limit)))
 
 
-def claim(session: Session, notice: Notice, next_at: datetime) -> bool:
+def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
     """Count one more try, to be repeated at ``next_at`` unless it arrives; False: another took it."""
     mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
     return bool(
@@ -95,6 +77,6 @@ def claim(session: Session, notice: Notice, next_at: datetime) -> bool:
     )
 
 
-def over(session: Session, notice: Notice) -> None:
+def over(session: Session, notice: NoticeRow) -> None:
     """It was posted, or never will be."""
     session.execute(delete(NoticeRow).where(col(NoticeRow.id) == notice.id))

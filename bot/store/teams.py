@@ -4,7 +4,7 @@ How they are started and ended is in ``bot/approvals/team/teammates.py``. The me
 posted cards belong to a proposal and are redrawn by answer, this one belongs to a conversation.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import func, update
@@ -153,16 +153,6 @@ _TABLE = table_of(TeamStatusRow)
 _BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index ``board_behind`` has it
 
 
-@dataclass(frozen=True, slots=True)
-class TeamStatusCopy:
-    """``ref`` is the platform's own reference to the message; empty until it was posted."""
-
-    lead_id: str
-    address: Address
-    ref: str
-    wanted: int
-
-
 def change(session: Session, lead_id: str, origin: Address | None = None) -> Job:
     """The team is another now, so its message is behind. ``origin`` starts one if there isn't one yet."""
     if origin is not None:
@@ -178,10 +168,9 @@ def change(session: Session, lead_id: str, origin: Address | None = None) -> Job
     return Job(Work.TEAM, lead_id)
 
 
-def behind(session: Session, lead_id: str) -> TeamStatusCopy | None:
+def behind(session: Session, lead_id: str) -> TeamStatusRow | None:
     """The board, if it shows less than what is."""
-    row = session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
-    return value_of(TeamStatusCopy, row, address=Address(row.channel, row.key)) if row else None
+    return session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
 
 
 def all_behind(session: Session) -> list[str]:
@@ -189,12 +178,12 @@ def all_behind(session: Session) -> list[str]:
     return list(session.exec(select(TeamStatusRow.lead_id).where(_BEHIND)))
 
 
-def mark_shown(session: Session, copy: TeamStatusCopy, ref: str) -> bool:
+def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:
     """It stands there as ``ref`` and shows what was wanted when it was read; whether a change came since."""
     shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
     wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
     return wanted is not None and wanted != copy.wanted
 
 
-def mark_gone(session: Session, copy: TeamStatusCopy) -> None:
+def mark_gone(session: Session, copy: TeamStatusRow) -> None:
     session.execute(update(TeamStatusRow).where(col(TeamStatusRow.lead_id) == copy.lead_id).values(gone=True))

@@ -1,6 +1,5 @@
 """Webhooks as rows: whom to tell when a request has ended. ``bot/jobs/webhooks.py`` sends them."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,23 +8,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.proposals import SETTLED
 from bot.store.tables.proposals import CallbackRow, ProposalRow
-from bot.store.tables.row import changed, value_of
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """One webhook; ``over`` once it was delivered or given up."""
-
-    proposal_id: str
-    url: str
-    attempts: int
-    told_at: datetime | None
-    over: bool
-    fault: str
-
-    @property
-    def given_up(self) -> bool:
-        return self.over and self.told_at is None
+from bot.store.tables.row import changed
 
 
 def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
@@ -33,14 +16,13 @@ def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
     session.flush()
 
 
-def of_proposal(session: Session, proposal_id: str) -> Webhook | None:
-    row = session.get(CallbackRow, proposal_id)
-    return value_of(Webhook, row) if row is not None else None
+def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
+    return session.get(CallbackRow, proposal_id)
 
 
-def due(session: Session, now: datetime, limit: int) -> list[Webhook]:
+def due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
     """Those of ended requests whose time has come, oldest first."""
-    rows = session.exec(
+    ended = (
         select(CallbackRow)
         .join(ProposalRow, col(ProposalRow.id) == col(CallbackRow.proposal_id))
         .where(
@@ -51,21 +33,21 @@ def due(session: Session, now: datetime, limit: int) -> list[Webhook]:
         .order_by(col(CallbackRow.next_at))
         .limit(limit)
     )
-    return [value_of(Webhook, row) for row in rows]
+    return list(session.exec(ended))
 
 
-def claim(session: Session, callback: Webhook, next_at: datetime) -> bool:
+def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
     """Count one more attempt, to be repeated at ``next_at`` unless it arrives; False: another took it."""
     values = {"attempts": callback.attempts + 1, "next_at": next_at}
     return _change(session, callback.proposal_id, callback.attempts, values)
 
 
-def arrived(session: Session, callback: Webhook, now: datetime) -> None:
+def arrived(session: Session, callback: CallbackRow, now: datetime) -> None:
     values = {"over": True, "told_at": now, "fault": ""}
     _change(session, callback.proposal_id, callback.attempts + 1, values)
 
 
-def failed(session: Session, callback: Webhook, fault: str, *, over: bool) -> None:
+def failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
     """It did not arrive; ``over`` says that no one tries again."""
     _change(session, callback.proposal_id, callback.attempts + 1, {"over": over, "fault": fault})
 

@@ -63,7 +63,7 @@ async def test_a_running_call_is_stopped_and_its_end_says_by_whom_and_that_no_on
     assert card.verbs == (Verb.RETRY,)
     assert nod.model.results[-1].startswith("OUTCOME UNKNOWN: approved by Ana and started, then stopped")
     history = await nod.database.read(log.history, p.id)
-    assert [(e.by.verb, e.by.person) for e in history][-2:] == [("stop", str(ANA)), ("failed", "nod")]
+    assert [(e.verb, e.person) for e in history][-2:] == [("stop", str(ANA)), ("failed", "nod")]
 
 
 async def test_a_stopped_call_runs_again_only_when_someone_retries_it(nod: Nod) -> None:

@@ -52,8 +52,8 @@ async def test_who_stands_in_decides_what_the_absent_may_and_cards_say_for_whom(
     assert (p.state, p.decided_by) == (State.SUCCEEDED, "Ben for Ana")
     assert nod.chat.card_of(p).votes == ("Ben for Ana: approve",)
     assert "approved by Ben for Ana" in nod.model.results[-1]
-    [approved] = [e for e in await nod.database.read(log.history, p.id) if e.by.verb == "approve"]
-    assert (approved.by.actor, approved.by.reason) == (str(BEN), f"for Ana ({ANA})")
+    [approved] = [e for e in await nod.database.read(log.history, p.id) if e.verb == "approve"]
+    assert (approved.actor, approved.reason) == (str(BEN), f"for Ana ({ANA})")
 
 
 async def test_no_one_else_may_and_no_other_right_comes_with_it(nod: Nod) -> None:

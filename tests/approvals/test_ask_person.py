@@ -36,8 +36,8 @@ async def test_an_answer_is_the_result_of_the_call_and_is_recorded(nod: Nod) -> 
     assert (now.state, now.result, now.decided_by) == (State.SUCCEEDED, "blue", "Ana")
     assert nod.model.results[-1] == "ANSWERED by Ana: “blue”. An answer approves nothing."
     assert (await nod.said())[-1] == "Blue it is."
-    voted = next(e for e in await nod.database.read(log.history, p.id) if e.by.verb == "answer")
-    assert (voted.by.person, voted.by.reason) == (str(ANA), "blue")
+    voted = next(e for e in await nod.database.read(log.history, p.id) if e.verb == "answer")
+    assert (voted.person, voted.reason) == (str(ANA), "blue")
     late = await nod.press(Verb.FIRST, p, round_shown=1)
     assert (late.answer, late.text.split(",")[0]) == (Answer.ALREADY, "Already answered by Ana")
 

@@ -34,7 +34,7 @@ async def team(make_nod: MakeNod) -> Nod:
 
 
 async def verbs(nod: Nod, proposal: Proposal) -> list[str]:
-    return [entry.by.verb for entry in await nod.database.read(log.history, proposal.id)]
+    return [entry.verb for entry in await nod.database.read(log.history, proposal.id)]
 
 
 async def test_an_approval_runs_it_and_the_agent_continues_with_its_result(nod: Nod) -> None:
@@ -81,7 +81,7 @@ async def test_every_decision_is_recorded_with_who_where_and_why(nod: Nod) -> No
     [p] = await nod.asked(red())
     await nod.press(Verb.DECLINE, p, reason="no")
     entry = (await nod.database.read(log.history, p.id))[-1]
-    assert (entry.by.verb, entry.by.actor, entry.by.person, entry.by.channel, entry.by.reason) == (
+    assert (entry.verb, entry.actor, entry.person, entry.channel, entry.reason) == (
         "decline",
         "chat:ana",
         "chat:ana",

@@ -61,7 +61,7 @@ async def test_the_calls_it_listed_run_once_each_and_its_steps_are_ticked_off(no
     card = nod.chat.card_of(p)
     assert card.outcome == "Plan approved by Ana. 2 of 3 steps done."
     assert [line.text[:2] == "✅ " for line in card.outline] == [True, True, False]
-    assert "tick" in {e.by.verb for e in await nod.database.read(log.history, p.id)}
+    assert "tick" in {e.verb for e in await nod.database.read(log.history, p.id)}
 
     (again,) = await nod.asked(call("paint", lamp="desk", color="red"))
     (smash,) = await nod.asked(call("smash", lamp="roof"))

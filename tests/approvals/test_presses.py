@@ -39,7 +39,7 @@ async def test_who_ends_the_wait_is_answered_recorded_and_named_on_the_card(
     assert nod.chat.card_of(p).outcome == outcome
     assert nod.chat.card_of(p).ended_at == nod.clock()
     last = (await nod.database.read(log.history, p.id))[-1]
-    assert (last.by.verb, last.by.person) == (verb.value, str(ADA))
+    assert (last.verb, last.person) == (verb.value, str(ADA))
 
 
 async def test_to_extend_gives_the_whole_wait_and_its_reminders_again_and_redraws_the_card(
@@ -132,7 +132,7 @@ async def test_a_late_approval_asks_again_with_what_is_there_now(make_nod: MakeN
     assert (now.state, now.round, now.votes, now.decided_at) == (State.PROPOSED, p.round + 1, (), None)
     assert now.preview == (PreviewField("desk", "green", "red"),)
     assert now.expires_at == nod.clock() + DAY
-    verbs = [entry.by.verb for entry in await nod.database.read(log.history, p.id)]
+    verbs = [entry.verb for entry in await nod.database.read(log.history, p.id)]
     assert verbs[-2:] == ["expire", Act.ASK_AGAIN.value]
     assert nod.chat.card_of(p).pending
     assert nod.world.runs == []

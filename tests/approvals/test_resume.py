@@ -46,7 +46,7 @@ async def test_resume_records_the_new_deadline_of_each_open_proposal_and_redraws
     for name in ("expires_at", "warn_at", "remind_at", "escalate_at"):
         assert getattr(after, name) == getattr(before, name) + HOURS, name
     last = (await nod.database.read(log.history, before.id))[-1]
-    assert (last.by.verb, last.by.actor) == ("resume", str(ADA))
+    assert (last.verb, last.actor) == ("resume", str(ADA))
     assert nod.chat.card_of(before).expires_at == after.expires_at
     assert await nod.database.read(verification.faults) == []
 

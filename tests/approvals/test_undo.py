@@ -212,7 +212,7 @@ async def test_undo_puts_back_what_was_there_by_one_press_and_is_recorded(nod: W
         done.conversation_id,
     )
     history = await nod.database.read(log.history, done.id)
-    assert [each.by.verb for each in history][-2:] == ["undo", "undone"]
+    assert [each.verb for each in history][-2:] == ["undo", "undone"]
     card = nod.chat.card_of(done)
     assert (card.outcome, card.verbs) == ("Approved by Ana. Undone by Ana.", ())
     assert nod.chat.card_of(inverse).outcome == "Approved by Ana."
@@ -358,7 +358,7 @@ async def test_what_was_not_undone_after_all_can_be_undone_again(nod: Workshop, 
     assert (again.undone_by, nod.chat.card_of(again).verbs) == (None, (Verb.UNDO,))
     assert again.undo_until == nod.clock() + 30 * MINUTES
     history = await nod.database.read(log.history, done.id)
-    assert history[-1].by.verb == "not undone"
+    assert history[-1].verb == "not undone"
 
 
 async def test_of_two_cards_that_undo_one_change_only_the_newest_does(nod: Workshop) -> None:

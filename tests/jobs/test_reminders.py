@@ -118,7 +118,7 @@ async def test_after_escalation_anyone_in_that_chat_may_decide_and_the_card_ther
     here = nod.chat.card_of(painted)
     assert "anyone in the chat it was escalated to" in here.deciders
     history = await nod.database.read(log.history, painted.id)
-    assert history[-1].by.verb == "escalate"
+    assert history[-1].verb == "escalate"
     assert (await nod.press(Verb.APPROVE, painted, by=EVE, at=ROOM)).answer is Answer.REFUSED
     assert (await nod.press(Verb.APPROVE, painted, by=EVE, at=WALL)).answer is Answer.ACCEPTED
 

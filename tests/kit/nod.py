@@ -355,7 +355,7 @@ class Nod:
             for before, after in pairwise(history):
                 moved = after.state != before.state
                 assert not moved or State(after.state) in TRANSITIONS[State(before.state)], history
-            claims = sum(1 for entry in history if entry.by.verb == "execute")
+            claims = sum(1 for entry in history if entry.verb == "execute")
             assert len(self.world.runs_of(proposal)) <= claims
 
 

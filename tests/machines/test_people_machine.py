@@ -622,8 +622,8 @@ class ApprovalMachine(RuleBasedStateMachine):
         written: Counter[tuple[str, str, str]] = Counter()
         for p in self.asked.values():
             for entry in await self.nod.database.read(log.history, p.id):
-                if entry.by.channel == "chat":
-                    written[p.id, entry.by.verb, entry.by.actor] += 1
+                if entry.channel == "chat":
+                    written[p.id, entry.verb, entry.actor] += 1
         assert written == self.taken
         await self.nod.close()
 

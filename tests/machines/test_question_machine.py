@@ -209,7 +209,7 @@ class QuestionMachine(RuleBasedStateMachine):
         for ident, q in self.asked.items():
             p = rows[ident]
             assert (p.state, p.result or "") == (q.state, q.answer)
-            done = Counter(e.by.verb for e in await self.nod.database.read(log.history, ident))
+            done = Counter(e.verb for e in await self.nod.database.read(log.history, ident))
             assert done["answer"] == (q.state is State.SUCCEEDED)
             assert sum(done[each] for each in ("answer", "decline", "expire", "unask")) <= 1, "it ended twice"
         assert all(not rows[ident].votes for ident in self.pays)

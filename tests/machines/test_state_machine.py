@@ -270,17 +270,17 @@ class CoreMachine(RuleBasedStateMachine):
         assert not undoing or max(undoing.values()) == 1, "undone twice"
         for p in await self.nod.proposals():
             history = await self.nod.database.read(log.history, p.id)
-            granted = [e for e in history if e.by.verb in ("approve", "retry", "rerun")]
+            granted = [e for e in history if e.verb in ("approve", "retry", "rerun")]
             granted += [e for e in history[:1] if p.undoes and e.state == State.APPROVED]
-            claims = [e for e in history if e.by.verb == "execute"]
+            claims = [e for e in history if e.verb == "execute"]
             runs = self.nod.world.runs_of(p)
-            people = [e for e in granted if e.by.verb != "rerun"]
+            people = [e for e in granted if e.verb != "rerun"]
             assert len(people) <= self.approvals[p.id], "an approval that nobody was told of"
             assert len(claims) <= len(granted), "more executions than approvals"
             assert len(runs) <= len(claims)
             if p.tool_name not in IDEMPOTENT:
                 assert len(claims) <= len(people)
-            assert all(e.by.actor in ALLOWED for e in people)
+            assert all(e.actor in ALLOWED for e in people)
             assert all(c.digest in {g.digest for g in granted} for c in claims)
             self._ran_as_approved(p, runs[-1:] if p.state is State.SUCCEEDED else [])
         await self._check_schedules()

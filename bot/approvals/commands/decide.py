@@ -81,7 +81,7 @@ class DecideCommands:
         found = await self._find(command, prefix)
         now = self._clock()
         history = await self._database.read(log.history, found.id)
-        lines = [f"- {when(e.at, now)}: {e.by.verb} by {e.by.person}" for e in history]
+        lines = [f"- {when(e.at, now)}: {e.verb} by {e.person}" for e in history]
         schema = await self._database.read((await self._registry.available()).schema_of, found)
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")

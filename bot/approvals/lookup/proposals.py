@@ -21,7 +21,7 @@ from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
 from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
 from bot.store.rules import Policies
-from bot.store.webhooks import Webhook
+from bot.store.tables.proposals import CallbackRow
 from bot.tools.registry import AvailableTools, Registry
 
 _HEAVIEST = 500_000  # characters of arguments and previews in a page
@@ -61,7 +61,7 @@ class SeenRequest:
     """A script's request, and whom its end is told to, if anyone."""
 
     seen: Seen
-    webhook: Webhook | None
+    webhook: CallbackRow | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals, questions
 from bot.store.database import Database
-from bot.store.notices import Notice
+from bot.store.notices import NoticeRow
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 
@@ -105,7 +105,7 @@ class Notices:
                 await self.database.write(notices.over, notice)
 
     async def _post(
-        self, poster: Poster, notice: Notice, post_card: Callable[[str, Address], Awaitable[None]]
+        self, poster: Poster, notice: NoticeRow, post_card: Callable[[str, Address], Awaitable[None]]
     ) -> None:
         ident, address = notice.proposal_id, notice.address
         if ident is None:
@@ -155,12 +155,13 @@ class Notices:
             return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
         return True
 
-    def _refused(self, session: Session, notice: Notice, why: str) -> None:
+    def _refused(self, session: Session, notice: NoticeRow, why: str) -> None:
         """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
-        if notice.instead is not None:
-            notices.keep(session, notice.instead, notice.text, self.clock(), notice.proposal_id)
+        if notice.instead:
+            instead = Address.parse(notice.instead)
+            notices.keep(session, instead, notice.text, self.clock(), notice.proposal_id)
         elif proposal is not None:
             self.unreached(session, proposal, notice.address, why)
         elif str(notice.address) not in self.policies.load(session).holders(Role.ADMIN):

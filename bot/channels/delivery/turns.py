@@ -31,7 +31,7 @@ from bot.store import conversations, messages, outputs, proposals, questions, te
 from bot.store.database import Database
 from bot.store.outputs import KeptOutput
 from bot.store.processes import Leases
-from bot.store.teams import TeamStatusCopy
+from bot.store.tables.conversations import TeamStatusRow
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -355,7 +355,7 @@ class TeamStatusDelivery:
                 if copy is None or not await self._show(copy, board):
                     return
 
-    async def _show(self, copy: TeamStatusCopy, board: TeamStatus) -> bool:
+    async def _show(self, copy: TeamStatusRow, board: TeamStatus) -> bool:
         """Whether it changed again while it was shown."""
         channel = self.channels.get(copy.address.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
@@ -375,7 +375,7 @@ class TeamStatusDelivery:
         return behind
 
 
-def _behind(session: Session, lead_id: str) -> tuple[TeamStatusCopy | None, TeamStatus]:
+def _behind(session: Session, lead_id: str) -> tuple[TeamStatusRow | None, TeamStatus]:
     copy = teams.behind(session, lead_id)
     return copy, teams.board(session, lead_id) if copy else TeamStatus(lead_id, ())
 

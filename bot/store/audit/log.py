@@ -9,8 +9,7 @@ without secrets.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import bindparam, func, insert
 from sqlmodel import Session, col, select
@@ -24,7 +23,7 @@ from bot.store.audit import chain
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import AuditRow
-from bot.store.tables.row import table_of, value_of
+from bot.store.tables.row import table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +43,6 @@ class By:
     @classmethod
     def nod(cls, verb: Done, reason: str | None = None) -> "By":
         return cls(verb, "nod", "nod", "nod", reason)
-
-
-class Recorded(NamedTuple):
-    """`By` as it was written down, by this release or another one."""
-
-    verb: str
-    actor: str
-    person: str
-    channel: str
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One audit row as people read it."""
-
-    id: int
-    proposal_id: str
-    version: int
-    at: datetime
-    by: Recorded
-    state: str
-    digest: str
-    rule: str
-    grant_id: int | None
-    about: Mapping[str, Any] | None
-    hash: str
 
 
 _TABLE = table_of(AuditRow)
@@ -167,17 +139,14 @@ def last_id(session: Session) -> int:
     return found or 0
 
 
-def history(session: Session, proposal_id: str) -> list[AuditEntry]:
+def history(session: Session, proposal_id: str) -> list[AuditRow]:
     """All that happened to one proposal, oldest first."""
-    rows = session.exec(
-        select(AuditRow).where(AuditRow.proposal_id == proposal_id).order_by(col(AuditRow.version))
-    )
-    return [_entry(row) for row in rows]
+    its = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
+    return list(session.exec(its.order_by(col(AuditRow.version))))
 
 
-def newest(session: Session, limit: int) -> list[AuditEntry]:
-    rows = session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit))
-    return [_entry(row) for row in rows]
+def newest(session: Session, limit: int) -> list[AuditRow]:
+    return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
 def breaks(session: Session) -> Iterator[str]:
@@ -235,7 +204,3 @@ def proposed_schemas(session: Session) -> Iterator[tuple[str, str, str]]:
             if about["schema"] is not None and found not in seen:
                 seen.add(found)
                 yield found
-
-
-def _entry(row: AuditRow) -> AuditEntry:
-    return value_of(AuditEntry, row, by=Recorded(row.verb, row.actor, row.person, row.channel, row.reason))

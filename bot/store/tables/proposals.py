@@ -190,5 +190,9 @@ class CallbackRow(Row, table=True):
     attempts: int = 0
     next_at: datetime = Field(sa_type=UTCDateTime)
     told_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-    over: bool = False
+    over: bool = False  # it was delivered, or given up
     fault: str = ""
+
+    @property
+    def given_up(self) -> bool:
+        return self.over and self.told_at is None

@@ -443,7 +443,7 @@ async def test_a_tool_called_reading_by_a_rule_still_runs_through_a_claimed_and_
 
     assert (await ruled.now(painted)).state is State.SUCCEEDED
     history = await ruled.database.read(log.history, painted.id)
-    assert [each.by.verb for each in history] == ["propose", "execute", "succeeded"]
+    assert [each.verb for each in history] == ["propose", "execute", "succeeded"]
     assert any("No one was asked: rule 1: risk read for paint" in note for note in card.notes)
     assert "without asking anyone" in reply.text
 

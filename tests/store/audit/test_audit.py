@@ -28,7 +28,7 @@ def broken(rows: Rows) -> list[str]:
 
 def test_every_change_is_one_row_of_who_what_and_when(rows: Rows, ended: Proposal) -> None:
     history = rows.database.read_now(log.history, ended.id)
-    assert [(e.version, e.by.verb, e.by.person, e.state) for e in history] == [
+    assert [(e.version, e.verb, e.person, e.state) for e in history] == [
         (1, "propose", "nod", "proposed"),
         (2, "approve", "chat:ana", "approved"),
         (3, "execute", "nod", "executing"),
