@@ -23,29 +23,29 @@ from bot.errors import BadArguments
 class Signature:
     """A function's parameters as a pydantic model, and what may be left out.
 
-    ``defaults`` are JSON data by parameter. ``context`` is the name of the parameter that takes the call's
-    context instead of an argument.
+    ``defaults`` are JSON data by parameter. ``own`` are the parameters that take no argument but what the
+    caller has, by name, each with its type.
     """
 
     model: type[BaseModel]
     defaults: Mapping[str, Any]
-    context: str | None
+    own: Mapping[str, type]
 
     @classmethod
-    def of(cls, function: Callable[..., Any], context_type: type) -> "Signature":
+    def of(cls, function: Callable[..., Any], *own_types: type) -> "Signature":
         """Read the signature. Raises TypeError if a parameter has no type or can't be passed by name."""
         hints = get_type_hints(function, include_extras=True)
         _, documented = docstring(function)
         fields: dict[str, Any] = {}
         defaults: dict[str, Any] = {}
-        context = None
+        own: dict[str, type] = {}
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise TypeError(f"parameter {name} of tool {function.__name__} must be given by name")
             if name not in hints:
                 raise TypeError(f"parameter {name} of tool {function.__name__} needs a type")
-            if hints[name] is context_type:
-                context = name
+            if hints[name] in own_types:
+                own[name] = hints[name]
                 continue
             annotation, default = hints[name], parameter.default
             if default is not parameter.empty:
@@ -56,18 +56,21 @@ class Signature:
             fields[name] = (annotation, None if name in defaults else ...)
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
-        return cls(model, defaults, context)
+        return cls(model, defaults, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
         """Canonical JSON arguments: types settled, what was not given left out. Raises BadArguments."""
         dumped = self._parse(raw).model_dump(mode="json")
         return {name: value for name, value in dumped.items() if not self._left_out(name, value)}
 
-    def typed(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the arguments as the function's own types, without those left to its defaults."""
+    def passed(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
+        """What the function is called with: its own types, without what is left to its defaults."""
         model = self._parse(dict(arguments))
         given = {name: getattr(model, name) for name in model.model_fields_set}
-        return {name: value for name, value in given.items() if not self._left_out(name, value)}
+        typed = {name: value for name, value in given.items() if not self._left_out(name, value)}
+        return typed | {
+            name: each for name, kind in self.own.items() for each in own if isinstance(each, kind)
+        }
 
     def _left_out(self, name: str, value: Any) -> bool:
         return value is None and name in self.defaults

@@ -30,6 +30,7 @@ from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.text import shown, storable
 from bot.domain.trials import TriedFile
+from bot.errors import ToolError
 from bot.tools.schema import fits_strict, offered
 from bot.tools.signature import Signature, docstring
 
@@ -197,6 +198,7 @@ Check = Callable[[Session, CallContext, Arguments], object]
 """Raises ToolError, in words for the model, where a call that a person would decide can only fail."""
 
 
+Function = Callable[..., Awaitable[Any] | Effected]
 Effect = Callable[[Session, Moment, Arguments], Effected]
 """A change of Nod's own rows alone; raises ToolError before it changes any."""
 
@@ -343,7 +345,7 @@ class FixedToolset:
 
 
 @overload
-def tool(function: Callable[..., Awaitable[Any]], /) -> Tool: ...
+def tool(function: Function, /) -> Tool: ...
 
 
 @overload
@@ -368,11 +370,11 @@ def tool(
     current: Current | None = None,
     undo: Undo | None = None,
     batch: str = "",
-) -> Callable[[Callable[..., Awaitable[Any]]], Tool]: ...
+) -> Callable[[Function], Tool]: ...
 
 
 def tool(
-    function: Callable[..., Awaitable[Any]] | None = None,
+    function: Function | None = None,
     /,
     *,
     writes: bool = True,
@@ -394,7 +396,7 @@ def tool(
     current: Current | None = None,
     undo: Undo | None = None,
     batch: str = "",
-) -> Tool | Callable[[Callable[..., Awaitable[Any]]], Tool]:
+) -> Tool | Callable[[Function], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
     The schema comes from the signature; descriptions from the docstring: its first paragraph for the tool,
@@ -413,23 +415,28 @@ def tool(
     that undoes one, or the reason why none does. From three calls of one
     tool in one answer on, people see them as one table; tools with the same ``batch`` share theirs. Raises
     TypeError, where the tool is defined, for a parameter without an annotation, a function that is not async,
-    or one of ``trial`` and ``apply`` without the other.
+    or one of ``trial`` and ``apply`` without the other. A function that takes a `Moment` is an `Effect`, and
+    is not async: it changes Nod's own rows alone.
     """
 
-    def make(function: Callable[..., Awaitable[Any]]) -> Tool:
+    def make(function: Callable[..., Any]) -> Tool:
         name = function.__name__
-        if not inspect.iscoroutinefunction(function):
+        signature = Signature.of(function, CallContext, Session, Moment)
+        effects = Moment in signature.own.values()
+        if not (effects or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
-        signature = Signature.of(function, CallContext)
         parameters = offered(signature.model.model_json_schema())
         description, _ = docstring(function)
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
             # through the model once more, so that the function gets its own types (dates, enums)
-            given = signature.typed(arguments)
-            if signature.context:
-                given[signature.context] = context
-            return _as_output(await function(**given))
+            if effects:
+                raise ToolError("This is done where the answer is stored, not here.")
+            return _as_output(await function(**signature.passed(arguments, context)))
+
+        def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:
+            done: Effected = function(**signature.passed(arguments, session, moment))
+            return done
 
         risk = _declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
@@ -448,6 +455,7 @@ def tool(
             classify=classify or (lambda _: risk),
             summary=_summary(summary, name),
             run=run,
+            effect=effect if effects else None,
             preview=preview,
             title=title,
             key=_key(key),

@@ -1,15 +1,13 @@
-# ruff: noqa: ARG001 - the arguments are the schema that the model reads
 """The team: what the lead agent starts and steers teammates with, and how a teammate submits its plan.
 
 All but ``plan_submit`` change only Nod's own rows, in the transaction that stores the answer which asks for
-them (`Tool.effect`): a turn that is run again after a crash asks again, so nothing is started twice. The
-functions here give them their names, words and schemas.
+them (`Effect`): a turn that is run again after a crash asks again, so nothing is started twice.
 ``plan_submit`` is a write tool like any other; what its approval unlocks follows from the proposal's row.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Never
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
@@ -24,7 +22,7 @@ from bot.errors import ToolError
 from bot.store import teams
 from bot.store.audit.log import By
 from bot.store.rules import Policies
-from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, ToolOutput, tool
+from bot.tools.tool import Arguments, CallContext, Effected, FixedToolset, Moment, Tool, ToolOutput, tool
 
 GROUP = "team"
 PLANNING = "plan"
@@ -61,80 +59,90 @@ class PlanStep(BaseModel):
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Plans, and what the team is led with, where teammates may be started."""
-    made = _Effects(policies, limits)
-    planning = (
-        replace(plan_submit, kind=Kind.PLAN, run=_approved, version=_VERSION),
-        replace(plan_step_done, effect=made.tick),
-    )
-    if limits.teammates < 1:
-        return FixedToolset(GROUP, planning)
-    return FixedToolset(
-        GROUP,
-        (
-            *planning,
-            replace(spawn_teammate, effect=made.spawn),
-            replace(message_teammate, effect=made.message),
-            replace(list_teammates, effect=made.list),
-            replace(stop_teammate, effect=made.stop),
-            replace(plan_review, effect=made.review),
-        ),
-    )
+    planning = (replace(plan_submit, kind=Kind.PLAN, run=_approved, version=_VERSION), plan_step_done)
+    return FixedToolset(GROUP, (*planning, *(_leading(policies, limits) if limits.teammates > 0 else ())))
 
 
-def _by_the_loop() -> Never:
-    raise ToolError("This is done where the answer is stored, not here.")
+def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
+    @tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
+    def spawn_teammate(
+        session: Session,
+        moment: Moment,
+        role: Annotated[str, Field(min_length=1, max_length=200)],
+        task: Task,
+        tools: Annotated[list[str], Field(max_length=50)] | None = None,
+        require_plan_approval: bool = False,  # noqa: FBT001, FBT002 - a tool's argument
+    ) -> Effected:
+        """Start a teammate: a sub-agent with a history of its own that works on a part of the job.
 
+        Args:
+            role: who it is, in a few words, such as issue surveyor; its name is made of it
+            task: all it needs to know; it does not see this conversation
+            tools: names of the tools it may use; all of yours when left out
+            require_plan_approval: true: it may only look around until its plan is approved
+        """
+        if unknown := sorted(set(tools or ()) - moment.tools):
+            there = ", ".join(sorted(moment.tools))
+            raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
+        made, jobs = teammates.spawn(
+            session,
+            moment.conversation,
+            moment.asker,
+            role=role,
+            task=task,
+            tools=tools,
+            needs_plan=require_plan_approval,
+            call=moment.call,
+            limits=limits,
+            now=moment.now,
+        )
+        first = " It plans first, and may only look around until its plan is approved." * made.needs_plan
+        told = "Its result will be told to you in a [Nod] line; do not wait for it."
+        return Effected(f"Started {made.name}.{first} {told}", jobs)
 
-@tool(writes=False, group=GROUP, summary="Start a teammate: {role}")
-async def spawn_teammate(
-    role: Annotated[str, Field(min_length=1, max_length=200)],
-    task: Task,
-    tools: Annotated[list[str], Field(max_length=50)] | None = None,
-    require_plan_approval: bool = False,  # noqa: FBT001, FBT002 - a tool's argument
-) -> str:
-    """Start a teammate: a sub-agent with a history of its own that works on a part of the job.
+    @tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
+    def message_teammate(session: Session, moment: Moment, teammate: Name, text: Task) -> Effected:
+        """Say something to a teammate that is at work."""
+        found = _at_work(session, moment, teammate)
+        said = f"[Nod] The lead agent says:\n{text}"
+        jobs = teammates.send(session, found.id, said, moment.asker, moment.now)
+        return Effected(f"{found.name} has been told.", jobs)
 
-    Args:
-        role: who it is, in a few words, such as issue surveyor; its name is made of it
-        task: all it needs to know; it does not see this conversation
-        tools: names of the tools it may use; all of yours when left out
-        require_plan_approval: true: it may only look around until its plan is approved
-    """
-    _by_the_loop()
+    @tool(writes=False, group=GROUP, summary="Look at the team")
+    def list_teammates(session: Session, moment: Moment) -> Effected:
+        """List your teammates: status, plan, what each is doing or its result."""
+        lines = [_line(each) for each in teams.of_lead(session, moment.conversation.id)]
+        return Effected("\n".join(lines) or "You have no teammates.")
 
+    @tool(writes=False, group=GROUP, summary="Stop {teammate}")
+    def stop_teammate(session: Session, moment: Moment, teammate: Name, reason: Words) -> Effected:
+        """Stop a teammate: what it proposed and no one decided yet is cancelled."""
+        found = _at_work(session, moment, teammate)
+        why = f"The lead agent stopped it: {reason}"
+        by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, reason)
+        jobs = plans.stop(session, found, by, plans.LEAD.name, why, moment.now, tell=False)
+        return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
 
-@tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
-async def message_teammate(teammate: Name, text: Task) -> str:
-    """Say something to a teammate that is at work."""
-    _by_the_loop()
+    @tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
+    def plan_review(
+        session: Session,
+        moment: Moment,
+        teammate: Name,
+        verdict: Literal["approve", "reject", "revise"],
+        feedback: Annotated[str, Field(max_length=2000)] | None = None,
+    ) -> Effected:
+        """Review the plan of a teammate. Whether you may approve is policy; a person may always be needed.
 
+        Args:
+            teammate: its name
+            verdict: approve, reject, or revise (ask for changes)
+            feedback: what should change, or why not; the teammate is told
+        """
+        found = teams.named(session, moment.conversation.id, teammate)
+        done = _VERDICTS[verdict]
+        return Effected(*plans.review(session, policies, found, done, feedback or "", moment.now))
 
-@tool(writes=False, group=GROUP, summary="Look at the team")
-async def list_teammates() -> str:
-    """List your teammates: status, plan, what each is doing or its result."""
-    _by_the_loop()
-
-
-@tool(writes=False, group=GROUP, summary="Stop {teammate}")
-async def stop_teammate(teammate: Name, reason: Words) -> str:
-    """Stop a teammate: what it proposed and no one decided yet is cancelled."""
-    _by_the_loop()
-
-
-@tool(writes=False, group=GROUP, summary="Review the plan of {teammate}: {verdict}")
-async def plan_review(
-    teammate: Name,
-    verdict: Literal["approve", "reject", "revise"],
-    feedback: Annotated[str, Field(max_length=2000)] | None = None,
-) -> str:
-    """Review the plan of a teammate. Whether you may approve is policy; a person may always be needed.
-
-    Args:
-        teammate: its name
-        verdict: approve, reject, or revise (ask for changes)
-        feedback: what should change, or why not; the teammate is told
-    """
-    _by_the_loop()
+    return spawn_teammate, message_teammate, list_teammates, stop_teammate, plan_review
 
 
 async def _preview(arguments: Arguments) -> Sequence[PreviewField]:
@@ -152,7 +160,7 @@ async def plan_submit(
     steps: Annotated[list[PlanStep], Field(min_length=1, max_length=20)],
     risks: list[Words] | Words | None = None,
     alternatives: list[Words] | Words | None = None,
-) -> str:
+) -> None:
     """Submit your plan for approval: before a longer job, or where you must plan before you change anything.
 
     Args:
@@ -162,7 +170,6 @@ async def plan_submit(
         risks: what could go wrong
         alternatives: what you decided against, and why
     """
-    _by_the_loop()
 
 
 async def _approved(_: Arguments, __: CallContext) -> ToolOutput:
@@ -173,69 +180,10 @@ async def _approved(_: Arguments, __: CallContext) -> ToolOutput:
 
 
 @tool(writes=False, group=PLANNING, summary="Tick off step {step}")
-async def plan_step_done(step: Annotated[int, Field(ge=1, le=20)]) -> str:
+def plan_step_done(session: Session, moment: Moment, step: Annotated[int, Field(ge=1, le=20)]) -> Effected:
     """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
-    _by_the_loop()
-
-
-class _Effects:
-    def __init__(self, policies: Policies, limits: TeamLimits) -> None:
-        self._policies = policies
-        self._limits = limits
-
-    def spawn(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        tools = given.get("tools")
-        unknown = sorted(set(tools or ()) - moment.tools)
-        if unknown:
-            there = ", ".join(sorted(moment.tools))
-            raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
-        made, jobs = teammates.spawn(
-            session,
-            moment.conversation,
-            moment.asker,
-            role=given["role"],
-            task=given["task"],
-            tools=tools,
-            needs_plan=bool(given.get("require_plan_approval")),
-            call=moment.call,
-            limits=self._limits,
-            now=moment.now,
-        )
-        plans = " It plans first, and may only look around until its plan is approved." * made.needs_plan
-        text = (
-            f"Started {made.name}.{plans} Its result will be told to you in a [Nod] line; do not wait for it."
-        )
-        return Effected(text, jobs)
-
-    def message(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = _at_work(session, moment, given["teammate"])
-        text = f"[Nod] The lead agent says:\n{given['text']}"
-        return Effected(
-            f"{found.name} has been told.", teammates.send(session, found.id, text, moment.asker, moment.now)
-        )
-
-    def list(self, session: Session, moment: Moment, _: Arguments) -> Effected:
-        lines = [_line(each) for each in teams.of_lead(session, moment.conversation.id)]
-        return Effected("\n".join(lines) or "You have no teammates.")
-
-    def stop(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = _at_work(session, moment, given["teammate"])
-        why = f"The lead agent stopped it: {given['reason']}"
-        by = By(Act.STOP, str(plans.LEAD), str(plans.LEAD), plans.LEAD.channel, given["reason"])
-        who = plans.LEAD.name
-        jobs = plans.stop(session, found, by, who, why, moment.now, tell=False)
-        return Effected(f"{found.name} is stopped; what it had proposed is cancelled.", jobs)
-
-    def tick(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        jobs = plans.tick_named(session, moment.conversation.id, given["step"], moment.now)
-        return Effected(f"Step {given['step']} is ticked off.", jobs)
-
-    def review(self, session: Session, moment: Moment, given: Arguments) -> Effected:
-        found = teams.named(session, moment.conversation.id, given["teammate"])
-        said = given.get("feedback") or ""
-        verdict = _VERDICTS[given["verdict"]]
-        text, jobs = plans.review(session, self._policies, found, verdict, said, moment.now)
-        return Effected(text, jobs)
+    jobs = plans.tick_named(session, moment.conversation.id, step, moment.now)
+    return Effected(f"Step {step} is ticked off.", jobs)
 
 
 _VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.REJECT, "revise": Verb.REVISE}
