@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from bot.domain.redaction import referred
 from bot.domain.text import host_of
 
 Value = str | int | float | bool
@@ -365,11 +366,8 @@ def _plain_path(text: str) -> str | None:
 
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
     """A schema's alternatives, references followed; those that say nothing are left out."""
-    reference = part.get("$ref")
-    if isinstance(reference, str) and depth < _DEEPEST:
-        found: Any = root
-        for step in reference.removeprefix("#/").split("/"):
-            found = found.get(step, {}) if isinstance(found, Mapping) else {}
+    if isinstance(reference := part.get("$ref"), str) and depth < _DEEPEST:
+        found = referred(root, reference)
         return _plain(found, root, depth + 1) if isinstance(found, Mapping) else []
     either = part.get("anyOf") or part.get("oneOf")
     if isinstance(either, list) and depth < _DEEPEST:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bot.domain.redaction import HIDDEN, redact
+from bot.domain.redaction import HIDDEN, redact, referred
 from bot.domain.text import shortened, whole_until
 
 MOST_FIELDS = 60
@@ -239,7 +239,7 @@ def resolved(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[s
     if depth >= _DEEPEST:
         return flat, nullable
     if isinstance(reference := flat.get("$ref"), str) and reference.startswith("#/"):
-        inner, nullable = resolved(_target(root, reference), root, depth + 1)
+        inner, nullable = resolved(referred(root, reference), root, depth + 1)
         flat = inner | {k: v for k, v in flat.items() if k != "$ref"}
     for word in ("allOf", "anyOf", "oneOf"):
         parts = flat.get(word)
@@ -269,13 +269,6 @@ def _without_null(flat: dict[str, Any], *, nullable: bool) -> tuple[dict[str, An
     if isinstance(choices, list) and None in choices:
         flat["enum"], nullable = [choice for choice in choices if choice is not None], True
     return flat, nullable
-
-
-def _target(root: Mapping[str, Any], reference: str) -> Any:
-    found: Any = root
-    for step in reference[2:].split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-    return found
 
 
 def _shape(schema: Mapping[str, Any], root: Mapping[str, Any], given: Any) -> tuple[Shape, tuple[Any, ...]]:

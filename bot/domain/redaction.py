@@ -218,22 +218,24 @@ class _Hiding:
             waiting += [one for word in _HERE for one in _listed(part.get(word))]
             waiting += [part.get(word) for word in _HERE_ONE]
             waiting += _values(part.get("dependentSchemas"))
-            waiting += [self._referred(part.get(word)) for word in ("$ref", "$dynamicRef")]
+            waiting += [referred(self._root, part.get(word)) for word in ("$ref", "$dynamicRef")]
         return list(found.values())
 
-    def _referred(self, reference: Any) -> Any:
-        if not isinstance(reference, str) or not reference.startswith("#"):
+
+def referred(root: Any, reference: Any) -> Any:
+    """What a local reference in a schema, such as ``#/$defs/Name``, is to; None where that is nothing."""
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    place = root
+    for step in reference[1:].split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, Mapping):
+            place = place.get(name)
+        elif isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+            place = place[int(name)]
+        else:
             return None
-        place: Any = self._root
-        for step in reference[1:].split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(place, Mapping):
-                place = place.get(name)
-            elif isinstance(place, list) and name.isdecimal() and int(name) < len(place):
-                place = place[int(name)]
-            else:
-                return None
-        return place
+    return place
 
 
 def _named_secret(name: str, value: Any) -> bool:

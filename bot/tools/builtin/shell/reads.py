@@ -73,8 +73,6 @@ _GREP = Reader(
     pattern_flag="e",
 )  # fmt: skip
 _LINES = Reader(plain="qv", valued="nc", numeric=True, long_valued=("lines", "bytes"))
-_SUM = Reader()
-_NOTHING = Reader(most=0)
 
 READERS: dict[str, Reader] = {
     "ls": Reader(
@@ -89,9 +87,6 @@ READERS: dict[str, Reader] = {
     "head": _LINES,
     "tail": _LINES,
     "wc": Reader(plain="lwcmL", long=("lines", "words", "bytes", "chars")),
-    "nl": Reader(),
-    "tac": Reader(),
-    "rev": Reader(),
     "cut": Reader(plain="sz", valued="dfbc", long_valued=("delimiter", "fields", "characters")),
     "tr": Reader(plain="cCdst", texts=-1),
     "uniq": Reader(plain="cdiuz", valued="fsw", most=1),  # its second operand is a file to write
@@ -111,20 +106,13 @@ READERS: dict[str, Reader] = {
     "basename": Reader(texts=-1),
     "dirname": Reader(texts=-1),
     "which": Reader(plain="a", texts=-1),
-    "md5sum": _SUM,
-    "sha1sum": _SUM,
-    "sha256sum": _SUM,
-    "sha512sum": _SUM,
-    "cksum": _SUM,
+    **dict.fromkeys(("nl", "tac", "rev", "cksum", "md5sum", "sha1sum", "sha256sum", "sha512sum"), Reader()),
     "pwd": Reader(plain="LP", most=0),
-    "whoami": _NOTHING,
     "id": Reader(plain="ugnrG", most=0),
     "uname": Reader(plain="asnrvmpio", most=0),
     "hostname": Reader(plain="fs", most=0),  # an operand would set it
-    "nproc": _NOTHING,
     "uptime": Reader(plain="ps", most=0),
-    "true": _NOTHING,
-    "false": _NOTHING,
+    **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(most=0)),
 }  # fmt: skip
 
 _SED_PRINT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
