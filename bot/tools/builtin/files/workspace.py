@@ -40,7 +40,7 @@ _LONGEST_PATH = 2000  # characters, before anything else is looked at
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 16
 NOREPLACE, EXCHANGE = 1, 2  # renameat2(2)
 _MODE = 0o644
@@ -142,8 +142,7 @@ class FolderEntry:
 
     @classmethod
     def of(cls, name: str, found: os.stat_result) -> "FolderEntry":
-        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-        kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
+        kind = kind_of(found.st_mode)
         return cls(name, kind, found.st_size, found.st_nlink, f"{found.st_ino}@{found.st_mtime_ns}")
 
 
@@ -215,7 +214,7 @@ class ConfinedFolder:
             return FolderEntry(".", "folder", 0, 1, "")
         try:
             with self.folder(names[:-1]) as fd:
-                return _look(names[-1], fd)
+                return look_at(names[-1], fd)
         except ToolError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
@@ -224,7 +223,7 @@ class ConfinedFolder:
     def listing(self, names: Names) -> list[FolderEntry]:
         """A folder's entries by name."""
         with self.folder(names) as fd, _as_tool_error(names):
-            found = [_look(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
+            found = [look_at(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
         return [each for each in found if each is not None]
 
     def read(self, names: Names) -> bytes:
@@ -237,8 +236,7 @@ class ConfinedFolder:
         with _as_tool_error(names):
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _regular(names, before)  # opening a device or a pipe could already do something
-            file = os.open(names[-1], READ, dir_fd=fd)
-            try:
+            with opened(names[-1], READ, fd) as file:
                 found = os.fstat(file)
                 _regular(names, found)
                 if found.st_nlink > 1:
@@ -248,8 +246,6 @@ class ConfinedFolder:
                         f"{shown(names)} has {found.st_size} bytes; at most {self.max_read} can be read."
                     )
                 return _whole(file, self.max_read)
-            finally:
-                os.close(file)
 
     def state(self, names: Names) -> Shown:
         """What people see of what stands there; it changes when that does."""
@@ -257,7 +253,7 @@ class ConfinedFolder:
         if entry.kind == "folder":
             return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
         with self.folder(names[:-1]) as fd:
-            return self._state_at(names, fd, _there(names, _look(names[-1], fd)))
+            return self._state_at(names, fd, _there(names, look_at(names[-1], fd)))
 
     def _state_at(self, names: Names, fd: int, entry: FolderEntry) -> Shown:
         if entry.size > self.max_read or entry.links > 1:
@@ -299,13 +295,8 @@ class ConfinedFolder:
             kept_mode = self._replaceable(names, fd)
             mode = kept_mode if mode is None else mode & 0o777
             temporary = f".nod-{secrets.token_hex(8)}.tmp"
-            file = os.open(temporary, _NEW, 0o600, dir_fd=fd)
             try:
-                with open(file, "wb", closefd=True) as out:  # noqa: PTH123 - a descriptor, not a path
-                    out.write(content)
-                    out.flush()
-                    os.fchmod(out.fileno(), mode)
-                    os.fsync(out.fileno())
+                write_new(temporary, fd, content, mode)
                 if before is not None:
                     self._check(names, fd, before)
                 if before is not None and before.text is None:
@@ -320,9 +311,9 @@ class ConfinedFolder:
 
     def _check(self, names: Names, fd: int, before: Before) -> None:
         """Raises ToolError where something else stands than people saw."""
-        entry = _look(names[-1], fd)
+        entry = look_at(names[-1], fd)
         text = None if entry is None else self._state_at(names, fd, entry).text
-        if text != before.text or _look(names[-1], fd) != entry:
+        if text != before.text or look_at(names[-1], fd) != entry:
             raise ToolError(f"{shown(names)} changed after it was shown. Nothing was written.")
 
     @staticmethod
@@ -338,7 +329,7 @@ class ConfinedFolder:
     def move(self, names: Names, to: Names) -> None:
         """Rename a file or folder; never over something that is there."""
         with self.folder(names[:-1]) as fd, self.folder(to[:-1], make=True) as to_fd:
-            entry = _there(names, _look(names[-1], fd))
+            entry = _there(names, look_at(names[-1], fd))
             if entry.kind not in ("file", "folder"):
                 raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
             with _as_tool_error(to):
@@ -349,7 +340,7 @@ class ConfinedFolder:
     def delete(self, names: Names) -> None:
         """Remove a file or an empty folder."""
         with self.folder(names[:-1]) as fd, _as_tool_error(names):
-            entry = _there(names, _look(names[-1], fd))
+            entry = _there(names, look_at(names[-1], fd))
             if entry.kind == "folder":
                 os.rmdir(names[-1], dir_fd=fd)
             elif entry.kind == "file":
@@ -368,13 +359,39 @@ def as_text(content: bytes) -> Shown:
     return Shown(f"binary, {len(content)} bytes, sha256 {hashed}", whole=False)
 
 
+@contextlib.contextmanager
+def opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of what stands in an open folder, or under a path, open inside the block."""
+    fd = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
+    """Make a file in an open folder, and sync it; the folder is not. Raises OSError where one is there."""
+    with opened(name, NEW, folder) as fd, open(fd, "wb", closefd=False) as out:
+        out.write(content)
+        out.flush()
+        os.fchmod(fd, mode)
+        os.fsync(fd)
+
+
+def kind_of(mode: int) -> str:
+    """File, folder, link, or other."""
+    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+    return kinds.get(stat.S_IFMT(mode), "other")
+
+
 def _make(name: str, fd: int) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o755, dir_fd=fd)
         os.fsync(fd)
 
 
-def _look(name: str, fd: int) -> FolderEntry | None:
+def look_at(name: str, fd: int) -> FolderEntry | None:
+    """What stands under a name in an open folder; None for nothing."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
@@ -425,7 +442,7 @@ def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
             raise
     else:
         return
-    if _look(to, to_fd) is not None:
+    if look_at(to, to_fd) is not None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(name, to, src_dir_fd=fd, dst_dir_fd=to_fd)
 

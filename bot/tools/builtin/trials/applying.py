@@ -18,13 +18,22 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import EXCHANGE, FOLDER, NOREPLACE, READ, rename
+from bot.tools.builtin.files.workspace import (
+    EXCHANGE,
+    FOLDER,
+    NOREPLACE,
+    READ,
+    kind_of,
+    look_at,
+    opened,
+    rename,
+    write_new,
+)
 from bot.tools.builtin.trials.changes import FileChange, FileState, check, content_of
-from bot.tools.builtin.trials.copies import STAGE, Stamp, kind_of, opened, remove
+from bot.tools.builtin.trials.copies import STAGE, Stamp, remove
 
 _READY = "ready"
 _DONE, _UNDONE = ".done", ".undone"
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ALTERED = "it is not what was tried"
 _BEFORE = "Nod stopped before anything was changed."
 _LARGEST = 16 << 20  # bytes of a file whose content is compared
@@ -217,7 +226,7 @@ def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
             if each.new.kind == "link":
                 os.symlink(each.new.mark, str(number), dir_fd=staged)
                 continue
-            _write(staged, str(number), each.new.unpacked, each.new.mode)
+            write_new(str(number), staged, each.new.unpacked, each.new.mode)
             with contextlib.suppress(OSError), _above(root, each.path) as (folder, name):
                 owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 os.chown(str(number), owner.st_uid, owner.st_gid, dir_fd=staged, follow_symlinks=False)
@@ -226,18 +235,9 @@ def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
         bare = [
             FileChange(each.path, each.old and each.old.bare, each.new and each.new.bare) for each in changes
         ]
-        _write(staged, _READY, json.dumps([asdict(each) for each in bare]).encode(), 0o600)
+        write_new(_READY, staged, json.dumps([asdict(each) for each in bare]).encode(), 0o600)
         os.fsync(staged)
     os.fsync(root)
-
-
-def _write(folder: int, name: str, content: bytes, mode: int) -> None:
-    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-    with open(fd, "wb", closefd=True) as out:  # noqa: PTH123 - a descriptor, not a path
-        out.write(content)
-        out.flush()
-        os.fchmod(fd, mode)
-        os.fsync(fd)
 
 
 def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: str) -> str:
@@ -292,7 +292,7 @@ def _exchange(
         with _above(root, path) as (folder, name), opened(name, FOLDER, folder) as made:
             os.fchmod(made, will.mode)
         return
-    there = _is_staged(staged, slot)
+    there = look_at(slot, staged) is not None
     if there == (will is None) or (was is not None and there and _is(staged, slot, was)):
         return
     if will is not None and not _is(staged, slot, will):
@@ -306,11 +306,3 @@ def _exchange(
         if not _is(staged, slot, was):
             rename(slot, staged, name, folder, how)
             raise OSError(errno.ESTALE, _ALTERED)
-
-
-def _is_staged(staged: int, slot: str) -> bool:
-    try:
-        os.stat(slot, dir_fd=staged, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

@@ -18,8 +18,8 @@ from typing import Any
 from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ, as_text, plain
-from bot.tools.builtin.trials.copies import Node, Nodes, Stamp, kind_of, opened
+from bot.tools.builtin.files.workspace import FOLDER, READ, as_text, kind_of, opened, plain
+from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MOST = 1000  # paths that change
 _ROOM = 16 << 20  # bytes of old and of new content that are read

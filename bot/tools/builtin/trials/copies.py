@@ -11,18 +11,16 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ
+from bot.tools.builtin.files.workspace import FOLDER, NEW, READ, kind_of, opened
 
 _PREFIX = ".nod-trial-"
 STAGE = ".nod-apply-"
 """How a folder begins in which what is applied lies until it is in place."""
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE = 1 << 20
 _LOOKS = 500  # entries between looks at the clock
 
@@ -68,12 +66,6 @@ class Node:
 
 Nodes = dict[str, Node]
 """By path, relative to the workspace."""
-
-
-def kind_of(mode: int) -> str:
-    """File, folder, link, or other."""
-    kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-    return kinds.get(stat.S_IFMT(mode), "other")
 
 
 @dataclass(eq=False)
@@ -130,15 +122,12 @@ class _Walk:
     def _file(self, name: str, source: int, target: int, path: str) -> None:
         with opened(name, READ, source) as old:
             seen = os.fstat(old)
-            new = os.open(name, _NEW, 0o600, dir_fd=target)
-            try:
+            with opened(name, NEW, target) as new:
                 self._fill(old, new, seen.st_size)
                 mode = stat.S_IMODE(seen.st_mode) & 0o777
                 self._give(new, mode)
                 os.utime(new, ns=(seen.st_atime_ns, seen.st_mtime_ns))
                 made = Stamp.of(os.fstat(new))
-            finally:
-                os.close(new)
             if Stamp.of(os.fstat(old)) != Stamp.of(seen):
                 raise ToolError(f"{path} changed while it was copied.")
         self.nodes[path] = Node("file", mode, seen.st_size, Stamp.of(seen), made)
@@ -157,16 +146,6 @@ class _Walk:
         if self.owner is not None:
             os.fchown(fd, self.owner, self.owner)
         os.fchmod(fd, mode)
-
-
-@contextlib.contextmanager
-def opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
-    """A descriptor of what stands in an open folder, or under a path, open inside the block."""
-    fd = os.open(name, flags, dir_fd=folder)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def copied(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
@@ -218,13 +197,9 @@ def sweep(workspace: Path) -> None:
     """Remove the copies of processes that are gone."""
     for base in {Path(tempfile.gettempdir()), workspace.parent}:
         for left in base.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError):
-                lock = os.open(left, FOLDER)
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    remove(left)
-                finally:
-                    os.close(lock)
+            with contextlib.suppress(OSError), opened(str(left), FOLDER) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(left)
 
 
 def remove(folder: Path) -> None:
