@@ -19,7 +19,7 @@ _IN_PROCESS_TARGET = 0.06
 Cycle = Callable[[], Awaitable[None]]
 
 
-async def with_server(where: Path, *, rounds: int, cycles: int) -> list[Row]:
+async def with_server(where: Path, *, rounds: int, cycles: int, at_once: int = AT_ONCE) -> list[Row]:
     """The model as a separate process, through the openai client."""
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(model_server())
@@ -39,10 +39,11 @@ async def with_server(where: Path, *, rounds: int, cycles: int) -> list[Row]:
             _SERVER_TARGET,
             rounds,
             cycles,
+            at_once,
         )
 
 
-async def in_process(where: Path, *, rounds: int, cycles: int) -> list[Row]:
+async def in_process(where: Path, *, rounds: int, cycles: int, at_once: int = AT_ONCE) -> list[Row]:
     """The model in this process, so that what remains is Nod and the disk."""
     async with AsyncExitStack() as stack:
         world = await stack.enter_async_context(running(where / "process.db", ScriptedModel()))
@@ -56,14 +57,22 @@ async def in_process(where: Path, *, rounds: int, cycles: int) -> list[Row]:
             _IN_PROCESS_TARGET,
             rounds,
             cycles,
+            at_once,
         )
 
 
 async def _compare(
-    world: World, runs: Mapping[str, Cycle], name: str, floor: str, target: float, rounds: int, cycles: int
+    world: World,
+    runs: Mapping[str, Cycle],
+    name: str,
+    floor: str,
+    target: float,
+    rounds: int,
+    cycles: int,
+    most: int,
 ) -> list[Row]:
     rows = []
-    for at_once in (1, AT_ONCE):
+    for at_once in (1, most):
         share = max(cycles // at_once, 2)
         for cycle in runs.values():
             await rate(cycle, at_once, 2)

@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all is loaded
     compiled.share()
     _write_in_memory()
     _trust_one(config)
@@ -109,6 +110,7 @@ def pytest_collection_finish() -> None:
     """What is loaded by now stays: it need not be looked through for garbage, a tenth of the time."""
     gc.freeze()
     gc.set_threshold(5000)
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

@@ -11,8 +11,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
 
 
 @pytest.mark.parametrize("run", [
-    lambda where: cycles.with_server(where, rounds=1, cycles=2),
-    lambda where: cycles.in_process(where, rounds=1, cycles=2),
+    lambda where: cycles.with_server(where, rounds=1, cycles=2, at_once=3),
+    lambda where: cycles.in_process(where, rounds=1, cycles=2, at_once=3),
     lambda where: latency.approve_to_executed(where, times=2),
     lambda where: slack.rows(where, times=2),
     lambda where: tools.rows(where, rounds=1, calls=2),
@@ -34,7 +34,7 @@ async def test_each_part_gives_its_rows(run, tmp_path: Path):
 @pytest.mark.skipif(not POSTGRES_URL, reason="needs a PostgreSQL")
 @pytest.mark.parametrize("run", [
     lambda: costs.on_postgres(POSTGRES_URL, cycles=2),
-    lambda: size.rows(Path(), POSTGRES_URL, sizes=(20, 21), turns=2),
+    lambda: size.rows(Path(), POSTGRES_URL, sizes=(20,), turns=2),
     lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[2], at_once=2),
     lambda: several.in_parts(POSTGRES_URL, 1, 2, sizes=[2], at_once=2),
     lambda: several.presses(POSTGRES_URL, 2),

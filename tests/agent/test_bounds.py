@@ -8,6 +8,7 @@ from bot.agent.loop import TurnLimits
 from bot.domain.bounds import CALLS_PER_ANSWER, Bounds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.events import ToolFinished, ToolStarted
+from bot.domain.verbs import Verb
 from bot.errors import TooMuch
 from tests.kit import ANA, BEN, Hold, MakeNod, Nod, call, says
 
@@ -20,8 +21,8 @@ async def test_an_answer_opens_at_most_a_hundred_proposals_and_is_told_to_ask_ag
 ) -> None:
     opened = await nod.asked(*(call("pay", amount=n) for n in range(CALLS_PER_ANSWER + 5)))
     assert len(opened) == CALLS_PER_ANSWER
-    for proposal in opened:
-        await nod.approve(proposal)
+    await nod.press(Verb.APPROVE_ALL, opened[0])
+    await nod.idle()
     beyond = [r for r in nod.model.results if "Too many calls" in r]
     assert len(beyond) == 5
     assert "Make the others in your next answers." in beyond[0]

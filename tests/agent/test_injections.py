@@ -75,11 +75,11 @@ def room(number: int) -> Address:
 
 async def obeyed(nod: Nod, number: int, text: str) -> list[Proposal]:
     """A person asks for a page, and the model does all that ``text`` says."""
-    before = {p.id for p in await nod.proposals()}
+    before = await nod.idents()
     nod.model.will(says("I read.", call("page", number=number)), says("Approved, so I act.", *fooled(text)))
     await nod.say("what does the page say?", at=room(number))
     await nod.idle()
-    return [p for p in await nod.proposals() if p.id not in before]
+    return await nod.proposals(but=before)
 
 
 async def test_a_fooled_model_writes_nothing_without_a_press(nod: Nod) -> None:

@@ -22,7 +22,7 @@ _TOKEN = "a-token-of-the-operator"
 _JUMPS = ("-1h", "-3d", "+1d", "+40d")  # from the time there really is, one after the other
 _PATIENCE = 240.0  # seconds of the machine's own clock
 _CALLERS = 2
-_PAUSE = 0.25  # seconds between two requests of a caller: people pause, too
+_PAUSE = 0.5  # seconds between two requests of a caller: people pause, too
 
 pytestmark = [
     pytest.mark.slow,

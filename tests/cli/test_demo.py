@@ -288,7 +288,7 @@ def test_a_press_in_a_shell_is_done_right_away_and_a_second_signal_ends_a_long_t
     running = shell.start("run", **given)
     called = shell.process("tools", "call", "nap", **given)
     assert called.returncode == 0, called.stderr
-    assert shell.process("approve", called.stdout[:16], **given).returncode == 0
+    assert shell.nod("approve", called.stdout[:16], **given).exit_code == 0
     end = time.monotonic() + 30
     while not (shell.folder / "asleep").exists():
         assert time.monotonic() < end

@@ -131,7 +131,7 @@ def fresh(package: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [packages] = folder.glob("lib/python*/site-packages")
     for library in run_path(str(ROOT / "docs" / "licences.py"))["needed"]().values():
         for file in library.files or ():
-            if file.parts[0] != ".." and file.suffix != ".pyc":
+            if file.parts[0] != "..":  # what is compiled already, too
                 (packages / file).parent.mkdir(parents=True, exist_ok=True)
                 (packages / file).symlink_to(library.locate_file(file))
     return folder / "bin" / "nod"
@@ -195,16 +195,20 @@ def _block(kind: str) -> str:
     return found[1]
 
 
-@pytest.fixture
-def plugin(bare: Shell, fresh: Path, tmp_path: Path) -> Iterator[Path]:
-    """The distribution of the page, built and installed next to Nod; gives its module's file."""
-    source = tmp_path / "nod-lines"
-    source.mkdir()
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The distribution of the page, as a wheel."""
+    source = tmp_path_factory.mktemp("nod-lines")
     (source / "pyproject.toml").write_text(_block("toml"))
     (source / "nod_lines.py").write_text(_block("python"))
-    wheel = built("wheel", source, tmp_path)
+    return built("wheel", source, source)
+
+
+@pytest.fixture
+def plugin(fresh: Path, lines: Path) -> Iterator[Path]:
+    """That wheel, installed next to Nod; gives its module's file."""
     [packages] = fresh.parent.parent.glob("lib/python*/site-packages")
-    with ZipFile(wheel) as packed:
+    with ZipFile(lines) as packed:
         names = packed.namelist()
         packed.extractall(packages)  # noqa: S202 - our own wheel
     yield packages / "nod_lines.py"
@@ -251,21 +255,16 @@ def test_a_package_that_no_setting_names_is_listed_and_not_imported(bare: Shell,
     assert not (bare.folder / "imported").exists()
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
+def test_a_package_that_is_named_and_broken_stops_the_start_in_one_line(bare: Shell, plugin: Path):
+    (bare.folder / ".env").write_text("NOD_CHANNELS=entry:lines\nNOD_ADMINS=http:ana\nNOD_PORT=0\n")
+    for code, told in (
         ("1 / 0", "NOD_CHANNELS: entry:lines: it failed to import (ZeroDivisionError: division by zero"),
         ("KIND = 1", "NOD_CHANNELS: entry:lines leads to no ChannelKind"),
         ("", "NOD_CHANNELS: entry:lines leads to nod_lines:KIND, which is not there"),
-    ],
-)
-def test_a_package_that_is_named_and_broken_stops_the_start_in_one_line(
-    bare: Shell, plugin: Path, code: str, told: str
-):
-    plugin.write_text(code)
-    (bare.folder / ".env").write_text("NOD_CHANNELS=entry:lines\nNOD_ADMINS=http:ana\nNOD_PORT=0\n")
-    refused = bare.process("run", "--quiet")
-    assert refused.returncode == 1
-    assert told in refused.stderr
-    assert refused.stderr.count("\n") == 1
+    ):
+        plugin.write_text(code)
+        refused = bare.process("run", "--quiet")
+        assert refused.returncode == 1
+        assert told in refused.stderr
+        assert refused.stderr.count("\n") == 1
     assert told in bare.process("doctor").stdout

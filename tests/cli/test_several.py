@@ -36,7 +36,7 @@ def test_a_pooler_that_refuses_how_nod_connects_is_named(shell: Shell) -> None:
         threading.Thread(target=pooler.serve_forever, daemon=True).start()
         url = f"postgresql+psycopg://nod@127.0.0.1:{pooler.server_address[1]}/nod"
         for words in (["run"], ["pending"]):
-            done = shell.process(*words, NOD_DATABASE_URL=url, NOD_PORT="0")
-            assert done.returncode == 1
+            done = shell.nod(*words, NOD_DATABASE_URL=url, NOD_PORT="0")
+            assert done.exit_code == 1
             assert "a pooler such as PgBouncer answers there. Name the PostgreSQL server" in done.stderr
         pooler.shutdown()

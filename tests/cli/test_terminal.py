@@ -47,7 +47,7 @@ def test_what_is_lost_for_good_is_red_and_lines_fit_unless_no_colour_is_wanted(
     assert {each.split()[0] for each in bare} == set(parked)
     assert all(len(each) <= 80 for each in bare)
     assert "\x1b" not in on_terminal(shell, "pending", NO_COLOR="1")
-    assert "\x1b" not in shell.process("pending").stdout
+    assert "\x1b" not in shell.nod("pending").stdout
 
 
 def test_how_each_finding_is_has_a_colour(shell: Shell) -> None:

@@ -6,7 +6,7 @@
 import asyncio
 import contextlib
 import copy
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count, pairwise
@@ -256,11 +256,11 @@ class Nod:
         private: bool = True,
     ) -> list[Proposal]:
         """A person asks, the model answers with these calls; gives what was proposed."""
-        before = {p.id for p in await self.proposals()}
+        before = await self.idents()
         self.model.will(says("I will.", *calls))
         await self.say(text, by=by, at=at, private=private)
         await self.idle()
-        return [p for p in await self.proposals() if p.id not in before]
+        return await self.proposals(but=before)
 
     async def approve(self, proposal: Proposal, *, by: Actor = ANA) -> Proposal:
         """Press Approve and let everything happen."""
@@ -322,9 +322,13 @@ class Nod:
 
     # looking
 
-    async def proposals(self) -> list[Proposal]:
-        """All there are, in the order they were asked for."""
-        found = await self.database.read(_all)
+    async def idents(self) -> list[str]:
+        """Of all proposals."""
+        return await self.database.read(_idents)
+
+    async def proposals(self, *, but: Collection[str] = ()) -> list[Proposal]:
+        """All there are but these, in the order they were asked for."""
+        found = await self.database.read(_all, but)
         return sorted(found, key=lambda p: (p.message_id, p.position))
 
     async def now(self, proposal: Proposal) -> Proposal:
@@ -359,9 +363,14 @@ class Nod:
             assert len(self.world.runs_of(proposal)) <= claims
 
 
-def _all(session: Session) -> list[Proposal]:
-    every = session.execute(text("SELECT id FROM proposal")).scalars().all()
-    return [found for ident in every if (found := proposals.get(session, ident))]
+def _idents(session: Session) -> list[str]:
+    return list(session.execute(text("SELECT id FROM proposal")).scalars())
+
+
+def _all(session: Session, but: Collection[str]) -> list[Proposal]:
+    return [
+        found for ident in _idents(session) if ident not in but and (found := proposals.get(session, ident))
+    ]
 
 
 MakeNod = Callable[..., Nod]

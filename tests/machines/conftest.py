@@ -1,11 +1,11 @@
 """What the state machines have in common: the database that was asked for, and how they are run."""
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis.stateful import RuleBasedStateMachine
 
-SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-"""Each machine adds how many stories it makes, and how long they are."""
+SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+"""What no machine is held to."""
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import text
@@ -26,8 +25,9 @@ from bot.domain.rules import covers
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.kit import ADA, ANA, BEN, FakeClock, Nod, call, says
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -250,4 +250,4 @@ class BudgetMachine(RuleBasedStateMachine):
 
 
 TestBudgets = BudgetMachine.TestCase
-TestBudgets.settings = settings(SETTINGS, max_examples=8, stateful_step_count=20)
+TestBudgets.settings = examples(32, stateful_step_count=20, suppress_health_check=SLOW)

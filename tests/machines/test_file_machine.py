@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -26,8 +25,9 @@ from bot.errors import ChannelError
 from bot.store import conversations, outputs
 from bot.tools.tool import FixedToolset
 from tests.kit import FakeClock, Nod, RecordingChannel, call, says
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -231,4 +231,4 @@ class FileMachine(RuleBasedStateMachine):
 
 
 TestFiles = FileMachine.TestCase
-TestFiles.settings = settings(SETTINGS, max_examples=8, stateful_step_count=12)
+TestFiles.settings = examples(32, stateful_step_count=12, suppress_health_check=SLOW)

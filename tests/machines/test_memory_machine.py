@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -20,8 +19,9 @@ from bot.domain.verbs import Verb
 from bot.store.audit import verification
 from tests.approvals.test_memory import Remembering
 from tests.kit import FakeClock, call, says
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -173,4 +173,4 @@ def _told(prompt: str) -> set[str]:
 
 
 TestMemory = MemoryMachine.TestCase
-TestMemory.settings = settings(SETTINGS, max_examples=12, stateful_step_count=12)
+TestMemory.settings = examples(24, stateful_step_count=12, suppress_health_check=SLOW)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -28,8 +27,9 @@ from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from bot.tools.tool import FixedToolset, tool
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -629,4 +629,4 @@ class ApprovalMachine(RuleBasedStateMachine):
 
 
 TestApprovals = ApprovalMachine.TestCase
-TestApprovals.settings = settings(SETTINGS, max_examples=15, stateful_step_count=30)
+TestApprovals.settings = examples(32, stateful_step_count=30, suppress_health_check=SLOW)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -23,8 +22,9 @@ from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import log, verification
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Nod, call
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -239,4 +239,4 @@ class QuestionMachine(RuleBasedStateMachine):
 
 
 TestQuestions = QuestionMachine.TestCase
-TestQuestions.settings = settings(SETTINGS, max_examples=8, stateful_step_count=20)
+TestQuestions.settings = examples(32, stateful_step_count=20, suppress_health_check=SLOW)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlmodel import Session, select
@@ -35,8 +34,9 @@ from bot.store.audit import log
 from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
 from tests.kit import ADA, ANA, BEN, EVE, FakeClock, Hold, Nod, breaks, call, says
+from tests.kit.examples import examples
 from tests.kit.urls import urls
-from tests.machines.conftest import SETTINGS
+from tests.machines.conftest import SLOW
 
 pytestmark = pytest.mark.slow
 
@@ -360,4 +360,4 @@ class CoreMachine(RuleBasedStateMachine):
 
 
 TestCore = CoreMachine.TestCase
-TestCore.settings = settings(SETTINGS, max_examples=20, stateful_step_count=20)
+TestCore.settings = examples(40, stateful_step_count=20, suppress_health_check=SLOW)

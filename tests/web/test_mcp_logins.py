@@ -9,7 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from bot.cli.main import main
 from tests.tools.mcp.conftest import HttpLamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve, Served
@@ -79,18 +82,16 @@ async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_the
     serve: Serve, lamps: HttpLamps
 ):
     async with serve(NOD_MCP_CONFIG="mcp.json", patience=120, **SETTINGS) as nod:
-        given = {"NOD_URL": nod.url, "NOD_TOKEN": CHIEF, "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+        given = {"NOD_URL": nod.url, "NOD_TOKEN": CHIEF}
 
-        async def run(*words: str) -> asyncio.subprocess.Process:
-            return await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", "bot.cli.main", "mcp", *words),
-                env=given,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-            )
+        async def ended(*words: str, **more: str | None) -> Result:
+            return await asyncio.to_thread(CliRunner().invoke, main, ("mcp", *words), env=given | more)
 
-        login = await run("login", "lamps")
+        login = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bot.cli.main", "mcp", "login", "lamps"),
+            env=given | {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+            stdout=asyncio.subprocess.PIPE,
+        )
         assert login.stdout is not None
         first = (await login.stdout.readline()).decode()
         assert first == "Open this page to sign in at lamps. It works for 10 min.\n"
@@ -98,12 +99,7 @@ async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_the
         assert page.status_code == 200
         out, _ = await login.communicate()
         assert (login.returncode, out.decode()) == (0, "You are signed in at lamps.\n")
-        logout = await run("logout", "lamps")
-        assert (await logout.communicate())[0] == b"Signed out of lamps.\n"
-        given.pop("NOD_TOKEN")
-        _, words = await (await run("login", "lamps")).communicate()
-        assert b"set NOD_TOKEN to one of its tokens" in words
-        given["NOD_TOKEN"] = CHIEF
-        lost = await run("login", "nowhere")
-        _, words = await lost.communicate()
-        assert (lost.returncode, words) == (1, b"nod: There is no MCP server nowhere. See: nod doctor\n")
+        assert (await ended("logout", "lamps")).output == "Signed out of lamps.\n"
+        assert "set NOD_TOKEN to one of its tokens" in (await ended("login", "lamps", NOD_TOKEN=None)).output
+        lost = await ended("login", "nowhere")
+        assert (lost.exit_code, lost.stderr) == (1, "nod: There is no MCP server nowhere. See: nod doctor\n")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,10 @@ from tests.web.conftest import ANA, BEN, CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask
 
 ADMIN = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": CHIEF}
-MORE_THAN_ANY = 60_000
+MORE_THAN_ANY = 2_001
 """Of lists and objects whose schema names no bound: one over all values of a body holds there."""
+WITH_HISTORY = "/agui"
+"""Where the body may have 25 times as many."""
 
 
 def _resolved(schema: Json, document: Json) -> Json:
@@ -48,7 +51,9 @@ def _example(schema: Json, document: Json) -> Any:
     return {} if schema.get("type") == "object" else "a"
 
 
-def _overfull(schema: Json, document: Json, seen: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def _overfull(
+    schema: Json, document: Json, unbounded: int, seen: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
     """For each list and free object inside, where it is and a value in which it has too many entries."""
     schema = _resolved(schema, document)
     name = schema.get("title", "")
@@ -56,20 +61,20 @@ def _overfull(schema: Json, document: Json, seen: tuple[str, ...] = ()) -> Itera
         return
     for each in ("anyOf", "oneOf"):
         for option in schema.get(each, ()):
-            yield from _overfull(option, document, seen)
+            yield from _overfull(option, document, unbounded, seen)
     if schema.get("type") == "array":
         items = schema.get("items", {})
-        most = schema.get("maxItems", MORE_THAN_ANY)
+        most = schema.get("maxItems", unbounded)
         yield "[]", [_example(items, document)] * (most + 1)
-        for where, value in _overfull(items, document, (*seen, name)):
+        for where, value in _overfull(items, document, unbounded, (*seen, name)):
             yield f"[]{where}", [value]
     if schema.get("type") == "object" and schema.get("additionalProperties", "properties" not in schema):
         values = schema.get("additionalProperties", {})
-        most = schema.get("maxProperties", MORE_THAN_ANY)
+        most = schema.get("maxProperties", unbounded)
         one = _example(values if isinstance(values, dict) else {}, document)
         yield "{}", {str(number): one for number in range(most + 1)}
     for inner, given in schema.get("properties", {}).items():
-        for where, value in _overfull(given, document, (*seen, name)):
+        for where, value in _overfull(given, document, unbounded, (*seen, name)):
             yield f".{inner}{where}", {**_example(schema, document), inner: value}
 
 
@@ -78,7 +83,8 @@ async def _refused(nod: Served, document: Json) -> tuple[int, list[str]]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-            for where, value in _overfull(body["schema"], document) if body else ():
+            unbounded = MORE_THAN_ANY * (25 if path == WITH_HISTORY else 1)
+            for where, value in _overfull(body["schema"], document, unbounded) if body else ():
                 sent += 1
                 address = path.replace("{verb}", "approve").replace("{", "").replace("}", "")
                 answer = await nod.client.request(method, address, json=value)
@@ -143,14 +149,14 @@ async def test_a_page_ends_early_where_its_values_are_long_and_the_next_continue
         assert pages > 1
 
 
-async def test_a_thousand_open_streams_of_one_member_leave_all_others_served(serve: Serve):
+async def test_as_many_streams_as_one_member_may_open_leave_all_others_served(serve: Serve):
     async with serve(**ADMIN, patience=240) as nod, contextlib.AsyncExitStack() as open_streams:
         limits = httpx.Limits(max_connections=None)
         headers = {"Authorization": f"Bearer {ANA}"}
         ana = httpx.AsyncClient(base_url=nod.url, headers=headers, limits=limits, timeout=60)
         await open_streams.enter_async_context(ana)
         statuses = []
-        for _ in range(1000):
+        for _ in range(60):
             answer = await ana.send(ana.build_request("GET", "/api/events"), stream=True)
             statuses.append(answer.status_code)
             if answer.status_code == 200:
@@ -158,7 +164,7 @@ async def test_a_thousand_open_streams_of_one_member_leave_all_others_served(ser
             else:
                 assert "You have 50 open" in (await answer.aread()).decode()
                 assert answer.headers["retry-after"]
-        assert (statuses.count(200), statuses.count(429)) == (50, 950)
+        assert (statuses.count(200), statuses.count(429)) == (50, 10)
         async with nod.caller(BEN) as ben, nod.stream("GET", "/api/events", ben):
             assert (await ben.get("/api/me")).status_code == 200
             assert (await nod.client.get("/healthz")).status_code == 200
@@ -231,30 +237,30 @@ async def test_each_cell_of_an_exported_table_is_quoted(serve: Serve):
 
 
 async def test_an_export_of_a_long_conversation_holds_no_one_up_and_two_at_a_time_are_enough(serve: Serve):
-    async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA) as nod:
+    async with serve(NOD_HTTP_TOKENS=TOKENS, token=ANA, patience=120) as nod:
         (began, *_) = await nod.chat("hello")
         url = nod.app.database.engine.url.render_as_string(hide_password=False)
         copied = "conversation_id, role, text, actor, name, calls, results, created_at, delivered"
         sql(
             url,
             f"INSERT INTO message ({copied}) "
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) "
             f"SELECT {copied} FROM message, n WHERE role = 'assistant'",
         )
         calls, results = [["c", "read", "{}", "Read the notes"]], {"c": ["note " * 200, True]}
         many = {"calls": json.dumps(calls), "results": json.dumps(results)}
         sql(url, "UPDATE message SET calls = :calls, results = :results WHERE role = 'assistant'", **many)
         path = f"/api/conversations/{began['conversation_id']}/export"
-        loop = asyncio.get_running_loop()
-        began_at, passes = loop.time(), [loop.time()]
+        # seconds of the processor, for a busy machine holds the loop, too
+        began_at, passes = time.process_time(), [time.thread_time()]
         answering = asyncio.create_task(nod.client.get(path))
         while not answering.done():
-            await asyncio.sleep(0)
-            passes.append(loop.time())
+            await asyncio.sleep(0.001)
+            passes.append(time.thread_time())
         answer = await answering
-        assert len(answer.json()["messages"]) == 20_002
+        assert len(answer.json()["messages"]) == 10_002
         longest = max(after - before for before, after in itertools.pairwise(passes))
-        took = loop.time() - began_at
+        took = time.process_time() - began_at
         print(f"the export took {took:.2f} s, and held the loop for {longest:.2f} s at most")  # noqa: T201 - with -s
         assert longest < took / 10
         async with contextlib.AsyncExitStack() as stack:
@@ -263,4 +269,5 @@ async def test_an_export_of_a_long_conversation_holds_no_one_up_and_two_at_a_tim
             refused = await nod.client.get(path)
             assert refused.status_code == 429
             assert "the most" in refused.json()["error"]
-        assert (await nod.client.get(path)).status_code == 200
+        async with nod.client.stream("GET", path) as again:
+            assert again.status_code == 200

@@ -30,7 +30,7 @@ async def until(true: Callable[[], bool]) -> None:
     """Let everything run until it is so."""
     async with asyncio.timeout(30):
         while not true():  # noqa: ASYNC110 - another process does it
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
 
 
 class Pauses:
@@ -131,7 +131,7 @@ class Connected:
         """Wait until there is such a tool."""
         async with asyncio.timeout(30):
             while name not in await self.names():  # noqa: ASYNC110 - another process tells of it
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.01)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
         """Answer once three calls are there at the same time."""
         (folder / f"met-{number}").touch()
         while len(list(folder.glob("met-*"))) < 3:  # noqa: ASYNC110, ASYNC240 - files are what tests watch
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
         return f"met {number}"
 
     @server.tool()
@@ -119,7 +119,7 @@ def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
         """Change the wires of a lamp, and tell how far it is; ends when a file says so."""
         await context.report_progress(1, 4, "old wires out")
         while not (folder / "wires").exists():  # noqa: ASYNC110 - files are what tests watch
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
         await context.report_progress(4, 4)
         done(f"rewire {lamp}")
         return {"lamp": lamp, "wires": 4, "earthed": True, "fuse": None}
@@ -129,7 +129,7 @@ def add_waiting(server: MCPServer[Any], done: Done, folder: Path) -> None:
         """Measure a lamp, and tell how far it is; ends when a file says so."""
         await context.report_progress(1, None, f"holding a ruler to {lamp}")
         while not (folder / "measured").exists():  # noqa: ASYNC110 - files are what tests watch
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
         return f"{lamp} is tall"
 
     @server.tool(annotations=READS)
