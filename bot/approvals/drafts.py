@@ -17,7 +17,7 @@ from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
-from bot.domain.redaction import HIDDEN, secrets_in, shown, veiled
+from bot.domain.redaction import HIDDEN, redact_text, secrets_in, shown, veiled
 from bot.domain.text import is_echo, one_line, requested, shortened, storable
 from bot.domain.trials import Trial
 from bot.errors import BadArguments, ToolError, ToolTimedOut
@@ -61,7 +61,8 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _headline(text: str) -> str:
-    return shortened(one_line(text), _TITLE)
+    """What cards, lists and notices say: a name that a tool looked up may have a secret in it."""
+    return shortened(redact_text(one_line(text)), _TITLE)
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:

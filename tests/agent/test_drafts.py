@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.approvals.drafts import in_time, watched
+from bot.approvals.drafts import in_time, title_of, watched
+from bot.domain.redaction import HIDDEN
 from bot.errors import ToolTimedOut
+from bot.tools.tool import tool
 
 
 def clock(*moments: float) -> Iterator[float]:
@@ -44,3 +46,13 @@ async def test_a_watched_tool_is_cancelled_in_time_and_its_faults_come_through()
     assert cleaned == [True]
     with pytest.raises(ValueError, match="no"):
         await in_time(watched(fails(), "fails"), 5)
+
+
+async def test_a_secret_in_a_name_that_a_tool_looks_up_is_hidden_wherever_the_title_is_told() -> None:
+    async def named(arguments: dict[str, int]) -> str:
+        return f"Close #{arguments['number']} “rotate {'ghp_' + 'a' * 36}”"
+
+    @tool(title=named)
+    async def close(number: int) -> None: ...
+
+    assert await title_of(close, {"number": 3}) == f"Close #3 “rotate {HIDDEN}”"
