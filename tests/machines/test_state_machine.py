@@ -22,6 +22,7 @@ from sqlmodel import Session, select
 from bot.approvals.lookup import insights, past
 from bot.approvals.lookup.context import context
 from bot.domain.chat import Answer
+from bot.domain.conversations import LineRole
 from bot.domain.outcomes import for_model
 from bot.domain.people import NOD
 from bot.domain.policy import Policy
@@ -351,7 +352,8 @@ class CoreMachine(RuleBasedStateMachine):
             lines = await context(groups, registry, p.id, ADA)
             assert lines is not None
             assert all(line.id <= p.message_id for line in lines)
-            assert not p.called or (lines[0].role == "user" and lines[-1].id == p.message_id)
+            roles = [line.role for line in lines]  # what Nod noted before the order stands before it
+            assert not p.called or (LineRole.USER in roles and lines[-1].id == p.message_id)
             assert await context(groups, registry, p.id, EVE) is None
 
     async def _failed_last(self) -> bool:

@@ -77,7 +77,7 @@ def _read(
 
 
 def _lines(session: Session, p: Proposal) -> list[Line]:
-    """Of the turn, in reading order, the person's order first."""
+    """Of the turn, in reading order; the person's order comes first where it was given before the turn."""
     newest = messages.until(session, p.conversation_id, p.message_id, _LOOKED_AT)
     if not newest or newest[0].id != p.message_id or newest[0].role is not LineRole.ASSISTANT:
         return []  # deleted since, or no model's call
