@@ -9,10 +9,11 @@ This page lies below the delivery, which calls channels without knowing any; the
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Inbox
@@ -158,8 +159,7 @@ class Hearing:
     fault: str = ""
 
 
-@runtime_checkable
-class Poster(Channel, Protocol):
+class Poster(Channel, ABC):
     """A channel to which Nod posts: what it says, cards and files stay there as copies."""
 
     def hearing(self) -> Hearing:
@@ -180,6 +180,7 @@ class Poster(Channel, Protocol):
         """The time zone that a person has chosen there; None where the platform tells none now, or never."""
         return None
 
+    @abstractmethod
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         """Post CommonMark text, split as the platform needs, without the first ``after`` of those posts.
 
@@ -187,12 +188,15 @@ class Poster(Channel, Protocol):
         `Actor`.
         """
 
+    @abstractmethod
     async def post_card(self, address: Address, card: Card) -> str:
         """Post a card and return the platform's reference to the copy (≤ 255 characters)."""
 
+    @abstractmethod
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:
         """Make the copy show ``card``; raises CopyGone when it no longer can."""
 
+    @abstractmethod
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Say something, CommonMark, about the card posted there, in reply to it or with a link to it.
 
@@ -207,6 +211,7 @@ class Poster(Channel, Protocol):
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
+    @abstractmethod
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         """Post a text, or bytes, as a file; raises NotDeliverable where files can never be posted."""
 

@@ -8,7 +8,6 @@ import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Protocol
 
 from starlette.routing import BaseRoute
 
@@ -21,7 +20,7 @@ from bot.settings import Settings, require
 from bot.store.database import Database
 
 
-class Platform(Poster, Protocol):
+class Platform(Poster):
     """A chat platform that may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bot.channels.base import Hearing, Lookup, Poster, heard
+from bot.channels.base import Hearing, Lookup, heard
 from bot.channels.connecting import Background, Connection, download
 from bot.channels.discord import doctor
 from bot.channels.discord.card import render
@@ -36,6 +36,7 @@ from bot.channels.discord.presses import DiscordPresses, Display
 from bot.channels.discord.stream import DiscordStream
 from bot.channels.discord.text import OUTLINER, cut, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
+from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.domain.attachments import called_name
 from bot.domain.cards import Card
@@ -58,7 +59,7 @@ _FILES = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 log = logger(__name__)
 
 
-class DiscordChannel(Poster):
+class DiscordChannel(Platform):
     """Discord, both ways. Raises SettingsError when a setting is missing or wrong."""
 
     name = NAME

@@ -28,8 +28,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bot.channels.base import Hearing, Lookup, Poster, Stream, heard
+from bot.channels.base import Hearing, Lookup, Stream, heard
 from bot.channels.connecting import Connection, download
+from bot.channels.kinds import Platform
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, posting, text
 from bot.channels.slack.card import brief, brief_team, render, render_team
@@ -86,7 +87,7 @@ Ack = Callable[..., Awaitable[BoltResponse]]
 Message = Mapping[str, Any]  # what chat.postMessage and chat.update take
 
 
-class SlackChannel(Poster):
+class SlackChannel(Platform):
     """Slack, both ways; nothing connects before `start`. ``sleep`` paces the tries to connect."""
 
     name = NAME

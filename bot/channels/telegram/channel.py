@@ -28,8 +28,9 @@ from telegram.constants import UpdateType
 from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
-from bot.channels.base import SILENT, Hearing, Lookup, Poster, heard
+from bot.channels.base import SILENT, Hearing, Lookup, heard
 from bot.channels.connecting import Connection, download
+from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
 from bot.channels.telegram.admission import Admission
@@ -85,7 +86,7 @@ _App = Application[Any, Any, Any, Any, Any, Any]
 log = logger(__name__)
 
 
-class TelegramChannel(Poster):
+class TelegramChannel(Platform):
     """Telegram, both ways. Raises SettingsError when a setting is wrong."""
 
     name = NAME
