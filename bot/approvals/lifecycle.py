@@ -141,6 +141,8 @@ def claim(
     only for the version of the rulebook that was looked at, so that looking costs nothing while none forbids.
     """
     policy = policies.held
+    if policy.book.forbids:  # or did: the rule may be gone
+        policy = policies.load(session)
     claimed = _claim(session, policy, p, process, now, thing)
     if claimed is None and (newest := policies.load(session)).book.version != policy.book.version:
         claimed = _claim(session, newest, p, process, now, thing)

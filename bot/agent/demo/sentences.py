@@ -197,7 +197,8 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"(?:remove|drop) (?:the )?labels? (?P<dropped>{_LABELS}) from {_WHICH}"),
     _Row(rf"(?:rename|change the title of) {_WHICH} to (?P<title>{_WORDS})"),
     _Row(
-        rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that) ?(?P<body>(?s:.{{1,{LONGEST}}}))",
+        rf"(?:add a )?comment (?:on|to) {_WHICH}(?::|,? saying|,? that|(?= [{_MARKS}]))"
+        rf" ?(?P<body>(?s:.{{1,{LONGEST}}}))",
         "comment_issue",
     ),
     _Row(rf"remind me(?: on)?(?: {_DAY})? {_CLOCK} to (?P<reminder>{_TEXT})", "schedule_task"),
@@ -421,9 +422,7 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
                 later = int(hour) in range(1, 8)  # in the afternoon
                 clock = f"{int(hour) % 12 + 12 if later else int(hour):02}:{minute or '00'}"
                 arguments["at"] = f"{given.get('day', '')} {clock}".strip().lower()
-            case "priority":
-                arguments[name] = said.lower()
-            case "state" | "label":
+            case "priority" | "state" | "label":
                 arguments[name] = said.lower().strip(_MARKS)
             case "assignee":
                 arguments[name] = said.removeprefix("@")

@@ -357,11 +357,11 @@ class TeamStatusDelivery:
 
     async def _show(self, copy: TeamStatusRow, board: TeamStatus) -> bool:
         """Whether it changed again while it was shown."""
-        channel = self.channels.get(copy.address.channel)
+        channel = self.channels.get(copy.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
             return False
         try:
-            ref = await channel.show_team(copy.address, copy.ref, board)
+            ref = await channel.show_team(Address(copy.channel, copy.key), copy.ref, board)
         except (CopyGone, NotDeliverable):
             await self.database.write(teams.mark_gone, copy)
             behind = False

@@ -7,7 +7,6 @@ from sqlalchemy import Column, Index, UniqueConstraint, func, true
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.chat import Address
 from bot.domain.rules import EVERYWHERE
 from bot.store.tables.row import Id, Row, as_json, id_of, partial, serial, table_of
 
@@ -183,7 +182,3 @@ class TeamStatusRow(Row, table=True):
     wanted: int
     rendered: int = 0
     gone: bool = False
-
-    @property
-    def address(self) -> Address:
-        return Address(self.channel, self.key)
