@@ -187,7 +187,7 @@ class Workspaces(AsyncAuthorize):
         self._clients: dict[str, Client] = {}
         self._session: aiohttp.ClientSession | None = None
         self._users: dict[tuple[str, str], tuple[dict[str, Any], datetime]] = {}
-        self._unanswered: dict[tuple[str, str], datetime] = {}  # until when their zone is not asked for
+        self._unanswered: dict[tuple[str, str], datetime] = {}  # when Slack last did not say who they are
         self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
 
@@ -298,7 +298,8 @@ class Workspaces(AsyncAuthorize):
         """
         key = team, actor.key.partition("/")[2]
         said = self._users[key][0] if key in self._users else {}
-        if self._unanswered.get(key, self._clock()) <= self._clock():
+        silent = self._unanswered.get(key)
+        if silent is None or abs(self._clock() - silent) >= _UNANSWERED:
             said, _ = await self._user(*key)
         try:
             return zone_called(str(said.get("tz") or ""))
@@ -333,7 +334,7 @@ class Workspaces(AsyncAuthorize):
             sdk_logger.warning("Slack does not say who a user is: %s", why)
             if len(self._unanswered) > _MANY:
                 self._unanswered.clear()
-            self._unanswered[team, user] = self._clock() + _UNANSWERED
+            self._unanswered[team, user] = self._clock()
             return {}
         said: dict[str, Any] = found.get("user") or {}
         if len(self._users) > _MANY:
