@@ -425,13 +425,15 @@ def tool(
         effects = Moment in signature.own.values()
         if not (effects or inspect.iscoroutinefunction(function)):
             raise TypeError(f"tool {name} must be an async function")
+        if Session in signature.own.values() and not effects:
+            raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
         parameters = offered(signature.model.model_json_schema())
         description, _ = docstring(function)
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
-            # through the model once more, so that the function gets its own types (dates, enums)
             if effects:
                 raise ToolError("This is done where the answer is stored, not here.")
+            # through the model once more, so that the function gets its own types (dates, enums)
             return _as_output(await function(**signature.passed(arguments, context)))
 
         def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
+from sqlmodel import Session
 
 from bot.approvals.drafts import summary_of
 from bot.domain.proposals import Level, PreviewField
@@ -320,6 +321,13 @@ def test_a_parameter_without_a_type_is_refused_where_it_is_defined():
 
         @tool()
         async def close(number) -> None: ...
+
+
+def test_a_tool_that_takes_a_session_of_its_own_accord_is_refused_where_it_is_defined():
+    with pytest.raises(TypeError, match="tool look takes a Session"):
+
+        @tool(writes=False)
+        async def look(session: Session) -> None: ...
 
 
 def test_parameters_that_have_no_name_of_their_own_are_refused_where_they_are_defined():
