@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 import types
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -55,9 +55,8 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """The title of a card; it names the object where the tool can look its name up."""
     if tool.title is None:
         return summary_of(tool, arguments)
-    return _headline(
-        await in_time(watched(tool.title(shown(arguments, tool.parameters)), tool.name), _PREVIEW_SECONDS)
-    )
+    named = watched(tool.title(shown(arguments, tool.parameters)), tool.name)
+    return _headline(await in_time(named, _PREVIEW_SECONDS)) or summary_of(tool, arguments)
 
 
 def _headline(text: str) -> str:
@@ -71,11 +70,16 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
     fields: tuple[PreviewField, ...] = await in_time(
         watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
     )
-    shown_values = storable([(each.field, each.old_value, each.new_value) for each in fields])
-    return tuple(
-        PreviewField(*values, _titled(tool, given, each))
-        for each, values in zip(fields, shown_values, strict=True)
-    )
+    return tuple(replace(each, titled=_titled(tool, given, each)) for each in as_text(fields))
+
+
+def as_text(fields: Sequence[PreviewField]) -> list[PreviewField]:
+    """Fields as they can be stored and shown: a tool's own code may give numbers, and no type checks it."""
+
+    def text(value: object) -> str | None:
+        return None if value is None else storable(str(value))
+
+    return [PreviewField(storable(str(f.field)), text(f.old_value), text(f.new_value)) for f in fields]
 
 
 async def undoable(

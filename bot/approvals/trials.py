@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import in_time, preview_of, summary_of, watched, words_of
+from bot.approvals.drafts import as_text, in_time, preview_of, summary_of, watched, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State, digest
@@ -117,8 +117,7 @@ class Trials:
         )
         fields = [] if found.exit is None else [PreviewField("when tried", None, _ended(trial))]
         fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
-        changes = storable([(each.field, each.old_value, each.new_value) for each in found.changes])
-        return (*fields, *(PreviewField(*each) for each in changes)), trial, None if refused else token
+        return (*fields, *as_text(found.changes)), trial, None if refused else token
 
     async def token(self, proposal: Proposal) -> Any:
         """What an approval applies; raises ToolError where it is not kept any longer."""

@@ -189,13 +189,17 @@ def _look_at(file: Path) -> sqlite3.Connection:
 
 
 def check_pages(file: Path, most: float = math.inf) -> None:
-    """Raises SettingsError where pages are damaged. ``most``: bytes above which it is not looked for."""
+    """Raises SettingsError where pages are damaged or can't be read. ``most``: bytes of a file to look at."""
     if file.exists() and file.stat().st_size <= most:
-        with contextlib.closing(_look_at(file)) as connection:
-            if found := damage(connection):
-                raise SettingsError(
-                    f"NOD_DATABASE_URL: {file} is damaged ({found}). Keep it aside, and restore a backup."
-                )
+        try:
+            with contextlib.closing(_look_at(file)) as connection:
+                found = damage(connection)
+        except sqlite3.Error as error:  # a folder, or a file of another account
+            raise SettingsError(f"NOD_DATABASE_URL: {file} can't be read ({error}).") from None
+        if found:
+            raise SettingsError(
+                f"NOD_DATABASE_URL: {file} is damaged ({found}). Keep it aside, and restore a backup."
+            )
 
 
 def back_up(file: Path, copy: Path) -> None:

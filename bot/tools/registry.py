@@ -12,6 +12,7 @@ from bot.domain.outcomes import REASON
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import secrets_in, shown
 from bot.domain.rules import Rulebook
+from bot.domain.text import storable
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
 from bot.tools.tool import Tool, Toolset
@@ -81,9 +82,9 @@ class AvailableTools:
 
 
 def _written(call: Call) -> Any:
-    """The arguments as the model wrote them; None for what is no JSON, so that nothing ran."""
+    """The arguments as the model wrote them, but storable; None for what is no JSON, so that nothing ran."""
     try:
-        return json.loads(call.arguments or "{}")
+        return storable(json.loads(call.arguments or "{}"))
     except (ValueError, RecursionError):
         return None
 

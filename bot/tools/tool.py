@@ -82,8 +82,11 @@ class ToolOutput:
         """The answer as text. Never raises, for the tool has run: what is not JSON comes near to it."""
         if isinstance(self.data, str):
             return storable(self.data)
-        plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
-        return storable(json.dumps(plain, ensure_ascii=False))
+        try:
+            plain = to_jsonable_python(self.data, bytes_mode="base64", fallback=str)
+            return storable(json.dumps(plain, ensure_ascii=False))
+        except (ValueError, RecursionError):  # it holds itself, or is nested too deep
+            return "(an answer that can't be written as JSON)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -207,6 +208,26 @@ async def test_a_change_for_which_the_model_gives_no_reason_has_none(nod: Nod) -
 async def test_a_tool_without_a_preview_shows_every_argument_as_new(nod: Nod) -> None:
     [p] = await nod.asked(call("pay", amount=5, approval_reason=""))
     assert p.preview == (PreviewField("amount", None, "5"),)
+
+
+async def test_a_preview_that_gives_numbers_shows_them_as_text(nod: Nod) -> None:
+    async def old_and_new(arguments: Any) -> Any:
+        return [PreviewField("seats", 3, arguments["number"]), PreviewField(7, None, 1.5)]  # type: ignore[arg-type]
+
+    async def nameless(arguments: Any) -> str:
+        return ""
+
+    @tool(preview=old_and_new, title=nameless, summary="Set the seats to {number}")
+    async def seats_set(number: int) -> str:
+        """Set the seats."""
+        return str(number)
+
+    nod.toolset = FixedToolset("seats", (seats_set,))
+    nod.rebuild()
+    [p] = await nod.asked(call("seats_set", number=5))
+    assert p.preview == (PreviewField("seats", "3", "5"), PreviewField("7", None, "1.5"))
+    assert p.description == "Set the seats to 5"
+    assert (await nod.approve(p)).state is State.SUCCEEDED
 
 
 async def test_a_write_is_offered_with_a_reason_to_give_and_a_read_is_not(nod: Nod) -> None:

@@ -277,6 +277,11 @@ def test_doctor_finds_a_sound_place_sound_and_changes_nothing(shell: Shell):
     assert f"schema {migrations.newest()}" in shell.nod("doctor", NOD_PORT="0").stdout
 
 
+def test_a_folder_where_the_database_should_be_is_told_without_a_traceback(shell: Shell):
+    (shell.folder / "nod.db").mkdir(mode=0o700)
+    assert "nod.db can't be read (unable to open database file)." in shell.nod("doctor", NOD_PORT="0").stdout
+
+
 def test_doctor_says_that_a_running_nod_at_any_free_port_was_not_asked(shell: Shell):
     shell.nod("db", "upgrade")
     with FileLock(shell.folder / "nod.db"):

@@ -47,6 +47,12 @@ def test_a_file_with_two_names_is_refused(file: Path) -> None:
         pass
 
 
+def test_a_folder_in_place_of_the_file_is_refused(file: Path) -> None:
+    file.mkdir()
+    with pytest.raises(SettingsError, match="is a folder"), FileLock(file):
+        pass
+
+
 def _ring(file: Path) -> None:
     engine = open_engine(f"sqlite:///{file}")
     notify(engine)

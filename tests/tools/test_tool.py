@@ -287,6 +287,15 @@ def test_output_that_is_not_json_is_told_as_near_as_can_be():
     assert isinstance(told["other"], str)
 
 
+def test_output_that_holds_itself_or_is_nested_too_deep_is_told_too():
+    circle: list[Any] = []
+    circle.append(circle)
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert {ToolOutput(circle).text, ToolOutput(deep).text} == {"(an answer that can't be written as JSON)"}
+
+
 def versioned(default: Any = 1, annotation: Any = int, version: str = "1", doc: str = "Do it.") -> str:
     async def work(amount=default):
         pass

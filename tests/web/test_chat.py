@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from bot.agent.demo.model import DemoModel
-from bot.domain.model import Finished, Stop, Text, Thought
+from bot.domain.model import Finished, Stop, Text, Thought, ToolCall
 from bot.errors import ModelCut, ModelError
 from bot.web.streams import Pace
 from tests.web.conftest import ANA, BEN, TOKENS, Serve
@@ -89,6 +89,15 @@ async def test_a_write_becomes_a_proposal_in_the_stream_and_the_turn_waits(serve
         assert events[2]["proposal"]["tool_arguments"]["text"] == "milk"
         assert events[3]["ending"] == "waiting"
         assert nod.notes.kept == []
+
+
+@pytest.mark.parametrize("name", ["keep", "read", "unknown"])
+async def test_half_a_character_in_arguments_does_not_break_the_stream(serve: Serve, name: str):
+    broken = ToolCall("c1", name, '{"text": "a\\ud800b\\u0000"}')
+    async with serve(model=ScriptedModel([Finished(Stop.FINISHED, (broken,))], say("I see."))) as nod:
+        events = await nod.chat("go")
+        assert kinds(events) == ["accepted", "tool_call_start", "tool_call_result", "delta", "done"]
+        assert events[1]["arguments"] == {"text": "a?b"}
 
 
 async def test_a_model_that_fails_is_an_error_in_words_and_the_conversation_continues(serve: Serve):

@@ -11,6 +11,7 @@ from bot.agent.openai.streams import (
     StreamedAnswer,
     argument_object,
     cached,
+    counted,
     joined,
     plain_name,
     said_by_tool,
@@ -66,7 +67,7 @@ class ChatAnswer(StreamedAnswer):
             raise ModelCut
         if not isinstance(event, dict):
             return ()
-        self._usage = event.get("usage") or self._usage
+        self._usage = said if isinstance(said := event.get("usage"), dict) else self._usage
         choices = event.get("choices")
         if not choices:
             return ()
@@ -98,12 +99,12 @@ class ChatAnswer(StreamedAnswer):
                     self._texts.add(name)
 
     def finished(self) -> Finished:
-        stop = Stop.LENGTH if self.is_full else _STOPS.get(self._reason or "", Stop.FINISHED)
+        stop = Stop.LENGTH if self.is_full else _STOPS.get(str(self._reason), Stop.FINISHED)
         return Finished(
             stop=stop,
             calls=self._done() if stop is Stop.FINISHED else (),
-            prompt_tokens=self._usage.get("prompt_tokens") or 0,
-            completion_tokens=self._usage.get("completion_tokens") or 0,
+            prompt_tokens=counted(self._usage.get("prompt_tokens")),
+            completion_tokens=counted(self._usage.get("completion_tokens")),
             cached_tokens=cached(self._usage.get("prompt_tokens_details")),
         )
 

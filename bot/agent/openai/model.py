@@ -36,6 +36,9 @@ from bot.domain.model import Busy, Entry, Part, ToolSpec
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable
 from bot.errors import ModelCut, ModelError, ModelTooLong
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
 
 _CUT = (
     httpx2.HTTPError,
@@ -44,6 +47,7 @@ _CUT = (
     OSError,
     ValueError,  # half an event: not JSON, not UTF-8
 )
+_ODD = (AttributeError, LookupError, TypeError)  # JSON, but of another shape than an answer's
 _CONNECT_SECONDS = 5.0
 _LINGER_SECONDS = 0.1  # for a server that keeps the stream open after its end
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # seconds before each further try: half a minute of an outage
@@ -160,6 +164,9 @@ class OpenAIModel:
             except _CUT:
                 if not answer.complete:
                     raise ModelCut from None
+            except _ODD as error:
+                log.error("the model's server answered in another shape", exc_info=error)
+                raise ModelError(STRANGE) from None
         if not answer.complete:
             raise ModelCut
         for part in answer.rest():

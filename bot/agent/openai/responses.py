@@ -15,6 +15,7 @@ from bot.agent.openai.streams import (
     StreamedAnswer,
     argument_object,
     cached,
+    counted,
     joined,
     plain_name,
     said_by_tool,
@@ -98,14 +99,15 @@ class ResponsesAnswer(StreamedAnswer):
         raise ModelTooLong if too_long(error.get("code"), error.get("message")) else ModelCut
 
     def finished(self) -> Finished:
-        details, usage = self._response.get("incomplete_details"), self._response.get("usage") or {}
+        details, usage = self._response.get("incomplete_details"), self._response.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
         reason = details.get("reason") if isinstance(details, dict) else ""
         stop = Stop.LENGTH if self.is_full else _STOPS.get(reason or "", Stop.FINISHED)
         return Finished(
             stop=stop,
             calls=self._calls() if stop is Stop.FINISHED else (),
-            prompt_tokens=usage.get("input_tokens") or 0,
-            completion_tokens=usage.get("output_tokens") or 0,
+            prompt_tokens=counted(usage.get("input_tokens")),
+            completion_tokens=counted(usage.get("output_tokens")),
             cached_tokens=cached(usage.get("input_tokens_details")),
         )
 

@@ -22,6 +22,7 @@ MOST_BYTES = 4 * 1024 * 1024  # of one event
 _MOST_TEXT = 100_000  # characters of an answer
 _MOST_OTHER = 500_000  # characters of its calls' arguments, and as many of its thoughts
 _MOST_EVENTS = 200_000
+_MOST_TOKENS = 1_000_000_000
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -174,7 +175,8 @@ class Calls:
         """Take one chunk's ``delta.tool_calls``: a list of objects, or null."""
         for fragment in fragments or ():
             function = fragment.get("function") or {}
-            given, name, index = fragment.get("id"), function.get("name"), fragment.get("index")
+            given, name = (str(each or "") for each in (fragment.get("id"), function.get("name")))
+            index = fragment.get("index")
             arguments = function.get("arguments")
             if arguments is None:
                 arguments = ""
@@ -184,14 +186,14 @@ class Calls:
             if call is None:
                 call = _Open(index)
                 self._open.append(call)
-            call.id = call.id or given or ""
-            call.name = call.name or name or ""
+            call.id = call.id or given
+            call.name = call.name or name
             if arguments:
                 call.pieces.append(arguments)
             call.extra |= {key: value for key, value in fragment.items() if key not in _KNOWN and value}
             self.size += len(arguments) + _OF_A_CALL * (call is not known)
 
-    def _growing(self, given: str | None, name: str | None, index: int | None) -> _Open | None:
+    def _growing(self, given: str, name: str, index: int | None) -> _Open | None:
         """Find the open call a fragment belongs to; None when it begins a new one."""
         if given and (known := self._latest(lambda call: call.id == given)):
             # one id for two calls: only a name together with another index can mean that
@@ -267,10 +269,14 @@ class StreamedAnswer(ABC):
         return (*([Thought(thought)] if thought else ()), *([Text(text)] if text else ()))
 
 
+def counted(tokens: Any) -> int:
+    """A server's count of tokens; 0 for anything else."""
+    return tokens if isinstance(tokens, int) and 0 < tokens < _MOST_TOKENS else 0
+
+
 def cached(details: Any) -> int:
     """How many tokens of the prompt the server had already, as far as it says."""
-    found = details.get("cached_tokens") if isinstance(details, dict) else 0
-    return found if isinstance(found, int) and found > 0 else 0
+    return counted(details.get("cached_tokens") if isinstance(details, dict) else 0)
 
 
 def said_by_tool(result: ToolResult) -> str:

@@ -114,6 +114,8 @@ class FileLock:
 
     def _check_names(self) -> None:
         """SQLite keeps its newest writes in files named like the database: two names would split it."""
+        if self._database.is_dir():  # a container makes one where the file that it was to have is not there
+            raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
         if self._database.exists() and (names := self._database.stat().st_nlink) > 1:
             raise SettingsError(
                 f"NOD_DATABASE_URL: {self._database} has {names} names (hard links), "

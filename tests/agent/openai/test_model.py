@@ -22,7 +22,7 @@ from bot.domain.model import (
     ToolSpec,
     UserText,
 )
-from bot.domain.named_models import NamedModel
+from bot.domain.named_models import Api, NamedModel
 from bot.errors import ModelCut, ModelError, ModelTooLong
 from tests.fakes.openai_server import (
     OpenAIServer,
@@ -534,6 +534,42 @@ async def test_a_message_after_its_parts_is_not_said_twice(server, make):
 async def test_an_answer_that_is_not_one_says_what_it_was(server, make, reply, words):
     server.reply(reply)
     assert words in await refused(make())
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"choices": [None]},
+        {"choices": {"index": 0}},
+        chunk({"content": 5}),
+        chunk({"content": ["words"]}),
+        chunk({"tool_calls": ["x"]}),
+    ],
+    ids=str,
+)
+async def test_an_event_of_another_shape_is_told_as_the_servers_fault(server, make, odd):
+    server.reply(stream(chunk({"content": "Hello"}), odd, chunk(finish="stop")))
+    assert "an answer Nod does not understand" in await refused(make())
+
+
+async def test_ids_and_names_that_are_no_text_are_taken_as_text(server, make):
+    odd = {"index": 0, "id": 7, "function": {"name": {"x": 1}, "arguments": "{}"}}
+    server.reply(stream(chunk({"tool_calls": [odd]}), chunk(finish=["stop"])))
+    _, finished = await answer(make())
+    assert [(call.id, call.name) for call in finished.calls] == [("7", "{'x': 1}")]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("spent", ["12", 3.7, -12, 10**30], ids=str)
+async def test_a_count_of_tokens_that_can_not_be_costs_no_answer(server, make, api, spent):
+    server.reply(stream(chunk({"content": "Hello"}), chunk(finish="stop"), usage(spent, spent)))
+    text, finished = await answer(make(api=Api(api)))
+    assert (text, finished.prompt_tokens, finished.completion_tokens) == ("Hello", 0, 0)
+
+
+async def test_a_word_instead_of_the_tokens_costs_no_answer(server, make):
+    server.reply(stream(chunk({"content": "Hello"}), chunk(finish="stop"), {"choices": [], "usage": "none"}))
+    assert (await answer(make()))[0] == "Hello"
 
 
 async def test_an_emoji_cut_in_two_chunks_arrives_complete(server, make):
