@@ -5,7 +5,7 @@ from sqlmodel import Session
 from bot.domain.chat import Address
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Proposal
+from bot.domain.proposals import Kind, Proposal, Vote
 from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
@@ -57,6 +57,21 @@ def judged(
         if policy.objection(proposal, absent, requester, approves=approves) is None:
             return (_ONE_BY_ONE, None) if verb in _LASTING else (None, each.who)
     return why, None
+
+
+def standing(session: Session, policy: Policy, p: Proposal) -> tuple[Vote, ...]:
+    """The votes of those who may still decide it; who is in a group was asked when they voted."""
+    requester = people.person_of(session, p.requester)
+    chat = p.deciders.members or p.deciders.escalated
+
+    def stands(vote: Vote) -> bool:
+        voter, approves = people.person_of(session, vote.absent or vote.actor), vote.verb == Verb.APPROVE
+        if not approves and vote.verb != Verb.DECLINE:
+            return True  # the lead agent's word on a plan
+        objection = policy.objection(p, voter, requester, chat, approves=approves)
+        return objection is None or policy.may_be_in_group(p, voter)
+
+    return tuple(filter(stands, p.votes))
 
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:

@@ -100,6 +100,10 @@ class Policy:
         self.missed.update(unknown)
         return [each for each in unknown if each.partition(":")[0] in there]
 
+    def may_be_in_group(self, proposal: Proposal, person: Person) -> bool:
+        """Whether they are in a group that decides it, as far as anyone can say now."""
+        return bool(self._unknown(proposal.deciders.people, person))
+
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
         """What a person is anywhere, or at one place."""
         return frozenset(role for role in Role if person.accounts & self.holders(role, place))

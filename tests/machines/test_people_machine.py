@@ -314,6 +314,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         approving = verb is not Verb.DECLINE
         if not self.open(p, who, reply, approving=approving):
             return False
+        p.votes = [v for v in p.votes if self.may_alone(v[2] or v[0], p, approving=v[1] == "approve")]
         if self.has_voted(who, p):
             assert reply.answer is Answer.ALREADY
             return False
@@ -491,27 +492,32 @@ class ApprovalMachine(RuleBasedStateMachine):
         assert reply.answer in (answers if who is ADA else (Answer.REFUSED,))
         return str(reply.text)
 
-    def tightens(self) -> None:
+    def ruled(self, subject: str, value: Any, *, tightens: bool) -> None:
+        """A rule that is stricter than what held before ends the grants."""
+        self.rules[subject] = value
+        if tightens:
+            self.end_grants()
+
+    def end_grants(self) -> None:
         for grant in self.grants:
             grant.ended = True
 
     @rule(mode=st.sampled_from(["writes", "writes", "always", "destructive", "never"]))
     def the_policy_changes(self, mode: str) -> None:
         self.say(f"policy {mode}")
-        self.rules["policy"] = mode
-        self.tightens()
+        before = self.rules.get("policy", "writes")
+        self.ruled("policy", mode, tightens=list(ASKS).index(mode) < list(ASKS).index(before))
 
     @rule(quorum=st.sampled_from([(1, 0), (2, 0), (2, 3), (1, 2), (3, 0)]))
     def the_quorum_changes(self, quorum: tuple[int, int]) -> None:
         self.say(f"quorum {quorum[0]}" + (f" of {quorum[1]}" if quorum[1] else ""))
-        self.rules["quorum"] = quorum
-        self.tightens()
+        self.ruled("quorum", quorum, tightens=quorum[0] > self.rules.get("quorum", (1, 0))[0])
 
     @rule(circle=st.sampled_from(CIRCLES))
     def who_may_decide_changes(self, circle: tuple[str, ...]) -> None:
         self.say(f"approvers {' '.join(circle)}")
-        self.rules["approvers"] = circle
-        self.tightens()
+        before = self.rules.get("approvers", DEFAULT)
+        self.ruled("approvers", circle, tightens=bool(set(before) - set(circle)))
 
     @rule(hours=st.sampled_from([2, 8, 24]))
     def the_time_to_live_changes(self, hours: int) -> None:
@@ -532,7 +538,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     def a_grant_is_revoked(self, pick: int) -> None:
         if pick == 0:
             self.say("revoke all")
-            self.tightens()
+            self.end_grants()
         elif self.grants:
             which = pick % len(self.grants)
             # what no rule asks for needs no grant, so whether that one still lives is left open

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import update
 from sqlmodel import Session, col
 
-from bot.approvals import grants
+from bot.approvals import grants, rights
 from bot.approvals.lifecycle import end, moved, redraw
 from bot.approvals.team import teammates
 from bot.domain.conversations import Conversation
@@ -105,6 +105,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
     if reviewed(p):
         raise ToolError("You have already approved it. People must decide as well.")
+    p = replace(p, votes=rights.standing(session, policies.load(session), p))
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]

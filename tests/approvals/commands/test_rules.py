@@ -327,6 +327,34 @@ async def test_accounts_linked_after_they_voted_are_one_vote(ruled: Nod) -> None
     assert (await ruled.now(painted)).state is State.PROPOSED
 
 
+async def test_the_vote_of_someone_who_has_lost_the_role_counts_no_longer(ruled: Nod) -> None:
+    for each in (BEN, EVE):
+        await rule(ruled, f"roles add {each} approver")
+    await rule(ruled, "quorum 2")
+    (painted,) = await ruled.asked(call("paint", lamp="desk", color="red"), private=False)
+    await ruled.press(Verb.APPROVE, painted, by=BEN)
+    await rule(ruled, f"roles remove {BEN} approver")
+
+    assert (await ruled.press(Verb.APPROVE, painted, by=EVE)).text == "Your vote counts: 1 of 2."
+    assert [vote.actor for vote in (await ruled.now(painted)).votes] == [EVE]
+    await rule(ruled, f"roles add {BEN} approver")
+    assert (await ruled.press(Verb.APPROVE, painted, by=BEN)).text == "Approved."
+
+
+async def test_who_asked_does_not_help_to_approve_by_an_account_that_was_linked_after_it_voted(
+    ruled: Nod,
+) -> None:
+    second = type(ANA)("chat", "ana2", "Ana")
+    await rule(ruled, "approvers chat:ana2 chat:ben chat:eve")
+    await rule(ruled, "quorum 2")
+    (smashed,) = await ruled.asked(call("smash", lamp="desk"), private=False)
+    await ruled.press(Verb.APPROVE, smashed, by=second)
+    await ruled.link(second, ANA)
+
+    assert (await ruled.press(Verb.APPROVE, smashed, by=BEN)).text == "Your vote counts: 1 of 2."
+    assert (await ruled.press(Verb.APPROVE, smashed, by=EVE)).text == "Approved."
+
+
 async def test_an_admin_cannot_name_four_eyes_away(ruled: Nod) -> None:
     await rule(ruled, "roles add chat:ben approver")
     (smashed,) = await ruled.asked(call("smash", lamp="desk"), by=ADA, private=False)
