@@ -1,6 +1,7 @@
 """A function's signature as a tool sees it: arguments checked by a pydantic model, words from the docstring.
 
-The JSON schema made of it is in ``bot/tools/schema.py``. `Storable` is text that both databases can keep.
+What language models take of its JSON schema is in ``bot/tools/schema.py``. `Storable` is text that both
+databases can keep.
 """
 
 import inspect
@@ -17,17 +18,19 @@ from pydantic_core import ErrorDetails, PydanticCustomError, to_jsonable_python
 from bot.domain.forms import bound_in_words
 from bot.domain.text import unstorable
 from bot.errors import BadArguments
+from bot.tools.schema import Schema, offered
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A function's parameters as a pydantic model, and what may be left out.
 
-    ``defaults`` are JSON data by parameter. ``own`` are the parameters that take no argument but what the
-    caller has, by name, each with its type.
+    ``schema`` is the model's as language models take it. ``defaults`` are JSON data by parameter. ``own`` are
+    the parameters that take no argument but what the caller has, by name, each with its type.
     """
 
     model: type[BaseModel]
+    schema: Schema
     defaults: Mapping[str, Any]
     own: Mapping[str, type]
 
@@ -56,7 +59,7 @@ class Signature:
             fields[name] = (annotation, None if name in defaults else ...)
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
-        return cls(model, defaults, own)
+        return cls(model, offered(model.model_json_schema()), defaults, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
         """Canonical JSON arguments: types settled, what was not given left out. Raises BadArguments."""

@@ -31,7 +31,7 @@ from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.text import shown, storable
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.schema import fits_strict, offered
+from bot.tools.schema import fits_strict
 from bot.tools.signature import Signature, docstring
 
 Arguments = Mapping[str, Any]
@@ -430,7 +430,7 @@ def tool(
             raise TypeError(f"tool {name} must be an async function")
         if Session in signature.own.values() and not effects:
             raise TypeError(f"tool {name} takes a Session, which only one with a Moment is given")
-        parameters = offered(signature.model.model_json_schema())
+        parameters = signature.schema
         description, _ = docstring(function)
 
         async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
