@@ -35,8 +35,8 @@ async def test_each_part_gives_its_rows(run, tmp_path: Path):
 @pytest.mark.parametrize("run", [
     lambda: costs.on_postgres(POSTGRES_URL, cycles=2),
     lambda: size.rows(Path(), POSTGRES_URL, sizes=(20,), turns=2),
-    lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[2], at_once=2),
-    lambda: several.in_parts(POSTGRES_URL, 1, 2, sizes=[2], at_once=2),
+    lambda: several.cycles(POSTGRES_URL, 2, 2, sizes=[1], at_once=2),
+    lambda: several.in_parts(POSTGRES_URL, 1, 2, sizes=[1], at_once=2),
     lambda: several.presses(POSTGRES_URL, 2),
     lambda: several.kills(POSTGRES_URL, 1),
 ], ids=["costs", "size", "cycles", "parts", "presses", "kills"])  # fmt: skip

@@ -214,7 +214,7 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
     for _ in range(draw.randrange(3)):
         set_now = _rule(draw)
         database.write_now(rules.add, set_now, ADA, clock())
-    for _ in range(30):
+    for _ in range(10):
         tried = _rule(draw)
         found = _in_pages(database, policies, tried, clock)
         assert found == database.read_now(_judged, policies, tried), tried

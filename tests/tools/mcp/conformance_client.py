@@ -1,13 +1,17 @@
-"""Nod's MCP client as the public conformance suite runs it: ``python conformance_client.py <url>``.
+"""Nod's MCP client as the public conformance suite runs it, in the process of the tests.
 
-It signs in where that is wanted, calls every tool once, and signs in again where a call lacks a scope.
+It signs in where that is wanted, calls every tool once, and signs in again where a call lacks a scope. What
+the suite starts is `RELAY`, which hands over what the suite says: to load all that Nod loads takes seconds.
 """
 
 import asyncio
+import contextlib
 import json
-import os
+import shlex
 import sys
 import tempfile
+import traceback
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +21,6 @@ from bot.domain.times import now
 from bot.errors import ToolError
 from bot.store import migrations
 from bot.store.database import Database
-from bot.telemetry import logs
 from bot.tools.mcp.base import Action, Elicited, Question
 from bot.tools.mcp.config import Http, OAuthClient, ServerConfig, Trust
 from bot.tools.mcp.login import Logins
@@ -26,6 +29,34 @@ from bot.tools.tool import CallContext
 
 GIVEN = {"a": 5, "b": 3}
 MOST_SIGN_INS = 3
+
+RELAY = """
+import os, socket, sys
+with socket.socket(socket.AF_UNIX) as client, client.makefile("rw") as line:
+    client.connect(sys.argv[1])
+    line.write(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}") + chr(10) + sys.argv[-1] + chr(10))
+    line.flush()
+    sys.exit(line.read() or 0)
+"""
+"""Says what fault there was, and ends with 1; with 0 where there was none."""
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[str]:
+    """The command that the suite is to run, which this process answers."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        known, url = await reader.readline(), (await reader.readline()).decode().strip()
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            try:
+                await run(url, Path(made), json.loads(known))
+            except Exception:  # noqa: BLE001 - it is told by the suite
+                writer.write(traceback.format_exc().encode())
+        writer.close()
+
+    at = str(folder / "relay")
+    async with await asyncio.start_unix_server(answer, at):
+        yield shlex.join([sys.executable, "-S", "-c", RELAY, at])
 
 
 async def accept(question: Question) -> Elicited:
@@ -40,10 +71,9 @@ async def sign_in(logins: Logins) -> None:
     await logins.came_back(dict(parse_qsl(urlsplit(answer.headers["location"]).query)))
 
 
-async def run(url: str, folder: Path) -> None:
+async def run(url: str, folder: Path, known: dict[str, str]) -> None:
     database = Database(f"sqlite:///{folder / 'nod.db'}")
     migrations.upgrade(database.engine)
-    known = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     client = OAuthClient(known.get("client_id", ""), known.get("client_secret", ""))
     config = ServerConfig("them", Http(url, client=client), Trust.TRUSTED)
     mcp = McpToolset([config], clock=now, database=database, ask=accept)
@@ -73,9 +103,3 @@ async def run(url: str, folder: Path) -> None:
         await logins.stop()
         await mcp.stop()
         database.close()
-
-
-if __name__ == "__main__":
-    logs.configure("error")
-    with tempfile.TemporaryDirectory() as made:
-        asyncio.run(run(sys.argv[-1], Path(made)))

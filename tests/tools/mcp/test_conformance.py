@@ -8,8 +8,6 @@ It runs where ``npm install @modelcontextprotocol/conformance@0.1.13`` was done 
 import asyncio
 import os
 import re
-import shlex
-import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -83,7 +81,6 @@ async def suite(*words: str) -> str:
         "node",
         str(SUITE),
         *words,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -100,9 +97,9 @@ async def suite(*words: str) -> str:
 
 @installed
 @pytest.mark.parametrize("scenario", CLIENT)
-async def test_the_client_passes_the_public_suite(scenario: str) -> None:
-    command = shlex.join([sys.executable, str(conformance_client.__file__)])
-    await suite("client", "--command", command, "--scenario", scenario, "--timeout", "60000")
+async def test_the_client_passes_the_public_suite(scenario: str, tmp_path: Path) -> None:
+    async with conformance_client.served(tmp_path) as command:
+        await suite("client", "--command", command, "--scenario", scenario, "--timeout", "60000")
 
 
 @installed
