@@ -154,6 +154,7 @@ def test_no_text_holds_a_word_to_avoid(paths: list[Path]) -> None:
     assert [line for path in read if path != Path(__file__) for line in _found(path)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paths", [BOT, PAGES], ids=["bot", "pages"])
 def test_no_text_shouts(paths: list[Path]) -> None:
     shouted = [

@@ -102,6 +102,7 @@ class Running:
 def shell_in(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Shell]:
     """A shell in that folder, in which no setting is made; what it started ends with it."""
     patch.chdir(folder)
+    patch.setattr(sys, "path", [*sys.path])  # the team's tools are looked for in the current folder, too
     patch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_name="operator"))
     for name in {str(f.validation_alias) for f in Settings.model_fields.values()} | {"PORT"}:
         patch.delenv(name, raising=False)

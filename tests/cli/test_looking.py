@@ -127,6 +127,7 @@ def test_each_command_has_json_or_lists_nothing() -> None:
     assert [name for name in listed if not any(look.startswith(f"{name} ") for look in looks)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", LOOKS)
 def test_what_looks_prints_json_and_no_colour_where_no_person_reads(
     shell: Shell, asked: str, look: str

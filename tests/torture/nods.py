@@ -114,7 +114,7 @@ class Nods:
         self.rolling = True
         for port in self.ports:
             await self.all_ready()
-            if (pid := self._running.get(port)) is None:
+            if (pid := self._running.get(port)) not in self._up:
                 continue  # it was killed in this moment, and starts again
             self._leaving.add(pid)
             _send(pid, signal.SIGTERM)

@@ -345,6 +345,7 @@ REFUSALS: dict[str, dict[str, Any]] = {
 """Slack's documented answers to the methods of a turn, and what stands between it and Nod."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize(
     "method", ["agents.sessions.setStatus", "chat.startStream", "chat.appendStream", "chat.stopStream"]

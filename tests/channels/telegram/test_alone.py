@@ -142,6 +142,7 @@ async def test_a_message_of_before_a_restart_still_works(
     await second.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", ["Edit", "Decline with a reason", "⋯ More", "View all"])
 @pytest.mark.parametrize("how", ["older", "refused", "late"])
 async def test_where_telegram_does_not_do_that_everyone_sees_it_as_before(
