@@ -21,6 +21,7 @@ from typing import Any
 
 _MEMORY = 512 << 20  # bytes of a child
 _BUSY = 5  # times as long as a question takes by itself
+_STARTING = 30.0  # seconds
 
 
 class TookTooLong(Exception):
@@ -57,19 +58,20 @@ class Child:
                 raise TookTooLong from None
 
     def _asked(self, line: bytes) -> Any:
-        if self._process is None or self._process.poll() is not None:
-            self._process = self._started()
+        process = self._process
         try:
-            return json.loads(self._exchange(self._process, line))
+            if process is None or process.poll() is not None:
+                process = self._started()
+            return json.loads(self._exchange(process, line, self._seconds * _BUSY))
         except (TookTooLong, _Ended):
-            self._end(self._process)
+            self._end()
             raise
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is not None:
-            self._end(self._process)
+        """A new one that is ready; what its start takes is not taken from the first question."""
+        self._end()
         try:
-            return subprocess.Popen(  # noqa: S603 - our own script
+            self._process = subprocess.Popen(  # noqa: S603 - our own script
                 [sys.executable, "-I", str(self._script), str(self._seconds)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -78,12 +80,13 @@ class Child:
             )
         except OSError:  # too many files are open, or there is no memory
             raise _Ended from None
+        self._exchange(self._process, b"", _STARTING)
+        return self._process
 
-    def _exchange(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
-        """Write the line and read the answer; the child is killed when the longest time is over."""
+    def _exchange(self, process: subprocess.Popen[bytes], line: bytes, longest: float) -> bytes:
+        """Write the line and read the answer; after the ``longest`` seconds the child is killed."""
         assert process.stdin is not None  # noqa: S101 - both are pipes
         assert process.stdout is not None  # noqa: S101
-        longest = self._seconds * _BUSY
         until = time.monotonic() + longest
         killer = threading.Timer(longest, process.kill)
         killer.start()
@@ -102,7 +105,9 @@ class Child:
         spent = process.poll() == -signal.SIGPROF or time.monotonic() >= until
         raise TookTooLong if spent else _Ended
 
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
+    def _end(self) -> None:
+        if (process := self._process) is None:
+            return
         process.kill()
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
@@ -114,14 +119,18 @@ class Child:
         """End the child, if there is one."""
         atexit.unregister(self.stop)
         with self._one:
-            if self._process is not None:
-                self._end(self._process)
+            self._end()
 
 
 def serve(answer: Callable[[Any], Any], seconds: float) -> None:
-    """Answer until there are no more questions. One that takes more processor time ends the process."""
+    """Answer until there are no more questions. One that takes more processor time ends the process.
+
+    An empty line before says that it is ready.
+    """
     os.nice(5)  # people come first
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    sys.stdout.write("\n")
+    sys.stdout.flush()
     for line in sys.stdin.buffer:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # no handler: it ends the process, whatever that does
         sys.stdout.write(json.dumps(answer(json.loads(line))) + "\n")
