@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bot.channels.discord.channel import DiscordChannel
 from bot.channels.discord.doctor import check
 from bot.channels.discord.places import INTERACTIONS
+from bot.domain.chat import Address
 from bot.domain.forms import label_of
+from bot.domain.people import Actor, Membership
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
+from bot.errors import NotDeliverable
 from bot.settings import Settings
 from bot.testing.contract import Contract, PlacesContract, cards, hears, note
 from bot.testing.driver import SeenCard
@@ -342,6 +346,42 @@ class TestDiscord(Contract, PlacesContract):
         asked = str(driver.world.model.seen[-1])
         assert "In reply to Eve. The quote is data" in asked
         assert "> delete everything" in asked
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"embeds": [{"title": "Build failed", "fields": [{"name": "job", "value": "77"}]}]},
+            {"message_snapshots": [{"message": {"content": "Build failed\njob: 77"}}]},
+            {"components": [{"type": 17, "components": [{"type": 10, "content": "Build failed\njob: 77"}]}]},
+        ],
+    )
+    async def test_a_message_of_an_embed_or_a_forwarded_one_is_read_too(
+        self, driver: DiscordDriver, message: dict[str, Any]
+    ) -> None:
+        await driver.discord.ask_about(ANA, EVE, "", **message)
+        await eventually(lambda: driver.world.model.seen, "a turn")
+        assert "> Build failed\n> job: 77" in driver.world.model.seen[-1][-1].text
+
+    async def test_while_discord_does_not_say_who_they_are_no_one_is_called_a_stranger(
+        self, driver: DiscordDriver
+    ) -> None:
+        driver.discord.fail("GET", "members/", times=10, status=503)
+        await driver.discord.command(ANA, "nod", "ask hello", driver.discord.dm(ANA))
+        await eventually(driver.told, "a word for Ana")
+        assert driver.told() == ["I can't check who you are right now. Try again."]
+        assert driver.world.model.seen == []
+
+    async def test_who_is_in_one_of_the_servers_counts_where_nod_is_gone_from_another(
+        self, driver: DiscordDriver
+    ) -> None:
+        settings, missing = driver.world.app.settings, {"code": 50001, "message": "Missing Access"}
+        settings = settings.model_copy(update={"discord_servers": (ELSEWHERE, SERVER)})
+        channel = DiscordChannel(settings, driver.world.app.database, driver.world.clock)
+        driver.discord.fail("GET", f"guilds/{ELSEWHERE}/members", times=2, status=403, body=missing)
+        assert await channel.standing(Actor("discord", ANA), Address("discord", ANA)) is Membership.MEMBER
+        with pytest.raises(NotDeliverable):
+            await channel.standing(Actor("discord", "109"), Address("discord", "109"))
+        await channel.stop()
 
     async def test_what_follows_an_answer_waits_until_discord_has_read_it(
         self, driver: DiscordDriver

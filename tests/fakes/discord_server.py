@@ -198,8 +198,9 @@ class FakeDiscord:
     async def _download(self, request: web.Request) -> web.Response:
         return web.Response(body=self.attached[request.match_info["name"]])
 
-    async def ask_about(self, user: str, author: str, content: str) -> None:
-        message = {"id": "9", "content": content, "author": {"id": author, "username": self.people[author]}}
+    async def ask_about(self, user: str, author: str, content: str, **more: Any) -> None:
+        writer = {"id": author, "username": self.people[author]}
+        message = {"id": "9", "content": content, "author": writer, **more}
         data = {"name": "Ask Nod", "type": 3, "target_id": "9", "resolved": {"messages": {"9": message}}}
         await self._interact(user, CHANNEL, 2, data)
 

@@ -82,7 +82,7 @@ class FakeTelegram(BotApi):
             **more,
         }
         if text is not None:
-            message |= {"text": text, "entities": _found_entities(text)}
+            message |= {"text": text, "entities": more.get("entities") or _found_entities(text)}
         if thread is not None:
             message |= {"message_thread_id": thread, "is_topic_message": True}
         if reply_to is not None:

@@ -5,7 +5,6 @@ There is no gateway, so Nod reads what people tell it by a command, and nothing 
 """
 
 import asyncio
-import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -44,15 +43,17 @@ from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership
 from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, SettingsError
+from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
 _STRANGER = "I don't work in this server, or for you. An admin can name it in DISCORD_SERVERS."
+_UNSURE = "I can't check who you are right now. Try again."
 _SLOW = "That took too long. Press again."
 _ASKING = "- `/nod ask TEXT`: ask me something"
+_GUARDS = 100  # characters that may come in so that nothing is a mention
 _PING = 1
 _FILES = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
@@ -162,8 +163,8 @@ class DiscordChannel(Platform):
 
     async def _handle(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         try:
-            if not await self._admits(call):
-                return Display(_STRANGER)
+            if refusal := await self._refusal(call):
+                return Display(refusal)
             if call.kind != COMMAND:
                 return await DiscordPresses(inbox, lookup).handle(call)
             return await self._command(call, inbox, lookup)
@@ -173,17 +174,15 @@ class DiscordChannel(Platform):
             log.exception("discord interaction failed")
         return Display(_BROKEN)
 
-    async def _admits(self, call: Interaction) -> bool:
-        """Whether they write in a server that the settings name, or are a member of one and no guest."""
-        servers = self._settings.discord_servers
+    async def _refusal(self, call: Interaction) -> str:
+        """What to say unless they write in a server that the settings name, or are a member of one."""
         if not call.place.person:
-            return call.place.server in servers
-        for server in servers:
-            with contextlib.suppress(ChannelError):
-                return not is_guest(
-                    await self._rest.call("GET", f"/guilds/{server}/members/{call.actor.key}")
-                )
-        return False
+            return "" if call.place.server in self._settings.discord_servers else _STRANGER
+        try:
+            standing = await self.standing(call.actor, call.place.address)
+        except ChannelError as error:
+            return _STRANGER if isinstance(error, NotDeliverable) else _UNSURE
+        return "" if standing is Membership.MEMBER else _STRANGER
 
     async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         name, words = call.said
@@ -200,8 +199,8 @@ class DiscordChannel(Platform):
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
         named = "".join(f"\n`{literal(called_name(each.name))}`" for each in files)
-        said = f"**{literal(call.actor.label)}:** {neutralise(words)}{named}"
-        return Display(cut(said, CONTENT), public=True)
+        said = cut(f"**{literal(call.actor.label)}:** {words}{named}", CONTENT - _GUARDS)
+        return Display(neutralise(said), public=True)
 
     async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
         """Tell what took longer, or more than one message; ``original``: an answer is waiting for it."""
@@ -221,12 +220,21 @@ class DiscordChannel(Platform):
         await self._rest.check(DiscordPlace.of(address))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """What they are in the conversation's server; in direct messages in any that Nod may serve."""
-        place = DiscordPlace.of(address)
+        """What they are in the conversation's server; in direct messages the most that they are in any."""
+        place, found = DiscordPlace.of(address), None
+        fault: ChannelError | None = None
         for server in (place.server,) if place.server else self._settings.discord_servers:
-            if (found := await self._rest.member(server, actor.key)) is not None:
-                return Membership.GUEST if is_guest(found) else Membership.MEMBER
-        return None
+            try:
+                member = await self._rest.member(server, actor.key)
+            except ChannelError as error:
+                fault = error
+                continue
+            if member is not None and not is_guest(member):
+                return Membership.MEMBER
+            found = found if member is None else Membership.GUEST
+        if fault is not None and found is None:
+            raise fault
+        return found
 
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = DiscordPlace.of(address)

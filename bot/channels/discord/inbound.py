@@ -5,7 +5,7 @@ interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes f
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -18,6 +18,7 @@ from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
+_UNREAD = "(a message without words)"
 _SKEW = timedelta(minutes=5)
 _PERSON, _CHANNEL = re.compile(r"<@!?(\d+)>"), re.compile(r"<#(\d+)>")  # as mentions are written
 _IN_SERVER, _WITH_NOD = 0, 1  # interaction contexts
@@ -60,6 +61,20 @@ def signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> 
     return abs(now - at) <= _SKEW
 
 
+def _forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each.get("message") or {} for each in message.get("message_snapshots") or ()]
+
+
+def _texts(message: Mapping[str, Any]) -> Iterator[str]:
+    """The words of a message or a component, of its embeds, and of what it forwards."""
+    yield str(message.get("content") or "")
+    for embed in message.get("embeds") or ():
+        yield from (str(embed.get(part) or "") for part in ("title", "description"))
+        yield from (f"{each['name']}: {each['value']}" for each in embed.get("fields") or ())
+    for part in (*(message.get("components") or ()), *_forwarded(message)):
+        yield from _texts(part)
+
+
 @dataclass(frozen=True, slots=True)
 class Interaction:
     """A command, press or sent window; ``ref`` is the pressed card, None for what only they see."""
@@ -96,11 +111,8 @@ class Interaction:
             words = _PERSON.sub(rf"{NAME}:\1", words)
             return name, _CHANNEL.sub(rf"{NAME}:{self.place.server}/\1", words)
         message = self.data["resolved"]["messages"][self.data["target_id"]]
-        author = actor_of(message["author"]).label
-        return (
-            "nod",
-            f"ask {in_reply_to(author, str(message.get('content') or ''), 'Help with this message.')}",
-        )
+        author, words = actor_of(message["author"]).label, "\n".join(filter(None, _texts(message)))
+        return "nod", f"ask {in_reply_to(author, words or _UNREAD, 'Help with this message.')}"
 
     @property
     def files(self) -> tuple[Upload, ...]:
@@ -109,7 +121,7 @@ class Interaction:
         messages = (resolved.get("messages") or {}).values()
         found = [
             *(resolved.get("attachments") or {}).values(),
-            *(a for m in messages for a in m.get("attachments") or ()),
+            *(a for m in messages for part in (m, *_forwarded(m)) for a in part.get("attachments") or ()),
         ]
         return tuple(Upload(str(f["filename"]), ref=str(f["url"]), size=int(f["size"])) for f in found)
 

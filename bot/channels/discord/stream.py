@@ -4,6 +4,7 @@ An edit goes out after a pause, and only while Discord's own count says that mor
 channel keeps room for cards.
 """
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from bot.channels.discord.card import saying
@@ -52,19 +53,23 @@ class DiscordStream(StreamedMessage):
         pieces, there = split(text), 0
         posts = in_few(pieces, text, note)
         buttons = saying(self.choices)
-        if self._shown:
+        left = self._shown
+        if left:
             try:
                 if pieces:
                     rows = buttons if len(posts) == 1 else []
                     message = {"content": pieces[0], "flags": PLAIN, "components": rows}
-                    await self._rest.edit(self._shown, message)
+                    await self._rest.edit(left, message)
                 else:
-                    await self._rest.delete(self._shown)
-                there = 1
-            except ChannelError as error:  # someone removed it: post it all again
+                    await self._rest.delete(left)
+                there, left = 1, ""
+            except ChannelError as error:  # post it all again, and remove what is left of it
                 log.info("discord preview lost", place=str(self._place.address), why=error.message)
 
         async def post(each: str | FullText) -> None:
             await self._rest.post_text(self._place, each, buttons if each is posts[-1] else ())
 
         await post_each(posts, there, post)
+        if left:
+            with suppress(ChannelError):
+                await self._rest.delete(left)

@@ -68,7 +68,7 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
 
 Json = dict[str, Any]
 _TRIES = 3
-_SOON = 0.5  # seconds until Discord has surely read our answer to an interaction
+_SOON = 0.5  # seconds until Discord has surely read our answer, or may be over a fault of its own
 PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
 _QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
@@ -128,7 +128,8 @@ class DiscordRest:
             if answer.is_success:
                 return told
             error = refusal(answer.status_code, told)
-            pause = _SOON if told.get("code") == UNKNOWN_WEBHOOK else _pause(answer)
+            early = told.get("code") == UNKNOWN_WEBHOOK or answer.status_code >= _OWN_FAULT
+            pause = _SOON if early else _pause(answer)
             if pause is not None and place:
                 self.waits.told(place, pause)
             if pause is None or pause > patience:

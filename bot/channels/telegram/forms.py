@@ -31,6 +31,7 @@ from bot.telemetry.logs import logger
 
 _NOTHING = "You can't allow anything beyond this. It may not be yours to decide, or it must ask each time."
 _EMPTY = "-"  # typed where a field is to be left empty
+_OVER = "I no longer wait for that answer, so nothing was done with it. Begin on the card."
 _AGAIN = "I lost track of that question. Here it is again: please reply to this one."
 
 
@@ -96,12 +97,14 @@ class Asker:
     async def answer(self, who: Who, text: str, replied: Message | None, message_id: int) -> bool:
         """Take a text if it answers a question; False leaves it to the conversation."""
         dialogue = await self.dialogues.load(who)
-        if dialogue is None or replied is None:
+        if replied is None:
             return False
-        if dialogue.listens(posted_of(replied).message_id):
+        if dialogue and dialogue.listens(posted_of(replied).message_id):
             trouble = await self._answered(who, dialogue, text)
-        elif dialogue.asked_in(replied.text or ""):
+        elif dialogue and dialogue.asked_in(replied.text or ""):
             trouble = await self._answered(who, dialogue, None)
+        elif screens.asked(replied, who.user):
+            trouble = _OVER
         else:
             return False
         if trouble:

@@ -56,7 +56,7 @@ def meant_for(message: Message, me: User) -> bool:
     typed = commands.read(message.text or "")
     if typed is not None:
         return typed.bot.lower() == (me.username or "").lower() if typed.bot else typed.known
-    return bool(_mentions(message, me))
+    return any(_names(each, words, me) for each, words in _marked(message))
 
 
 def _reached_by(message: Message) -> Alone | None:
@@ -65,12 +65,24 @@ def _reached_by(message: Message) -> Alone | None:
     return Alone(user.id, answer=-number) if number < 0 and user else None
 
 
-def words_of(message: Message, me: User) -> str:
-    """Give the text or caption without the mention of the bot."""
+def words_of(message: Message, me: User | None = None) -> str:
+    """Give the text or caption with where its links lead, without the mention of ``me``.
+
+    In commands that name people, those without a username are named by their accounts.
+    """
     text = message.text or message.caption or ""
-    for name in _mentions(message, me):
-        text = text.replace(name, " ", 1)
-    return text.strip()
+    named = text.startswith(("/nod", "/approvals"))
+    units = text.encode("utf-16-le", "surrogatepass")
+    for entity, words in reversed(_marked(message)):
+        if me and _names(entity, words, me):
+            said = " "
+        elif entity.url and entity.url not in words:
+            said = f"{words} ({entity.url})"
+        else:
+            said = str(actor_of(entity.user)) if entity.user and named else words
+        at, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
+        units = units[:at] + said.encode("utf-16-le", "surrogatepass") + units[end:]
+    return units.decode("utf-16-le", "surrogatepass").strip()
 
 
 def _says_something(message: Message) -> bool:
@@ -82,16 +94,19 @@ def _private(chat: Chat) -> bool:
     return bool(chat.type == ChatType.PRIVATE)
 
 
-def _mentions(message: Message, me: User) -> list[str]:
-    found = message.parse_entities() if message.text else message.parse_caption_entities()
-    return [
-        text
-        for entity, text in found.items()
-        if (entity.type == MessageEntity.MENTION and text[1:].lower() == (me.username or "").lower())
-        or (entity.type == MessageEntity.TEXT_MENTION and entity.user is not None and entity.user.id == me.id)
-    ]
+def _marked(message: Message) -> list[tuple[MessageEntity, str]]:
+    """Its mentions and links, first to last, with what stands there."""
+    found = message.parse_entities(_MARKS) if message.text else message.parse_caption_entities(_MARKS)
+    return sorted(found.items(), key=lambda each: each[0].offset)
 
 
+def _names(entity: MessageEntity, words: str, me: User) -> bool:
+    if entity.type == MessageEntity.MENTION:
+        return words[1:].lower() == (me.username or "").lower()
+    return entity.user is not None and entity.user.id == me.id
+
+
+_MARKS: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
 _PLACES = 200  # groups and topics whose last messages are kept
 _MESSAGES = 30  # of each
 _LONGEST = 2_000  # characters of one
@@ -122,7 +137,7 @@ class Overheard:
         said = self._said.pop(place, {})
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
-            words = message.text or message.caption or f"({attached(message)})"
+            words = words_of(message) or f"({attached(message)})"
             author = _author(message, me)
             if message.forward_origin is not None:
                 author = f"{author}, forwarding {_origin(message.forward_origin)}"
@@ -190,7 +205,7 @@ def _pointed_at(message: Message, me: User) -> tuple[str, str]:
         return _origin(elsewhere.origin), quote
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
-    said = quote or replied.text or replied.caption or (f"({what})" if (what := attached(replied)) else "")
+    said = quote or words_of(replied) or (f"({what})" if (what := attached(replied)) else "")
     return _author(replied, me), said
 
 
@@ -237,7 +252,7 @@ class Inbound:
         user = message.from_user
         if place is None or user is None or not _says_something(message):
             return None
-        if not meant_for(message, self.me):
+        if not any(meant_for(each, self.me) for each in album or (message,)):
             self.overheard.keep(place, message, self.me, edited=edited)
             return None
         if not await self.admission.admits(user.id, message.chat.id):
@@ -258,7 +273,7 @@ class Inbound:
         return None
 
     async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
-        words = words_of(message, self.me)
+        words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))
         replied = message.reply_to_message
         shown = [replied] if replied and replied.from_user != self.me else []
         files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
@@ -305,7 +320,8 @@ class Inbound:
             return
         if typed.name == "new":
             self.overheard.forget(who.place)
-        named = who.place.named(message.chat.title)
+        people = {str(actor_of(each.user)): each.user.full_name for each in message.entities if each.user}
+        named = {**who.place.named(message.chat.title), **people}
         command = typed.command(who.actor, who.place.address, private=_private(message.chat), names=named)
         shown = self.is_written_in(who.place)
         reply = await self.inbox(command)

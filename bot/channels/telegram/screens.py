@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telegram import ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, User
+from telegram import ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, Message, MessageEntity, User
 from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.telegram.buttons import ButtonData, Does
@@ -93,7 +93,7 @@ def words(person: User, pressed: Button, title: str) -> Screen:
     asked = pressed.asks
     question, hint = (asked.question, asked.hint) if asked else (pressed.label, "")
     first = question[:1].lower() + question[1:]
-    text = _named(person) + plain(f"{first} Reply with it, or /cancel. {hint}\n{_label(title, 200)}")
+    text = _named(person) + plain(f"{first} {_REPLY}{_CANCEL} {hint}\n{_label(title, 200)}")
     reply = ForceReply(selective=True, input_field_placeholder=_label(question, _HINT))
     return Screen(text, reply, replies=True)
 
@@ -144,12 +144,21 @@ _HOW = {
 }
 
 
+def asked(message: Message, person: User) -> bool:
+    """Whether a message asked this person for an answer in words."""
+    named = any(each.user is not None and each.user.id == person.id for each in message.entities)
+    return named and _REPLY in (message.text or "") and _CANCEL in (message.text or "")
+
+
+_REPLY, _CANCEL = "Reply with it", ", or /cancel."
+
+
 def _typing(field: Field) -> str:
     how = _HOW.get(field.shape, "")
     if field.shape is Shape.CHOICES:
         how = f", separated by commas, from: {', '.join(map(spoken, field.options))}"
     empty = " Send a single - to leave it empty." if field.nullable else ""
-    return f"Reply with it{how}, or /cancel.{empty}"
+    return f"{_REPLY}{how}{_CANCEL}{empty}"
 
 
 def _current(dialogue: Dialogue, field: Field) -> object:

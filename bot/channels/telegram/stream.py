@@ -84,21 +84,24 @@ class TelegramStream(StreamedMessage):
         pieces, there = split(_before(text) + plain(note) if note else from_markdown(text)), 0
         posts = in_few(pieces, f"{text}\n\n{note}" if note else text, note)
         buttons = saying(self.choices)
-        if self._shown is not None:
+        left, self._shown = self._shown, None
+        if left is not None:
             try:
                 if not pieces:
-                    await self._transport.delete(self._shown)
+                    await self._transport.delete(left)
                 else:
-                    await self._transport.edit(self._shown, pieces[0], buttons if len(posts) == 1 else None)
-                there = 1
-            except ChannelError as error:  # someone removed it: post it all again
+                    await self._transport.edit(left, pieces[0], buttons if len(posts) == 1 else None)
+                there, left = 1, None
+            except ChannelError as error:  # post it all again, and remove what is left of it
                 log.info("telegram preview lost", chat=self.place.chat_id, why=error.message)
-            self._shown = None
 
         async def post(each: Rich | FullText) -> None:
             await self._transport.post(self.place, each, buttons if each is posts[-1] else None)
 
         await post_each(posts, there, post)
+        if left is not None:
+            with suppress(ChannelError):
+                await self._transport.delete(left)
 
 
 def _latest(text: str) -> str:

@@ -149,6 +149,13 @@ async def test_a_preview_of_nothing_is_removed_and_one_that_was_removed_is_poste
     assert scene.texts() == ["Hello"]
 
 
+@pytest.mark.parametrize("times", [1, 10])
+async def test_an_answer_that_discord_did_not_let_end_is_there_once(scene: Scene, times: int) -> None:
+    scene.discord.fail("PATCH", f"channels/{CHANNEL}/messages", times)
+    assert (await scene.play(TextDelta("Hello"), end("Hello there")))[-1] == ["Hello there"]
+    assert [method for method, _ in scene.discord.requests].count("POST") == min(times, 2)
+
+
 async def test_a_refused_preview_does_not_stop_the_turn_but_a_refused_answer_does(scene: Scene) -> None:
     scene.discord.blocked.add(CHANNEL)
     stream = DiscordStream(scene.rest, scene.clock, PLACE)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -55,6 +56,41 @@ async def test_in_a_group_only_mentions_replies_and_commands_reach_it(
     assert "[In reply to you." in core.messages[1].text
     assert not any(m.private for m in core.messages)
     assert [(c.name, c.text, c.private) for c in core.commands] == [("nod", "status", False)]
+
+
+def mark(kind: str, text: str, words: str, **more: Any) -> dict[str, Any]:
+    """What Telegram marks of a text, where these words stand last."""
+    before = text.rpartition(words)[0].encode("utf-16-le")
+    return {"type": kind, "offset": len(before) // 2, "length": len(words), **more}
+
+
+async def test_the_mention_is_taken_out_where_it_stands_and_a_link_says_where_it_leads(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    text = "🐎 mail x@nod_test_bot.example this page, @nod_test_bot"
+    link = mark("text_link", text, "this page", url="https://tracker.example/7")
+    await telegram.say(ANA, text, TEAM, entities=[link, mark("mention", text, "@nod_test_bot")])
+    await core.took()
+    text = "Nodding is fine, Nod"
+    me = {"id": 4242, "is_bot": True, "first_name": "Nod", "username": "nod_test_bot"}
+    await telegram.say(ANA, text, entities=[mark("text_mention", text, "Nod", user=me)])
+    await core.took(2)
+    assert [m.text for m in core.messages] == [
+        "🐎 mail x@nod_test_bot.example this page (https://tracker.example/7),",
+        "Nodding is fine,",
+    ]
+
+
+async def test_whom_a_command_mentions_without_a_username_is_named_by_their_account(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    for text in ("/nod away Abe for 3d", "/decline 12 Abe said so"):
+        who = mark("text_mention", text, "Abe", user=telegram.people[APPROVER])
+        await telegram.say(ADMIN, text, entities=[who])
+    await core.took(2)
+    assert [c.text for c in core.commands] == [f"away telegram:{APPROVER} for 3d", "decline 12 Abe said so"]
+    assert core.commands[0].names == {f"telegram:{APPROVER}": "Abe"}
 
 
 async def test_what_people_said_in_a_topic_since_the_last_turn_is_handed_on_as_data(
@@ -342,6 +378,20 @@ async def test_an_album_is_one_message(channel, telegram: FakeTelegram, core: Fa
     assert len(album.files) == 8
     assert after.text == "after"
     assert not telegram.shown(ANA)
+
+
+async def test_all_captions_of_an_album_are_read_whichever_of_them_mentions_nod(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    telegram.privacy = False
+    asked = "@nod_test_bot pay both"
+    for caption, entities in (("one is for May", []), (asked, [mark("mention", asked, "@nod_test_bot")])):
+        words = {"caption": caption, "caption_entities": entities}
+        await telegram.say(ANA, None, TEAM, photo=PHOTO, media_group_id="g1", **words)
+    await core.took()
+    assert core.messages[0].text == "one is for May\npay both"
+    assert len(core.messages[0].files) == 2
 
 
 async def test_a_live_location_is_answered_once_however_often_it_moves(

@@ -220,6 +220,24 @@ async def test_a_question_whose_id_was_lost_is_asked_again_when_it_is_answered(
     assert core.messages == []
 
 
+@pytest.mark.parametrize("over", ["another", "/cancel"])
+async def test_an_answer_to_a_question_that_is_over_is_no_order_to_nod(
+    channel, telegram: FakeTelegram, core: FakeCore, over: str
+):
+    posted = await card_in(channel, telegram, core)
+    await telegram.press(ANA, posted, "Decline with a reason")
+    question = await telegram.see(ANA, "why not?")
+    if over == "another":
+        await telegram.press(ANA, posted, "Edit")
+        await telegram.see(ANA, "Which part")
+    else:
+        await telegram.say(ANA, over)
+        await telegram.see(ANA, "Cancelled.")
+    await telegram.say(ANA, "pay it from account 12", reply_to=question)
+    await telegram.see(ANA, "I no longer wait for that answer, so nothing was done with it.")
+    assert core.taken == []
+
+
 async def test_in_a_group_only_the_person_asked_can_answer(channel, telegram: FakeTelegram, core: FakeCore):
     telegram.group(TEAM)
     telegram.whispers = False

@@ -226,6 +226,17 @@ async def test_a_preview_that_was_removed_is_posted_again(channel, telegram: Fak
     assert [m.text for m in telegram.shown(TEAM)] == ["Hello there"]
 
 
+async def test_a_preview_that_telegram_did_not_let_end_is_removed_below_the_answer(
+    channel, telegram: FakeTelegram, seconds: FakeTime
+):
+    telegram.group(TEAM)
+    stream = channel.open_stream(THERE, WHO)
+    await stream.send(TextDelta("Hello"))
+    telegram.fail("editMessageText", 502, "Bad Gateway")
+    await stream.send(end("Hello there"))
+    assert [m.text for m in telegram.shown(TEAM)] == ["Hello there"]
+
+
 async def test_told_to_wait_a_preview_is_skipped_and_the_end_waits(
     channel, telegram: FakeTelegram, seconds: FakeTime
 ):
