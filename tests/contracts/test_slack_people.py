@@ -63,6 +63,18 @@ async def test_who_is_from_outside_is_not_heard_and_is_told_why(driver: SlackDri
     assert driver.world.model.seen == []
 
 
+async def test_who_is_from_outside_does_not_change_what_nod_reads_in_a_thread(
+    driver: SlackDriver, eve: str
+) -> None:
+    driver.world.script(Says("Hello."), Says("I heard that."))
+    await driver.say("good morning")
+    first = await eventually(lambda: [m for m in driver.slack.in_channel("C1") if m.buttons], "the button")
+    await driver.slack.click(first[0], "Only when mentioned", EVE)
+    await eventually(lambda: "of this team" in "".join(whispered(driver.slack, EVE)), "a word for Eve")
+    await driver.slack.say(BEN, "and now?", channel="C1", thread=first[0].thread)
+    await eventually(lambda: "I heard that." in "".join(driver.texts()), "an answer without a mention")
+
+
 async def test_who_is_from_outside_is_heard_where_a_rule_says_so_and_decides_nothing(
     driver: SlackDriver, eve: str
 ) -> None:

@@ -38,6 +38,7 @@ log = logger(__name__)
 NOT_HERE = "There is nothing here for you to decide. The proposal is not affected."
 BROKEN = "Something went wrong on my side. Nothing was decided. Please try again."
 _TRIGGER = 2.0  # seconds; what a press may open is dead after three
+_OUTSIDE = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED = "The proposal is not affected."
 
 
@@ -115,7 +116,8 @@ class SlackPresses:
         place = click.place
         try:
             if action.get("action_id") == ACTION and place is not None:
-                words = await self.threads.pressed(place)
+                outside = (await self._actor(click)).outside
+                words = _OUTSIDE if outside else await self.threads.pressed(place)
             elif (choice := chosen(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:

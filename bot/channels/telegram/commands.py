@@ -67,6 +67,7 @@ ENTRIES = (
     MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
     MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
+_OWN = ("link", "console", "memory", "status", "schedules")  # what it tells may be from other chats
 _BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
 _ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 
@@ -87,8 +88,8 @@ class Typed:
     def confidential(self) -> bool:
         """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
-        codes = entry.typed == "nod" and self.arguments.lower().startswith(("link", "console", "memory"))
-        return entry.admins or entry.decides or codes or not entry.groups
+        own = (entry.text or self.arguments.lower()).startswith(_OWN)
+        return entry.admins or entry.decides or own or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""
