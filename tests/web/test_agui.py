@@ -189,6 +189,17 @@ async def test_one_of_two_interrupts_may_be_answered_and_the_other_stays(serve: 
         assert nod.notes.kept == ["milk", "tea"]
 
 
+async def test_two_answers_to_one_interrupt_that_differ_decide_nothing(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        (interrupt,) = interrupts(await ran(nod, "keep milk"))
+        yes, no = (resolved(interrupt, approved=each) for each in (True, False))
+        refused = await sent(nod, None, yes, no)
+        assert (refused.status_code, nod.notes.kept) == (422, [])
+        assert "has two answers that differ. Send one." in refused.json()["error"]
+        await ran(nod, None, yes, yes)
+        assert nod.notes.kept == ["milk"]
+
+
 async def test_a_question_of_the_agents_is_an_interrupt_that_is_answered_in_words(serve: Serve):
     question = ("ask_person", {"question": "Which milk?", "choices": ["oat", "whole"]})
     async with serve(model=ScriptedModel(ask(question), say("Oat it is."))) as nod:

@@ -44,6 +44,7 @@ _STOPPING = "Nod stops. What was said is kept: run again to read the rest."
 _DATA_ONLY = "Nod takes files as data in base64, and fetches none. Send their bytes."
 _MOST_VALUES = 50_000  # a front end sends its whole history with each run
 _UNKNOWN = "There is no such interrupt: {}"
+_TWO = "{} has two answers that differ. Send one."
 _ENDS = (TurnEnded, TurnFailed)
 
 
@@ -105,7 +106,11 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     """
     http = site.channel
     conversation_id = existing(await _conversation_of(http, actor, body.thread_id), NO_CONVERSATION)
-    answers = [_answer(entry) for entry in body.resume or ()]
+    last_of = {each.interrupt_id: each for each in body.resume or ()}
+    answers = [
+        _answer(each) if last_of[each.interrupt_id] == each else _TWO.format(each.interrupt_id)
+        for each in body.resume or ()
+    ]
     said = _said(body)
     if wrong := next((each for each in answers if isinstance(each, str)), None):
         raise Fault(422, wrong, fields={"resume": wrong})
