@@ -24,26 +24,21 @@ def _server(_: Path) -> contextlib.AbstractContextManager[str]:
     return schema()
 
 
+_STORIES = ("death", "revoke", "undo", "trial", "question", "memory", "file", "team", "slack", "telegram")
+_STORIES_OF_SEVERAL = ("death", "undo", "question", "team", "telegram")
+
+
 @pytest.mark.parametrize(
-    ("place", "processes"),
-    [pytest.param(_file, 1, id="SQLite"), pytest.param(_server, 2, id="PostgreSQL", marks=_postgres)],
+    ("place", "processes", "stories"),
+    [
+        pytest.param(_file, 1, _STORIES, id="SQLite"),
+        pytest.param(_server, 2, _STORIES_OF_SEVERAL, id="PostgreSQL", marks=_postgres),
+    ],
 )
 async def test_whatever_is_killed_nothing_is_lost_or_doubled_and_no_one_is_told_wrong(
-    place: Place, processes: int, tmp_path: Path
+    place: Place, processes: int, stories: tuple[str, ...], tmp_path: Path
 ) -> None:
     with place(tmp_path) as url:
-        stories = (
-            "death",
-            "revoke",
-            "undo",
-            "trial",
-            "question",
-            "memory",
-            "file",
-            "team",
-            "slack",
-            "telegram",
-        )
         figures = await torture(
             url,
             tmp_path,

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from bot.agent.demo.model import DemoModel
 from bot.app import App, build
@@ -23,6 +23,7 @@ from tests.kit import make_tables
 from tests.kit.urls import Urls
 
 CHROMIUM = Path("/usr/bin/chromium")
+_SHELL = Path("/usr/bin/chromium-headless-shell")  # the engine with no browser around it: half the time
 _OFF = (
     # Playwright's own, of which only the last list counts
     "AvoidUnnecessaryBeforeUnloadCheckSync",
@@ -165,14 +166,30 @@ def nod(serve: Serve) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    """One browser for this folder; longer, and its event loop would be in the way of the asyncio tests."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}: install Chromium to run the console's tests")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-        yield browser
-        browser.close()
+def playwright() -> Iterator[Playwright]:
+    """One for this folder; longer, and its event loop would be in the way of the asyncio tests."""
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    """The engine alone where that is installed."""
+    yield from _launched(playwright, _SHELL if _SHELL.exists() else CHROMIUM)
+
+
+@pytest.fixture(scope="package")
+def whole_chromium(playwright: Playwright) -> Iterator[Browser]:
+    """The browser as people have it, for what the engine alone does not do, such as notifications."""
+    yield from _launched(playwright, CHROMIUM)
+
+
+def _launched(playwright: Playwright, path: Path) -> Iterator[Browser]:
+    if not path.exists():
+        pytest.skip(f"there is no {path}: install Chromium to run the console's tests")
+    browser = playwright.chromium.launch(executable_path=str(path), args=ARGUMENTS)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture
@@ -185,9 +202,11 @@ def new_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
         faults.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 
-    def make(url: str, *, width: int = 1280, height: int = 800, **options: Any) -> Page:
+    def make(
+        url: str, *, width: int = 1280, height: int = 800, browser: Browser = chromium, **options: Any
+    ) -> Page:
         options = {"service_workers": "block", **options}
-        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NARROW, NewPage, button, fits, issue, rare, violations, wait_until
@@ -428,9 +428,9 @@ def test_on_a_phone_it_is_a_list_first_and_one_proposal_after_a_touch(nod: Serve
 
 
 def test_who_looks_elsewhere_is_notified_by_the_browser_if_they_turned_that_on(
-    nod: Served, new_page: NewPage
+    nod: Served, new_page: NewPage, whole_chromium: Browser
 ):
-    page = inbox(nod, new_page, 0)
+    page = inbox(nod, new_page, 0, browser=whole_chromium)
     page.context.grant_permissions(["notifications"])
     page.add_init_script(
         "const Real = Notification;"
