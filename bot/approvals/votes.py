@@ -136,6 +136,8 @@ class PressContext:
 
     def with_standing_votes(self, session: Session, p: Proposal) -> Proposal:
         """A proposal as it is decided: a vote whose right was taken since counts no longer."""
+        if not p.votes:
+            return p
         votes = rights.standing(session, self.policies.load(session), p)
         return replace(p, votes=votes, for_real=p.for_real if votes else None)
 
