@@ -383,6 +383,19 @@ class TestDiscord(Contract, PlacesContract):
             await channel.standing(Actor("discord", "109"), Address("discord", "109"))
         await channel.stop()
 
+    async def test_a_token_that_discord_no_longer_accepts_is_its_fault_in_readyz(
+        self, driver: DiscordDriver
+    ) -> None:
+        channel = driver.world.app.channels["discord"]
+        assert isinstance(channel, DiscordChannel)
+        driver.discord.fail("POST", f"channels/{CHANNEL}", times=2, status=401)
+        await driver.say("Good morning")
+        await eventually(lambda: channel.hearing().fault, "a fault")
+        assert "refused the token" in channel.hearing().fault
+        await driver.say("Good morning again")
+        await hears(driver, "Noted.")
+        assert not channel.hearing().fault
+
     async def test_what_follows_an_answer_waits_until_discord_has_read_it(
         self, driver: DiscordDriver
     ) -> None:

@@ -126,7 +126,7 @@ class DiscordChannel(Platform):
 
     def hearing(self) -> Hearing:
         """Discord calls only when there is something to tell."""
-        if self._connection.refused:
+        if self._connection.refused or self._rest.refused:
             return Hearing(fault="Discord refused the token; the log says more")
         return heard(self._received, self._elapsed(), told=True)
 

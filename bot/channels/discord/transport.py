@@ -9,6 +9,7 @@ Refusals are told apart by their JSON codes: https://docs.discord.com/developers
 import asyncio
 import contextlib
 import json
+import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Any
 
 import httpx2
 
+from bot.channels.base import SILENT
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.discord.places import FILE, DiscordPlace, path_of
 from bot.channels.streamed_message import FullText
@@ -37,7 +39,8 @@ _NEVER = {
 }
 
 
-_PASSES = (401, 408, 429)
+_UNAUTHORISED = 401
+_PASSES = (_UNAUTHORISED, 408, 429)
 """Statuses after which the same may be accepted later, as after Discord's own faults."""
 _OWN_FAULT = 500
 
@@ -90,8 +93,14 @@ class DiscordRest:
         self._elapsed = elapsed
         self.waits = Waits("discord", elapsed)
         self._full: dict[tuple[str, str], float] = {}  # until when a channel takes no more, of ``elapsed``
+        self._refused = -math.inf  # when Discord last refused the token, of ``elapsed``
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
+
+    @property
+    def refused(self) -> bool:
+        """Whether Discord refused the token lately, and accepted it in nothing since."""
+        return self._elapsed() - self._refused <= SILENT
 
     async def call(
         self,
@@ -125,6 +134,8 @@ class DiscordRest:
                 error = ChannelError(f"Discord could not be reached: {str(failed) or type(failed).__name__}")
                 continue
             self._note(method, path, answer.headers)
+            if not path.startswith("/webhooks/"):  # these take no token
+                self._refused = self._elapsed() if answer.status_code == _UNAUTHORISED else -math.inf
             if answer.is_success:
                 return told
             error = refusal(answer.status_code, told)

@@ -80,6 +80,9 @@ class Admission:
         asking = bool(place.private and self.admitted.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
+        if asking and not await self._ask_admins(user, code):
+            asking = False
+            await self._keep(key, {**state, "stands": "told"})
         if not place.private:
             chat = place.chat_id
             line = f"I'm not set up for this group. Ask the person who runs me to allow the chat {chat}."
@@ -88,8 +91,6 @@ class Admission:
         else:
             line = f"We haven't met. Ask the person who runs me to let you in. Your Telegram ID is {user.id}."
         await self._transport.send(place, plain(line))
-        if asking:
-            await self._ask_admins(user, code)
 
     async def decide(
         self,
@@ -121,7 +122,8 @@ class Admission:
                 log.warning("telegram welcome not sent", why=error.message)
         return "Done."
 
-    async def _ask_admins(self, user: User, code: str) -> None:
+    async def _ask_admins(self, user: User, code: str) -> int:
+        """Give how many were reached."""
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
         yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))
@@ -129,11 +131,14 @@ class Admission:
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
+        reached = 0
         for admin in self.admitted.admins:
             try:
                 await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
+                reached += 1
             except ChannelError as error:  # an admin who has not written to the bot yet
                 log.warning("telegram admin not reached", admin=admin, why=error.message)
+        return reached
 
     async def _state(self, key: str) -> dict[str, Any] | None:
         return await self._database.read(events.dialogue, NAME, key)

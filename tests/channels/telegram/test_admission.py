@@ -68,6 +68,15 @@ async def test_without_an_admin_the_line_says_what_to_do(
     await lonely.stop()
 
 
+async def test_where_no_admin_can_be_asked_no_one_says_that_one_was(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.blocked[ADMIN] = "bot can't initiate conversation with a user"
+    await telegram.say(STRANGER, "hello?")
+    told = await telegram.see(STRANGER, f"Your Telegram ID is {STRANGER}")
+    assert "I've asked" not in told.text
+
+
 async def test_an_unknown_group_gets_one_line_and_an_allowed_one_is_served(
     make_channel, telegram: FakeTelegram, core: FakeCore
 ):
