@@ -64,10 +64,10 @@ def words(value: object) -> object:
 
 
 def address(text: str) -> str:
-    """An http address; raises ValueError for anything else."""
+    """An http address without a password, which would be shown and logged; raises ValueError otherwise."""
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("write an address such as https://example.com/v1")
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("write an address such as https://example.com/v1, without a name or a password")
     return text
 
 

@@ -57,6 +57,7 @@ WRONG = [
     ("NOD_TOOLS", "acme/tools.py", "acme.tools"),
     ("NOD_TOOLS", "acme.tools,entry:", "entry:name"),
     ("OPENAI_BASE_URL", "localhost:11434/v1", "https://"),
+    ("OPENAI_BASE_URL", "http://me:secret@localhost/v1", "without a name or a password"),
     ("SLACK_API_URL", "slack.com", "https://"),
     ("TELEGRAM_API_URL", "ftp://telegram", "https://"),
 ]

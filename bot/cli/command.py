@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import inspect
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -96,6 +97,8 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def taking(**given: Any) -> None:
         gc.set_threshold(50_000)  # what a command loads stays: looking through it took a fifth of the start
+        if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal knows all letters
+            sys.stdout.reconfigure(errors="backslashreplace")
         with faults_told():
             function(**{name: value for name, value in given.items() if name in own})
 

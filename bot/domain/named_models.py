@@ -130,8 +130,8 @@ def _text(value: Any) -> str:
 
 def _address(value: Any) -> str:
     parts = urlsplit(text := _text(value))
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("write an address such as https://example.com/v1")
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("write an address such as https://example.com/v1, without a name or a password")
     return text
 
 

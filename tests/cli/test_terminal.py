@@ -50,6 +50,13 @@ def test_what_is_lost_for_good_is_red_and_lines_fit_unless_no_colour_is_wanted(
     assert "\x1b" not in shell.nod("pending").stdout
 
 
+def test_letters_that_a_terminal_does_not_know_are_spelled_out(shell: Shell, parked: list[str]) -> None:  # noqa: F811
+    shown = shell.process("pending", PYTHONIOENCODING="latin-1")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "\\u201c" in shown.stdout
+    assert parked[0] in shown.stdout
+
+
 def test_how_each_finding_is_has_a_colour(shell: Shell) -> None:
     said = on_terminal(shell, "doctor", NOD_PORT="0")
     assert re.search(r"^\x1b\[33mwarn\x1b\[0m model: the scripted demo", said, re.MULTILINE)

@@ -59,6 +59,7 @@ WRONG = {
     "[a]\nprice = [1]": "line 2: price: write two or three prices",
     "[a]\nprice = [1, -2]": "line 2: price: write two or three prices",
     '[a]\nbase_url = "localhost:80"': "line 2: base_url: write an address",
+    '[a]\nbase_url = "http://me:secret@host/v1"': "line 2: base_url: write an address",
     '[a]\napi = "grpc"': "line 2: api: use one of chat, responses",
     '[a]\ntimeout = "soon"': 'line 2: timeout: write a time such as "60s"',
     '[a]\ncolour = "red"': "line 2: colour: there is no such value; use model,",

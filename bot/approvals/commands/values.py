@@ -341,7 +341,7 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.ROUTE: _one(_address),
     Subject.ESCALATE: _each(Escalation, _length, _address),
     Subject.REMIND: _one(_length),
-    Subject.QUIET: _each(Hours, _clock, _clock),
+    Subject.QUIET: _each(_hours, str, str),
     Subject.DIGEST: _each(DailyDigest, _clock, _address),
     Subject.PLANS: _one_of(Approver),
     Subject.GRANTS: _only("destructive"),

@@ -300,6 +300,7 @@ async def test_a_rule_ends_by_itself_and_that_is_recorded(ruled: Nod) -> None:
         ("policy never for paint for 2h until friday", "one too many"),
         ("policy never for paint by ben", "is not an account"),
         ("quiet 22:00 07:00 for 2h", "has no by, until"),
+        ("quiet 00:00 00:00", "two different times"),
         ("plans human where x = 1", "has no by, until"),
         ("policy never for paint where", "stops too early"),
     ],
