@@ -138,7 +138,8 @@ class Assistant:
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
             return await self._message(incoming, new)
         if new:
-            await self.database.write(_learn, new, incoming.actor)
+            mentioned = incoming.mentions if isinstance(incoming, Command) else ()
+            await self.database.write(_learn, new, incoming.actor, *mentioned)
             self._learned(new)
         match incoming:
             case Press() | Choice():
@@ -379,9 +380,10 @@ def _stop(
     return spoke, *plans.stop_all(session, found, by, who.label, why, now)
 
 
-def _learn(session: Session, new: Names, who: Actor) -> None:
+def _learn(session: Session, new: Names, *who: Actor) -> None:
     people.learn(session, new)
-    people.learn_standing(session, who)
+    for each in who:
+        people.learn_standing(session, each)
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:

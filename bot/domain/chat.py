@@ -148,6 +148,7 @@ class Command:
     address: Address
     private: bool = True
     in_conversation: bool = True
+    mentions: tuple[Actor, ...] = field(default=(), compare=False)  # people, with what they are to the team
     names: Names = field(
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them

@@ -63,6 +63,13 @@ async def test_who_is_from_outside_is_not_heard_and_is_told_why(driver: SlackDri
     assert driver.world.model.seen == []
 
 
+async def test_who_is_from_outside_and_was_never_seen_here_stands_in_for_no_one(
+    driver: SlackDriver, eve: str
+) -> None:
+    said = await driver.command("/nod away @Eve for 3d")
+    assert f"Eve ({eve}) is not of this team, so they can't decide for you." in said
+
+
 async def test_who_is_from_outside_does_not_change_what_nod_reads_in_a_thread(
     driver: SlackDriver, eve: str
 ) -> None:

@@ -225,13 +225,12 @@ class DiscordChannel(Platform):
         fault: ChannelError | None = None
         for server in (place.server,) if place.server else self._settings.discord_servers:
             try:
-                member = await self._rest.member(server, actor.key)
+                if (member := await self._rest.member(server, actor.key)) is not None:
+                    found = Membership.GUEST if is_guest(member) else Membership.MEMBER
             except ChannelError as error:
                 fault = error
-                continue
-            if member is not None and not is_guest(member):
-                return Membership.MEMBER
-            found = found if member is None else Membership.GUEST
+            if found is Membership.MEMBER:
+                return found
         if fault is not None and found is None:
             raise fault
         return found

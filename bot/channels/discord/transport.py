@@ -39,8 +39,7 @@ _NEVER = {
 }
 
 
-_UNAUTHORISED = 401
-_PASSES = (_UNAUTHORISED, 408, 429)
+_PASSES = (401, 408, 429)
 """Statuses after which the same may be accepted later, as after Discord's own faults."""
 _OWN_FAULT = 500
 
@@ -135,7 +134,8 @@ class DiscordRest:
                 continue
             self._note(method, path, answer.headers)
             if not path.startswith("/webhooks/"):  # these take no token
-                self._refused = self._elapsed() if answer.status_code == _UNAUTHORISED else -math.inf
+                refused = answer.status_code == httpx2.codes.UNAUTHORIZED
+                self._refused = self._elapsed() if refused else -math.inf
             if answer.is_success:
                 return told
             error = refusal(answer.status_code, told)

@@ -415,8 +415,9 @@ class Events:
             words = with_addresses(words, team, people)
         words = readable(words, {})
         names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
+        at, who = place.address, tuple(people.values())
         return await self.inbox(
-            Command(actor, word, words, place.address, place.private, in_conversation=False, names=names)
+            Command(actor, word, words, at, place.private, in_conversation=False, mentions=who, names=names)
         )
 
     async def close(self) -> None:

@@ -116,8 +116,7 @@ class SlackPresses:
         place = click.place
         try:
             if action.get("action_id") == ACTION and place is not None:
-                outside = (await self._actor(click)).outside
-                words = _OUTSIDE if outside else await self.threads.pressed(place)
+                words = _OUTSIDE if (await self._actor(click)).outside else await self.threads.pressed(place)
             elif (choice := chosen(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:

@@ -80,8 +80,7 @@ class Admission:
         asking = bool(place.private and self.admitted.admins) and await self._room()
         state = {"stands": "asking" if asking else "told", "code": code, "name": user.full_name}
         await self._keep(key, state)
-        if asking and not await self._ask_admins(user, code):
-            asking = False
+        if asking and not (asking := await self._ask_admins(user, code)):
             await self._keep(key, {**state, "stands": "told"})
         if not place.private:
             chat = place.chat_id
@@ -122,8 +121,8 @@ class Admission:
                 log.warning("telegram welcome not sent", why=error.message)
         return "Done."
 
-    async def _ask_admins(self, user: User, code: str) -> int:
-        """Give how many were reached."""
+    async def _ask_admins(self, user: User, code: str) -> bool:
+        """Whether one of them was reached."""
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
         yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))
@@ -131,11 +130,11 @@ class Admission:
             InlineKeyboardButton("Let in", callback_data=yes.pack(), style=KeyboardButtonStyle.SUCCESS),
             InlineKeyboardButton("Keep out", callback_data=no.pack(), style=KeyboardButtonStyle.DANGER),
         ]
-        reached = 0
+        reached = False
         for admin in self.admitted.admins:
             try:
                 await self._transport.send(TelegramPlace(admin), text, InlineKeyboardMarkup([row]))
-                reached += 1
+                reached = True
             except ChannelError as error:  # an admin who has not written to the bot yet
                 log.warning("telegram admin not reached", admin=admin, why=error.message)
         return reached

@@ -66,10 +66,7 @@ def _reached_by(message: Message) -> Alone | None:
 
 
 def words_of(message: Message, me: User | None = None) -> str:
-    """Give the text or caption with where its links lead, without the mention of ``me``.
-
-    In commands that name people, those without a username are named by their accounts.
-    """
+    """The text or caption with where its links lead, without ``me``; in commands with accounts for names."""
     text = message.text or message.caption or ""
     named = text.startswith(("/nod", "/approvals"))
     units = text.encode("utf-16-le", "surrogatepass")
