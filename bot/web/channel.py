@@ -50,6 +50,7 @@ class BroadcastStream:
         if not hub.heard(self.address.key):
             return
         hub.publish(self.address.key, event, await self._told(event))
+        await asyncio.sleep(0)  # of a thousand pieces at the same time those who listen read some in between
 
     async def _told(self, event: TurnEvent) -> TurnEvents | None:
         ident = self.address.key.rpartition("/")[2]

@@ -47,6 +47,13 @@ async def test_the_first_words_arrive_before_the_next_are_thought_of(serve: Serv
         assert kinds(await stream.rest()) == ["done"]
 
 
+async def test_thousands_of_words_at_the_same_time_are_all_heard(serve: Serve):
+    async with serve(model=ScriptedModel(say(*["a"] * 3000))) as nod:
+        events = await nod.chat("go")
+        assert "".join(event.get("content", "") for event in events) == "a" * 3000
+        assert events[-1]["type"] == "done"
+
+
 async def test_a_read_is_told_when_it_starts_and_when_it_ends(serve: Serve):
     async with serve(model=ScriptedModel(ask(("read", {"password": "hunter2"})), say("Nothing yet."))) as nod:
         events = await nod.chat("What notes are there?")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
@@ -9,6 +10,7 @@ import openai
 
 from bot.domain.named_models import NamedModel
 from bot.domain.text import shortened
+from bot.domain.times import span
 from bot.errors import ModelError, ModelTooLong
 
 _SIGNS = (
@@ -23,6 +25,8 @@ _SIGNS = (
 )
 _SHOWN = 200  # characters of a server's own words that fit a chat message
 
+_DAY = 86_400.0  # seconds
+_MINUTES = 120.0  # seconds from which on people read minutes
 _SERVER_ERRORS = 500  # where HTTP's server errors begin
 _PASSING = (408, 409, 429)
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
@@ -75,13 +79,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(error: openai.OpenAIError) -> float | None:
-    """The seconds that the server asks to wait; None where it names none."""
+    """The seconds that the server asks to wait, a day at most; None where it names none."""
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers.get(name, "")) / unit)
+            return min(max(0.0, float(headers.get(name, "")) / unit), _DAY)
         except ValueError:
             continue
     return None
@@ -170,6 +174,8 @@ def _no_quota(error: openai.APIStatusError) -> bool:
 
 
 def _seconds(count: float) -> str:
+    if count >= _MINUTES:
+        return span(timedelta(seconds=count))
     whole = max(1, round(count))
     return "1 second" if whole == 1 else f"{whole} seconds"
 

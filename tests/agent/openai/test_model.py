@@ -354,6 +354,8 @@ async def test_a_key_that_no_header_can_hold_is_said(make):
         (fail(403), "may not use the model gpt-test"),
         (fail(404, "The model does not exist", code="model_not_found"), "does not know the model gpt-test"),
         (fail(429, headers={"retry-after": "7"}), "The model's server is busy for 7 seconds."),
+        (fail(429, headers={"retry-after": "inf"}), "The model's server is busy for 24 h."),
+        (fail(429, headers={"retry-after": "9" * 30}), "The model's server is busy for 24 h."),
         (fail(429, code="insufficient_quota"), "used up its quota"),
         (fail(500), "in trouble (HTTP 500)"),
         (fail(503), "in trouble (HTTP 503)"),
@@ -425,7 +427,7 @@ async def test_patience_ends_and_people_are_told(server, make):
 
 async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(server, make):
     server.reply(fail(429, headers={"retry-after": "600"}))
-    assert "for 600 seconds" in await refused(make(max_retries=6))
+    assert "for 10 min" in await refused(make(max_retries=6))
     assert len(server.requests) == 1
 
 
