@@ -1,5 +1,7 @@
 """Who may press what, and who may see a proposal, by the policy and what the rows know of people."""
 
+from dataclasses import replace
+
 from sqlmodel import Session
 
 from bot.domain.chat import Address
@@ -59,9 +61,11 @@ def judged(
     return why, None
 
 
-def standing(session: Session, policy: Policy, p: Proposal) -> tuple[Vote, ...]:
-    """The votes of those who may still decide it; who is in a group was asked when they voted."""
-    requester = people.person_of(session, p.requester)
+def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
+    """As it is decided, with the votes of those who still may; who is in a group was asked as they voted."""
+    if not p.votes:
+        return p
+    policy, requester = policies.load(session), people.person_of(session, p.requester)
     chat = p.deciders.members or p.deciders.escalated
 
     def stands(vote: Vote) -> bool:
@@ -71,7 +75,8 @@ def standing(session: Session, policy: Policy, p: Proposal) -> tuple[Vote, ...]:
         objection = policy.objection(p, voter, requester, chat, approves=approves)
         return objection is None or policy.may_be_in_group(p, voter)
 
-    return tuple(filter(stands, p.votes))
+    votes = tuple(filter(stands, p.votes))
+    return replace(p, votes=votes, for_real=p.for_real if votes else None)
 
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:

@@ -134,13 +134,6 @@ class PressContext:
     def vote(self, verb: Verb) -> Vote:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
-    def with_standing_votes(self, session: Session, p: Proposal) -> Proposal:
-        """A proposal as it is decided: a vote whose right was taken since counts no longer."""
-        if not p.votes:
-            return p
-        votes = rights.standing(session, self.policies.load(session), p)
-        return replace(p, votes=votes, for_real=p.for_real if votes else None)
-
     def has_voted(self, session: Session, p: Proposal) -> bool:
         """Whether their vote is counted: who is away and who stands in for them have one."""
         mine = {self.person.id}
@@ -179,7 +172,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
         )
     for_real = (press.verb is Verb.FOR_REAL) if p.trial is not None and p.trial.tried else None
-    p = context.with_standing_votes(session, p)
+    p = rights.with_standing_votes(session, context.policies, p)
     if why := _mistaken(p, press.verb, for_real=for_real):
         return refused(Answer.INVALID, p, why)
     if context.has_voted(session, p):
@@ -224,7 +217,7 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
-    p = context.with_standing_votes(session, p)
+    p = rights.with_standing_votes(session, context.policies, p)
     if context.has_voted(session, p):
         return refused(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))

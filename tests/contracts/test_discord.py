@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -388,13 +389,23 @@ class TestDiscord(Contract, PlacesContract):
     ) -> None:
         channel = driver.world.app.channels["discord"]
         assert isinstance(channel, DiscordChannel)
-        driver.discord.fail("POST", f"channels/{CHANNEL}", times=2, status=401)
+        driver.discord.fail("POST", f"channels/{CHANNEL}", times=50, status=401)
         await driver.say("Good morning")
         await eventually(lambda: channel.hearing().fault, "a fault")
         assert "refused the token" in channel.hearing().fault
+        driver.discord.faults.clear()
         await driver.say("Good morning again")
-        await hears(driver, "Noted.")
-        assert not channel.hearing().fault
+        await eventually(lambda: not channel.hearing().fault, "its end")
+
+    async def test_a_card_in_a_thread_that_discord_archived_tells_its_end(
+        self, driver: DiscordDriver
+    ) -> None:
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+        (card,) = await cards(driver)
+        driver.discord.archived.add(CHANNEL)
+        await driver.world.let_pass(timedelta(hours=25))
+        await eventually(lambda: "Expired" in card.handle.message.text, "the end on the card")
 
     async def test_what_follows_an_answer_waits_until_discord_has_read_it(
         self, driver: DiscordDriver

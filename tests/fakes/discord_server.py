@@ -130,6 +130,7 @@ class FakeDiscord:
         self.requests: deque[tuple[str, str]] = deque(maxlen=500)
         self.blocked: set[str] = set()  # channels Nod may not write to
         self.gone: set[str] = set()  # channels that were deleted
+        self.archived: set[str] = set()  # threads in which no one wrote for a while
         self.server = SERVER  # where people are
         self.strict = False  # what follows an interaction is refused until its answer was read
         self.room: int | None = None  # messages, and edits, that a channel takes in five seconds
@@ -318,7 +319,7 @@ class FakeDiscord:
             headers = self._counted(method, path.split("/"))
             answer = self._act(method, path.split("/"), body, files)
         except Refusal as refused:
-            if refused.status not in (401, 403, 404, 429):
+            if refused.status not in (401, 403, 404, 429) and refused.body["code"] != 50083:
                 self.refused.append(f"{method} {path}: {refused} {refused.body}")
             again = (
                 {"Retry-After": str(_WINDOW.seconds)}
@@ -368,14 +369,15 @@ class FakeDiscord:
                 return {"id": self.dm(body["recipient_id"])}
             case "POST", ["channels", channel, "messages"]:
                 return self._post(channel, body, files)
-            case "POST", ["channels", channel, "typing"]:
-                self._check_open(channel)
-                return None
             case "DELETE", ["channels", channel, "messages", message]:
                 self.messages.remove(self._find(channel, message))
                 return None
             case "PATCH", ["channels", channel, "messages", message]:
                 return self._shown(self._edit(self._find(channel, message), body, files))
+            case "POST" | "PATCH", ["channels", channel, *how] if how == ["typing"] or not body["archived"]:
+                self._check_open(channel)
+                self.archived.discard(channel)
+                return None
             case "POST" | "PATCH", ["webhooks", app, token, *rest] if app == APP:
                 return self._follow(method, token, rest, body, files)
         raise Refusal(404, 0, "404: Not Found")
@@ -406,6 +408,8 @@ class FakeDiscord:
         found = [m for m in self.messages if m.id == ident and m.channel == channel and not m.only_for]
         if not found:
             raise Refusal(404, 10008, "Unknown Message")
+        if channel in self.archived:
+            raise Refusal(400, 50083, "Thread is archived")
         return found[0]
 
     def _edit(self, message: Message, body: Json, files: list[str]) -> Message:

@@ -105,7 +105,7 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
     if reviewed(p):
         raise ToolError("You have already approved it. People must decide as well.")
-    p = replace(p, votes=rights.standing(session, policies.load(session), p))
+    p = rights.with_standing_votes(session, policies, p)
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]

@@ -53,7 +53,6 @@ _STRANGER = "I don't work in this server, or for you. An admin can name it in DI
 _UNSURE = "I can't check who you are right now. Try again."
 _SLOW = "That took too long. Press again."
 _ASKING = "- `/nod ask TEXT`: ask me something"
-_GUARDS = 100  # characters that may come in so that nothing is a mention
 _PING = 1
 _FILES = ("https://cdn.discordapp.com", "https://media.discordapp.net")
 
@@ -199,7 +198,7 @@ class DiscordChannel(Platform):
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
         named = "".join(f"\n`{literal(called_name(each.name))}`" for each in files)
-        said = cut(f"**{literal(call.actor.label)}:** {words}{named}", CONTENT - _GUARDS)
+        said = cut(f"**{literal(call.actor.label)}:** {words}{named}", CONTENT - 100)  # for guards
         return Display(neutralise(said), public=True)
 
     async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:

@@ -18,7 +18,6 @@ from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
-_UNREAD = "(a message without words)"
 _SKEW = timedelta(minutes=5)
 _PERSON, _CHANNEL = re.compile(r"<@!?(\d+)>"), re.compile(r"<#(\d+)>")  # as mentions are written
 _IN_SERVER, _WITH_NOD = 0, 1  # interaction contexts
@@ -112,7 +111,7 @@ class Interaction:
             return name, _CHANNEL.sub(rf"{NAME}:{self.place.server}/\1", words)
         message = self.data["resolved"]["messages"][self.data["target_id"]]
         author, words = actor_of(message["author"]).label, "\n".join(filter(None, _texts(message)))
-        return "nod", f"ask {in_reply_to(author, words or _UNREAD, 'Help with this message.')}"
+        return "nod", f"ask {in_reply_to(author, words or '(no words)', 'Help with this message.')}"
 
     @property
     def files(self) -> tuple[Upload, ...]:

@@ -9,7 +9,6 @@ Refusals are told apart by their JSON codes: https://docs.discord.com/developers
 import asyncio
 import contextlib
 import json
-import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,7 +16,6 @@ from typing import Any
 
 import httpx2
 
-from bot.channels.base import SILENT
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.discord.places import FILE, DiscordPlace, path_of
 from bot.channels.streamed_message import FullText
@@ -27,6 +25,7 @@ from bot.settings import Settings
 _UNKNOWN_MEMBER = 10007
 _UNKNOWN_MESSAGE = 10008
 UNKNOWN_WEBHOOK = 10015  # also: Discord has not seen our answer to the interaction yet
+_ARCHIVED = 50083
 _NEVER = {
     10003: "the channel does not exist",
     10013: "there is no such person",
@@ -34,7 +33,7 @@ _NEVER = {
     50001: "Nod can't see the channel; give it View Channel there",
     50007: "this person takes no direct messages from Nod",
     50013: "Nod may not write there; give it Send Messages and Embed Links",
-    50083: "the thread is archived",
+    _ARCHIVED: "the thread is archived",
     160005: "the thread is locked",
 }
 
@@ -60,10 +59,9 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
     code, words = told.get("code") or status, told.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE or "REPLIES_UNKNOWN_MESSAGE" in str(told.get("errors")):
         return CopyGone(f"Discord: {words}")
-    if code in _NEVER:
-        return NotDeliverable(f"Discord refused ({code}): {_NEVER[code]}.")
-    kind = DiscordRefusal if status in _PASSES or status >= _OWN_FAULT else DiscordNever
-    error = kind(f"Discord refused ({code}): {words}")
+    words = f"{_NEVER[code]}." if code in _NEVER else words
+    passes = code not in _NEVER and (status in _PASSES or status >= _OWN_FAULT)
+    error = (DiscordRefusal if passes else DiscordNever)(f"Discord refused ({code}): {words}")
     error.status, error.code = status, told.get("code")
     return error
 
@@ -92,14 +90,9 @@ class DiscordRest:
         self._elapsed = elapsed
         self.waits = Waits("discord", elapsed)
         self._full: dict[tuple[str, str], float] = {}  # until when a channel takes no more, of ``elapsed``
-        self._refused = -math.inf  # when Discord last refused the token, of ``elapsed``
+        self.refused = False  # whether Discord's last answer was that it does not accept the token
         self._direct: dict[str, str] = {}  # the channel of direct messages, by person
         self.close = self._client.aclose
-
-    @property
-    def refused(self) -> bool:
-        """Whether Discord refused the token lately, and accepted it in nothing since."""
-        return self._elapsed() - self._refused <= SILENT
 
     async def call(
         self,
@@ -134,8 +127,7 @@ class DiscordRest:
                 continue
             self._note(method, path, answer.headers)
             if not path.startswith("/webhooks/"):  # these take no token
-                refused = answer.status_code == httpx2.codes.UNAUTHORIZED
-                self._refused = self._elapsed() if refused else -math.inf
+                self.refused = answer.status_code == httpx2.codes.UNAUTHORIZED
             if answer.is_success:
                 return told
             error = refusal(answer.status_code, told)
@@ -195,7 +187,14 @@ class DiscordRest:
             await self.post(place, {"content": post, "flags": PLAIN} | below)
 
     async def edit(self, ref: str, message: Json, patience: float = PATIENCE) -> None:
-        await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)
+        """Change a message; in a thread that was left alone, so that Discord archived it, open that first."""
+        try:
+            await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)
+        except DiscordNever as error:
+            if error.code != _ARCHIVED:
+                raise
+            await self.call("PATCH", f"/channels/{ref.partition('/')[0]}", {"archived": False})
+            await self.call("PATCH", path_of(ref), _QUIET | message, patience=patience)
 
     async def delete(self, ref: str) -> None:
         await self.call("DELETE", path_of(ref))
