@@ -189,6 +189,8 @@ async def in_time(work: Any, seconds: float) -> Any:
             return await work
     except TimeoutError:
         raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+    except SystemExit as error:  # of a library for command lines, such as argparse
+        raise RuntimeError("a tool wants to end its process") from error
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -241,7 +241,7 @@ async def changes(
 
 
 async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:
-    if newest_row - seen > _REPLAYED:
+    if not 0 <= newest_row - seen <= _REPLAYED:  # an id from before a backup was restored lies ahead
         seen = newest_row
         yield f"id: {seen}\n" + sse(Reload())
     yield f"id: {seen}\n: listening\n\n"

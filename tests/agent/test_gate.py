@@ -284,6 +284,20 @@ async def test_a_tool_that_raises_fails_in_words_without_its_inside(nod: Nod) ->
     assert "secret detail" not in nod.chat.shown + "".join(nod.model.results)
 
 
+@pytest.mark.parametrize("writes", [True, False])
+async def test_a_tool_that_calls_exit_fails_and_nod_continues(nod: Nod, *, writes: bool) -> None:
+    @tool(writes=writes)
+    async def quits() -> str:
+        """Parse a command line."""
+        raise SystemExit(2)
+
+    nod.toolset = FixedToolset("quits", (quits,))
+    nod.rebuild()
+    for p in await nod.asked(call("quits")):
+        await nod.approve(p)
+    assert "quits failed with RuntimeError; the log has the details." in nod.model.results[-1]
+
+
 @pytest.mark.parametrize("name", ["hang", "vanish"])
 async def test_a_write_that_never_answers_ends_as_outcome_unknown(nod: Nod, name: str) -> None:
     [p] = await nod.asked(call(name))

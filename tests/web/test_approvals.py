@@ -166,6 +166,7 @@ async def test_the_same_key_is_the_same_request_and_never_anothers(serve: Serve)
     "body",
     [
         {"summary": ""},
+        {"summary": " \n"},
         {"summary": "x" * 301},
         {"details": "x" * 20_001},
         {"ttl_seconds": 0},

@@ -149,6 +149,17 @@ async def test_a_last_event_id_that_is_not_one_is_refused(serve: Serve):
             assert answer.status_code == 422
 
 
+async def test_an_id_ahead_of_a_restored_backup_begins_again(serve: Serve):
+    async with (
+        serve(model=ScriptedModel(MILK)) as nod,
+        nod.stream("GET", "/api/events", headers={"Last-Event-ID": "99999"}) as feed,
+    ):
+        assert (await feed.next())["type"] == "reload"
+        assert await feed.raw() == ["id: 0", ": listening"]
+        (proposal,) = await nod.proposed()
+        await hear(feed, proposal["id"], "proposed")
+
+
 async def test_how_far_a_running_call_is_is_told_without_being_a_change(serve: Serve):
     ready = asyncio.Event()
 

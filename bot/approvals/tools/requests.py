@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 from sqlmodel import Session
 
 from bot.approvals import rights
@@ -28,7 +28,7 @@ from bot.tools.tool import CallContext, FixedToolset, tool
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"
 
-Summary = Annotated[Storable, Field(min_length=1, max_length=300)]
+Summary = Annotated[Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300)]
 Details = Annotated[Storable, Field(max_length=20_000)]
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Fields = Annotated[dict[Name, Details], Field(max_length=50)]
