@@ -63,6 +63,9 @@ _TOO_MANY_CALLS = (
     f"Too many calls: one answer may make {CALLS_PER_ANSWER}. Make the others in your next answers."
 )
 _JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unless they ask you to."
+_IS_OPEN = (
+    "Exactly this was asked for and is still open, so it gets no second card. You are told how it ends."
+)
 _ONE_EACH = {
     Kind.PLAN: "ERROR: You already submitted a plan in this answer. One is enough.",
     Kind.QUESTION: "ERROR: You already ask a question in this answer. Ask one at a time.",
@@ -133,15 +136,15 @@ class Gate:
         def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
             policy, person = self.policies.load_for(session, transcript.asker)
             room = proposals.room(session, self.bounds, conversation_id, person.accounts)
-            return policy, person, room, conversations.just_declined(session, conversation_id)
+            return policy, person, room, conversations.asked_already(session, conversation_id)
 
-        policy, person, room, declined = await self.groups.read(before)
+        policy, person, room, asked = await self.groups.read(before)
         whole = available.offered
         reach = available_tools(whole, transcript)
         there = transcript.conversation
         place = Place(str(there.origin), there.private)
         zone = await self.time_zone(transcript)
-        case = _Case(reach, whole, transcript, said, policy, person, declined, place, zone)
+        case = _Case(reach, whole, transcript, said, policy, person, asked, place, zone)
         judged: list[JudgedCall] = []
         left, kinds = room.left, set[Kind]()
         for position, call in enumerate(calls):
@@ -221,8 +224,10 @@ class Gate:
                 arguments = await with_exact_calls(case.whole, case.transcript.teammate, arguments, case.zone)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
-            if not tool.reads and (who := case.declined.get(digest(tool.name, tool.version, arguments))):
-                return _answered(call, summary, f"ERROR: {_JUST_DECLINED.format(who=who)}")
+            who = None if tool.reads else case.asked.get(digest(tool.name, tool.version, arguments))
+            if who is not None:
+                words = _JUST_DECLINED.format(who=who) if who else _IS_OPEN
+                return _answered(call, summary, f"ERROR: {words}")
             risk = tool.classify(arguments)
             facts = tool.call(arguments, risk, case.place, case.person, self.clock())
             if tool.effect and not case.policy.forbidding(facts):
@@ -435,7 +440,7 @@ class _Case:
     said: str
     policy: Policy
     person: Person
-    declined: Mapping[str, str]  # who, by digest, since the person's last message
+    asked: Mapping[str, str]  # by digest: who declined it since the person's last message; empty: it is open
     place: Place
     zone: tzinfo | None  # of the person who asks, where it is known
 

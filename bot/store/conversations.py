@@ -24,7 +24,7 @@ from bot.store import proposals as proposal_store
 from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import changed, table_of, value_of
+from bot.store.tables.row import among, changed, table_of, value_of
 
 _TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
@@ -55,11 +55,14 @@ _LAST_ASKED = (
     .where(_MESSAGE.c.conversation_id == bindparam("conversation_id"), _MESSAGE.c.role == LineRole.USER)
     .scalar_subquery()
 )
-_JUST_DECLINED = select(_PROPOSAL.c.digest, _PROPOSAL.c.decided_by).where(
+_JUST_DECLINED = (
+    (_PROPOSAL.c.state == State.DECLINED)
+    & _PROPOSAL.c.cause.is_(None)
+    & (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0))
+)
+_ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
     _PROPOSAL.c.conversation_id == bindparam("conversation_id"),
-    _PROPOSAL.c.state == State.DECLINED,
-    _PROPOSAL.c.cause.is_(None),
-    _PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0),
+    among(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,
 )
 
 
@@ -85,10 +88,13 @@ def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
     return bool(session.execute(select(exists().where(there, said))).scalar())
 
 
-def just_declined(session: Session, conversation_id: str) -> dict[str, str]:
-    """What people declined in a conversation since one of them last spoke there: digests, and by whom."""
-    rows = session.connection().execute(_JUST_DECLINED, {"conversation_id": conversation_id})
-    return {row.digest: row.decided_by for row in rows}
+def asked_already(session: Session, conversation_id: str) -> dict[str, str]:
+    """What waits or runs in a conversation, or was declined there since a person last spoke, by digest.
+
+    The value is who declined it; empty for what waits or runs.
+    """
+    rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id})
+    return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
 
 
 def place_of(session: Session, conversation_id: str) -> Place:

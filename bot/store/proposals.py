@@ -42,7 +42,7 @@ from bot.store.tables.row import among, forget, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
-_OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
+OPEN = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 
 _DECIDERS = table_of(DeciderRow)
 _FALLING = (_TABLE.c.updated_at.desc(), _TABLE.c.id.desc())
@@ -61,7 +61,7 @@ _OF_CONVERSATION = ALL.where(_TABLE.c.conversation_id == bindparam("conversation
 _OF_BATCH = ALL.where(_TABLE.c.batch == bindparam("batch")).order_by(_TABLE.c.position)
 _UNSETTLED = (
     select(_TABLE.c.id)
-    .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, _OPEN))
+    .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, OPEN))
     .limit(1)
 )
 
@@ -275,7 +275,7 @@ def last_of(
 
 def open_in(session: Session, conversation_id: str) -> list[Proposal]:
     """What waits or runs in a conversation, in the order it was asked for."""
-    return [p for p in of_conversation(session, conversation_id) if p.state in _OPEN]
+    return [p for p in of_conversation(session, conversation_id) if p.state in OPEN]
 
 
 def due(session: Session, now: datetime, limit: int) -> list[Proposal]:

@@ -50,6 +50,20 @@ async def test_an_approval_runs_it_and_the_agent_continues_with_its_result(nod: 
     assert nod.world.lamps["desk"] == "red"
 
 
+async def test_what_is_open_is_not_asked_for_a_second_time(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    assert await nod.asked(red(), text="Any news?") == []
+    assert "is still open, so it gets no second card" in nod.model.results[-1]
+    await nod.press(Verb.APPROVE, p)
+    await nod.idle()
+    assert len(nod.world.runs_of(await nod.now(p))) == 1
+    assert len(await nod.asked(red(), text="Once more, please.")) == 1
+
+
+async def test_one_answer_may_ask_for_the_same_twice(nod: Nod) -> None:
+    assert len(await nod.asked(red(), red())) == 2
+
+
 async def test_the_same_call_after_a_decline_is_refused_until_a_person_speaks_again(nod: Nod) -> None:
     paint = {"lamp": "desk", "color": "red"}
     (p,) = await nod.asked(call("paint", **paint))
