@@ -55,11 +55,9 @@ _LAST_ASKED = (
     .where(_MESSAGE.c.conversation_id == bindparam("conversation_id"), _MESSAGE.c.role == LineRole.USER)
     .scalar_subquery()
 )
-_JUST_DECLINED = (
-    (_PROPOSAL.c.state == State.DECLINED)
-    & _PROPOSAL.c.cause.is_(None)
-    & (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0))
-)
+_LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
+_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | (_PROPOSAL.c.decided_at > _LAST_ASKED_AT)
+_JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE
 _ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
     _PROPOSAL.c.conversation_id == bindparam("conversation_id"),
     among(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,

@@ -64,6 +64,20 @@ async def test_one_answer_may_ask_for_the_same_twice(nod: Nod) -> None:
     assert len(await nod.asked(red(), red())) == 2
 
 
+async def test_what_was_declined_after_a_question_in_between_is_not_asked_for_again(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    nod.clock.forward(timedelta(minutes=2))
+    nod.model.will(says("It waits for you."))
+    await nod.say("Well?")
+    await nod.idle()
+    nod.clock.forward(timedelta(minutes=2))
+    nod.model.will(says("Again, then.", red()), says("I leave it."))
+    await nod.press(Verb.DECLINE, p)
+    await nod.idle()
+    assert await nod.proposals() == [await nod.now(p)]
+    assert "Ana declined exactly this a moment ago" in nod.model.results[-1]
+
+
 async def test_the_same_call_after_a_decline_is_refused_until_a_person_speaks_again(nod: Nod) -> None:
     paint = {"lamp": "desk", "color": "red"}
     (p,) = await nod.asked(call("paint", **paint))

@@ -139,8 +139,11 @@ async def too_long(talk: Talk) -> None:
 async def repeats(talk: Talk) -> None:
     """The model asks for the same again and again: a change, then a reading call until it is stopped."""
     await talk.say("Water the rose.", ask(water("rose", 1)))
-    await talk.say("Well?", ask(water("rose", 1)))
-    await talk.press(Verb.DECLINE, ask(water("rose", 1)), say("I won't ask again. The first one waits."))
+    await talk.say("Well?", ask(water("rose", 1)), say("It still waits."))
+    await talk.press(Verb.DECLINE, say("Then it stays dry."))
+    await talk.say("Water it.", ask(water("rose", 1)))
+    await talk.press(Verb.DECLINE, ask(water("rose", 1)), say("I won't ask again."))
+    await talk.say("Water it after all.", ask(water("rose", 1)))
     await talk.press(Verb.APPROVE, say("It has its water."))
     await talk.say("How is the rose?", *[ask(("plant_look", {"plant": "rose"})) for _ in range(12)])
     await talk.say("Well?", say("It is 24 cm high."))

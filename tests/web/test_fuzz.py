@@ -29,7 +29,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 ENDLESS = {"proposals_changes", "conversations_conversation_events"}  # read in test_events.py
-EXAMPLES = 12  # for each operation
+EXAMPLES = 8  # for each operation
 
 
 def fuzzed(document: Json, url: str, known: Mapping[str, str]) -> list[str]:
