@@ -5,6 +5,7 @@ import functools
 import gc
 import inspect
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -97,6 +98,8 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def taking(**given: Any) -> None:
         gc.set_threshold(50_000)  # what a command loads stays: looking through it took a fifth of the start
+        if sys.stdout is None:  # it was closed: nod pending >&-
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - till the process ends
         if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal knows all letters
             sys.stdout.reconfigure(errors="backslashreplace")
         with faults_told():

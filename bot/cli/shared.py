@@ -177,6 +177,7 @@ def operator() -> Actor:
 
 
 def find(database: Database, prefix: str) -> Proposal:
+    prefix = prefix.strip()
     if len(prefix) < proposals.SHORTEST:
         raise NodError(f"give at least {proposals.SHORTEST} characters of the ID; see: nod pending")
     found = database.read_now(proposals.starting_with, prefix.lower())

@@ -159,7 +159,7 @@ def test_an_ambiguous_id_is_told_and_nothing_is_decided(shell: Shell, parked: li
 def test_a_decision_without_a_running_server_is_kept_and_recorded(shell: Shell, parked: list[str]):
     declined = shell.nod("decline", parked[0], "not now")
     assert (declined.exit_code, declined.stdout) == (0, "Declined.\n")
-    approved = shell.nod("approve", parked[1])
+    approved = shell.nod("approve", f" {parked[1]} ")
     assert approved.exit_code == 0
     assert approved.stdout.endswith(": Approved.\n")
     again = shell.nod("approve", parked[0])

@@ -57,6 +57,19 @@ def test_letters_that_a_terminal_does_not_know_are_spelled_out(shell: Shell, par
     assert parked[0] in shown.stdout
 
 
+def test_a_command_whose_output_is_closed_still_works(shell: Shell, parked: list[str]) -> None:  # noqa: F811
+    ran = subprocess.run(  # noqa: S603 - our own command
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *shell.command, "pending"],
+        cwd=shell.folder,
+        env=shell.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_how_each_finding_is_has_a_colour(shell: Shell) -> None:
     said = on_terminal(shell, "doctor", NOD_PORT="0")
     assert re.search(r"^\x1b\[33mwarn\x1b\[0m model: the scripted demo", said, re.MULTILINE)

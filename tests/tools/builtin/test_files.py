@@ -413,9 +413,13 @@ async def test_a_deletion_shows_what_is_lost_and_takes_only_empty_folders(hands,
     assert await hands.preview("file_delete", path="docs/plan.md") == [
         ("content of docs/plan.md", "one\ntwo\nthree\n", None)
     ]
-    with pytest.raises(ToolError, match="something in it"):
-        await hands.run("file_delete", path="docs")
+    for attempt in (hands.preview, hands.run):
+        with pytest.raises(ToolError, match="docs is a folder with something in it"):
+            await attempt("file_delete", path="docs")
     await hands.run("file_delete", path="docs/plan.md")
+    assert await hands.preview("file_delete", path="docs") == [
+        ("content of docs", "folder with 0 entries", None)
+    ]
     await hands.run("file_delete", path="docs")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ToolError, match=r"There is no docs"):
@@ -469,6 +473,24 @@ async def test_an_edit_that_is_not_clear_is_refused_in_words(hands, tmp_path, ol
     with pytest.raises(ToolError, match=words):
         await hands.preview("file_edit", path="lib.py", old=old, new="x")
     assert (tmp_path / "lib.py").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("twin", "twin is a hard link; its other name may be outside."),
+        ("docs", "docs is a folder."),
+        ("large", "large has 1000001 bytes; at most 1000000 can be read."),
+        ("binary", "binary can't be edited: it is binary."),
+    ],
+)
+async def test_an_edit_of_what_is_no_text_file_says_what_it_is(hands, tmp_path, name, words):
+    (tmp_path / "twin").hardlink_to(tmp_path / "docs" / "plan.md")
+    (tmp_path / "large").write_text("x" * 1_000_001)
+    (tmp_path / "binary").write_bytes(b"\0")
+    with pytest.raises(ToolError) as refused:
+        await hands.preview("file_edit", path=name, old="one", new="x")
+    assert refused.value.message == words
 
 
 async def test_an_edit_of_a_file_that_changed_since_it_was_shown_is_not_made(hands, tmp_path):

@@ -347,9 +347,9 @@ def _written(confined: ConfinedFolder, arguments: Arguments) -> Sequence[Preview
 def _edited(confined: ConfinedFolder, arguments: Arguments) -> str:
     """All of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
     found, old = changeable(arguments["path"]), str(arguments["old"])
-    state = confined.state(found)
+    state = as_text(confined.read(found))
     if not state.whole:
-        raise ToolError(f"{shown(found)} can't be edited: it is binary, or too long to show.")
+        raise ToolError(f"{shown(found)} can't be edited: it is binary.")
     count = state.text.count(old)
     if count != 1:
         there = f"is in {shown(found)} {count} times. Give more of the lines around it"
@@ -377,6 +377,9 @@ def _moved(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewFi
 
 def _deleted(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found = changeable(arguments["path"])
+    entry = confined.look(found)
+    if entry is not None and entry.kind == "folder" and confined.listing(found):
+        raise ToolError(f"{shown(found)} is a folder with something in it. Delete what is in it first.")
     return [PreviewField(_content_of(found), confined.state(found).text, None)]
 
 
