@@ -350,11 +350,14 @@ async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Each MCP server, started as for a turn and ended again."""
     try:
         offered = [tool.group for tool in await mcp.tools()]
+        servers = await mcp.status()
         return [
             ok(f"MCP server {server.name}", _offers(offered.count(server.group)))
             if server.trouble is None
             else fail(f"MCP server {server.name}", _fix(server, settings))
-            for server in await mcp.status()
+            for server in servers
+        ] + [
+            warn(f"MCP server {server.name}", words) for server in servers for words in server.left_out_words
         ]
     finally:
         await mcp.stop()
@@ -367,7 +370,11 @@ def _fix(server: ServerStatus, settings: Settings) -> str:
 
 
 def _offers(count: int) -> str:
-    return f"offers {count} tools" if count else 'offers no tools; look at its "allow" and "deny"'
+    return (
+        f"offers {count} {'tool' if count == 1 else 'tools'}"
+        if count
+        else 'offers no tools; look at its "allow" and "deny"'
+    )
 
 
 def _prices(settings: Settings) -> Iterator[Finding]:

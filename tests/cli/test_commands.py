@@ -24,7 +24,7 @@ from tests.cli.test_demo import said
 from tests.fakes.openai_server import OpenAIServer
 from tests.fakes.telegram_server import TOKEN, FakeTelegram
 from tests.tools.mcp.conftest import HttpLamps
-from tests.tools.mcp.servers import lamps
+from tests.tools.mcp.servers import hostile, lamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
 
 pytestmark = pytest.mark.slow
@@ -403,13 +403,21 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
     here = str(Path(lamps.__file__).parents[4])
     server = {"command": sys.executable, "args": [lamps.__file__, "."], "env": {"PYTHONPATH": here}}
     servers = {"lamps": server, "closed": {**server, "allow": []}, "lost": {"command": "no-such-program"}}
+    (shell.folder / "tools.json").write_text(
+        '[{"name": "evil"}, {"name": "good", "inputSchema": {"type": "object"}}]'
+    )
+    servers["hostile"] = {"command": sys.executable, "args": [hostile.__file__, "tools.json"]}
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     checked = shell.nod("doctor", NOD_PORT="0", NOD_MCP_CONFIG="mcp.json")
     assert checked.exit_code == 1
     assert re.search(r"^ok   MCP server lamps: offers \d+ tools$", checked.stdout, re.MULTILINE)
     assert 'ok   MCP server closed: offers no tools; look at its "allow" and "deny"' in checked.stdout
     assert "FAIL MCP server lost: NOD_MCP_CONFIG: there is no program or file 'no-such-pr" in checked.stdout
+    assert "ok   MCP server hostile: offers 1 tool\n" in checked.stdout
+    assert "warn MCP server hostile: evil is left out: inputSchema: This is needed.\n" in checked.stdout
     assert checked.stderr == ""
+    listed = shell.nod("tools", "list", NOD_MCP_CONFIG="mcp.json")
+    assert "nod: the MCP server hostile: evil is left out: inputSchema: This is needed.\n" in listed.stderr
 
     servers["lamps"]["env"]["LAMP_TOKEN"] = "${LAMP_TOKEN}"
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

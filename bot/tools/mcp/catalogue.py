@@ -111,4 +111,6 @@ def told(config: ServerConfig, error: BaseException) -> str:
         return "it did not answer in time"
     if isinstance(error, MCPError):
         return config.scrub(" ".join(error.message.split()))[:_MOST_WORDS]
-    return type(error).__name__
+    if isinstance(error, ValueError | RuntimeError):  # the SDK's, for any answer out of form
+        return "it answers in a way that MCP does not allow"
+    return f"it failed with {type(error).__name__}"

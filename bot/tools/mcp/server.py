@@ -101,6 +101,8 @@ class Server:
         """Whether it is down because no one is signed in there."""
         self.readable: tuple[str, ...] = ()
         """What it said that it has besides tools; it stays while the server is down."""
+        self.left_out: dict[str, str] = {}
+        """Why a tool of its list is not offered, by its name; in words, without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
         self._calls: set[_Call] = set()
         self._last_words = ""
@@ -128,7 +130,8 @@ class Server:
             by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
         name = self.config.name
-        return ServerStatus(name, self.group, self.trouble, len(self.known), sign_in, self.signed_out)
+        left_out, many = dict(self.left_out), len(self.known)
+        return ServerStatus(name, self.group, self.trouble, many, left_out, sign_in, self.signed_out)
 
     def start(self) -> None:
         """Begin to own the server, once; it comes up by and by."""

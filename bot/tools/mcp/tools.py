@@ -20,6 +20,7 @@ from bot.errors import ToolError
 from bot.tools.mcp.config import ServerConfig, Trust
 from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.mcp.server import LOOK_SECONDS, Server
+from bot.tools.mcp.transport import MALFORMED
 from bot.tools.schema import fits_strict
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput
@@ -34,6 +35,8 @@ _SHOWN = 60  # characters of one argument in a summary
 def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
     """Make one of a server's tools ours; blocks for its schema. Raises ValueError if that isn't one."""
     config = server.config
+    if why := (theirs.meta or {}).get(MALFORMED):
+        raise ValueError(why)
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
     offered = version(config.name, theirs)

@@ -22,10 +22,14 @@ from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
+from mcp.types.methods import parse_server_result
+from mcp.types.version import LATEST_MODERN_VERSION
+from pydantic import ValidationError
 
 from bot.tools.intake import Lines, TooLarge, bound, bounded
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.signin import Bearer, Keys
+from bot.tools.signature import fault_in_words
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
@@ -34,6 +38,8 @@ _GRACE_SECONDS = 2.0  # for a process to end by itself
 _FLUSH_SECONDS = 0.5  # for what is on its way to it
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
 _LOOK_SECONDS = 0.01
+MALFORMED = "nod/malformed"
+_PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the newest version demands
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
@@ -69,12 +75,14 @@ async def opened(
 class Watched:
     """A read stream (the SDK's ``ReadStream``) that tells when nothing more will come.
 
-    The SDK's client does not say when a line that is not in use goes dead.
+    The SDK's client does not say when a line that is not in use goes dead. It refuses a list for one
+    malformed tool, so what takes the place of that has the reason in its ``_meta``.
     """
 
     def __init__(self, stream: Any, ended: asyncio.Event) -> None:
         self._stream = stream
         self._ended = ended
+        self._version = LATEST_MODERN_VERSION  # until the handshake of an older one names it
 
     @property
     def last_context(self) -> Any:
@@ -82,10 +90,15 @@ class Watched:
 
     async def receive(self) -> Any:
         try:
-            return await self._stream.receive()
+            received = await self._stream.receive()
         except _GONE:
             self._ended.set()
             raise
+        result = getattr(getattr(received, "message", None), "result", {})
+        self._version = str(result.get("protocolVersion", self._version))
+        if isinstance(tools := result.get("tools"), list):
+            result["tools"] = [_well_formed(tool, at, self._version) for at, tool in enumerate(tools, 1)]
+        return received
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -104,6 +117,23 @@ class Watched:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _well_formed(tool: Any, at: int, version: str) -> Any:
+    """A tool as a server lists it; where that is not MCP's form, one that adopting leaves out."""
+    try:
+        parse_server_result("tools/list", version, _PAGE | {"tools": [tool]})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        field = ".".join(map(str, fault["loc"][2:]))
+        why = f"{field}: {fault_in_words(fault)}" if field else "It must be an object."
+    except (ValueError, KeyError):  # a version that there is not, so the client will not listen
+        return tool
+    else:
+        return tool
+    name = tool.get("name") if isinstance(tool, dict) else None
+    name = name if isinstance(name, str) else f"tool {at} of its list"
+    return {"name": name, "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
 
 
 @asynccontextmanager

@@ -116,6 +116,40 @@ async def test_a_tool_nested_too_deeply_is_left_out_alone(offering, levels):
     assert await server.run("good", lamp="desk") == "done"
 
 
+@pytest.mark.parametrize(
+    ("evil", "name", "why"),
+    [
+        ({"name": "evil"}, "evil", "inputSchema: This is needed."),
+        (tool("evil", "all"), "evil", "inputSchema: This must be an object."),  # type: ignore[arg-type]
+        (tool("evil", {}), "evil", "inputSchema.type: This is needed."),
+        (tool("evil", {"type": "array"}), "evil", "inputSchema.type: This must be object."),
+        (tool("evil", PLAIN) | {"outputSchema": []}, "evil", "outputSchema: This must be an object."),
+        (tool("evil", PLAIN) | {"annotations": "mild"}, "evil", "annotations: This must be an object."),
+        (tool(7, PLAIN), "tool 2 of its list", "name: This must be text."),  # type: ignore[arg-type]
+        ("5", "tool 2 of its list", "It must be an object."),
+        (tool("evil", {"type": "object", "required": "x"}), "evil", None),
+        (tool("evil", {"type": "object", "allOf": 5}), "evil", None),
+    ],
+)
+@pytest.mark.parametrize("remote", [False, True])
+async def test_a_malformed_tool_is_left_out_alone_and_it_is_told(
+    offering, at_an_address, remote, evil, name, why
+):
+    server = (at_an_address if remote else offering)(tool("good", PLAIN), evil)
+    assert await server.names() == {"good"}
+    assert await server.run("good", lamp="desk") == "done"
+    [status] = await server.toolset.status()
+    assert (status.trouble, list(status.left_out)) == (None, [name])
+    assert why is None or status.left_out[name] == why
+
+
+async def test_a_list_out_of_form_is_told_in_words(offering, tmp_path):
+    server = offering(tool("good", PLAIN))
+    (tmp_path / "tools.json").write_text("7\n")
+    assert await server.names() == set()
+    assert server.toolset.servers[0].trouble == "it answers in a way that MCP does not allow"
+
+
 async def test_a_tool_nested_too_deeply_at_an_address_is_left_out_alone(at_an_address):
     server = at_an_address(nested(50_000), tool("good", PLAIN))
     assert await server.names() == {"good"}
