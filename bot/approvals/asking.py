@@ -149,12 +149,12 @@ def overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
     return [
         (p, line.actor)
         for p in _open(transcript)
-        for line in wrote[-1:]
-        if line.actor and line.id > p.message_id and _may_answer(p, line.actor)
+        for line in [x for x in wrote if x.id > p.message_id and _may_answer(p, x.actor)][-1:]
+        if line.actor
     ]
 
 
-def _may_answer(p: Proposal, actor: Actor) -> bool:
+def _may_answer(p: Proposal, actor: Actor | None) -> bool:
     return (p.deciders.requester and actor == p.requester) or str(actor) in p.deciders.people
 
 

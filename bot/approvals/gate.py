@@ -136,7 +136,7 @@ class Gate:
         def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
             policy, person = self.policies.load_for(session, transcript.asker)
             room = proposals.room(session, self.bounds, conversation_id, person.accounts)
-            return policy, person, room, conversations.asked_already(session, conversation_id)
+            return policy, person, room, conversations.asked_already(session, conversation_id, self.clock())
 
         policy, person, room, asked = await self.groups.read(before)
         whole = available.offered
@@ -440,7 +440,7 @@ class _Case:
     said: str
     policy: Policy
     person: Person
-    asked: Mapping[str, str]  # by digest: who declined it since the person's last message; empty: it is open
+    asked: Mapping[str, str]  # by digest: who declined it since a person last asked; empty: it is open
     place: Place
     zone: tzinfo | None  # of the person who asks, where it is known
 

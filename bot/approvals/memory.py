@@ -43,13 +43,15 @@ class KnownFact:
     oldest: bool
 
 
-def remember(session: Session, fact: Fact) -> None:
-    """Keep a fact, unless it is there; raises ToolError where there is no room for it."""
+def remember(session: Session, fact: Fact) -> bool:
+    """Keep a fact; False where it is there already. Raises ToolError where there is no room for it."""
     conversation_lock.everywhere(session)
     there = memory.of(session, [fact.scope], fact.said_at)
-    if not any(each.text == fact.text for each in there):
-        _check_room(there, fact)
-        memory.add(session, fact, people.by(session, Act.REMEMBER, fact.asked_by))
+    if any(each.text == fact.text for each in there):
+        return False
+    _check_room(there, fact)
+    memory.add(session, fact, people.by(session, Act.REMEMBER, fact.asked_by))
+    return True
 
 
 def _check_room(there: list[Fact], fact: Fact) -> None:

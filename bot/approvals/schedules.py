@@ -141,10 +141,13 @@ def _late(due: Schedule, now: datetime) -> str:
 
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
-    """Pause it, or let it run from its next time on; False where that is so already."""
+    """Pause it, or let it run from its next time on; False where that is so already.
+
+    Where it has no more, what was missed comes late.
+    """
     if (found.paused_at is not None) == paused:
         return False
-    due_at = found.due_at if paused or not found.times else found.times.after(now)
+    due_at = found.due_at if paused or not found.times else found.times.after(now) or found.due_at
     columns = {"paused_at": now if paused else None, "due_at": due_at}
     who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
     return schedules.change(session, found.id, who, now, **columns)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, true, tuple_, update
+from sqlalchemy import ColumnElement, String, bindparam, delete, exists, func, or_, true, tuple_, update
 from sqlmodel import Session, col, select
 
 from bot.domain.chat import Address, Message, Request
@@ -16,13 +16,13 @@ from bot.domain.conversations import (
     Transcript,
 )
 from bot.domain.people import Actor
-from bot.domain.proposals import State
+from bot.domain.proposals import Kind, State
 from bot.domain.rules import Place
 from bot.domain.text import storable
 from bot.store import database, messages, outputs, people
 from bot.store import proposals as proposal_store
 from bot.store.engine import id_of_new
-from bot.store.tables.conversations import ConversationRow, MessageRow
+from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.row import among, changed, table_of, value_of
 
@@ -50,16 +50,28 @@ _BEGUN_SINCE = select(func.count().label("found")).select_from(
     .subquery()
 )
 _PROPOSAL = table_of(ProposalRow)
+_HERE = bindparam("conversation_id", type_=String)
+_LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
+_RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule, as asked again
 _LAST_ASKED = (
     select(func.max(_MESSAGE.c.id))
-    .where(_MESSAGE.c.conversation_id == bindparam("conversation_id"), _MESSAGE.c.role == LineRole.USER)
+    .where(_MESSAGE.c.conversation_id.in_([_HERE, _LEAD]), (_MESSAGE.c.role == LineRole.USER) | _RUN)
     .scalar_subquery()
 )
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
-_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | (_PROPOSAL.c.decided_at > _LAST_ASKED_AT)
-_JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE
+_DECIDED = _PROPOSAL.c.decided_at
+_LATER = (_DECIDED > _LAST_ASKED_AT) & (bindparam("now") >= _DECIDED)  # the clock may have been ahead
+_SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
+_WORD = _PROPOSAL.alias()  # an answer to a question or the approval of a plan, which asks as a message does
+_AGREED = exists().where(
+    _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
+    _WORD.c.kind.in_([Kind.QUESTION, Kind.PLAN]),
+    _WORD.c.state == State.SUCCEEDED,
+    _WORD.c.decided_at > _DECIDED,
+)
+_JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_AGREED
 _ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(
-    _PROPOSAL.c.conversation_id == bindparam("conversation_id"),
+    _PROPOSAL.c.conversation_id == _HERE,
     among(_PROPOSAL.c.state, proposal_store.OPEN) | _JUST_DECLINED,
 )
 
@@ -86,12 +98,13 @@ def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
     return bool(session.execute(select(exists().where(there, said))).scalar())
 
 
-def asked_already(session: Session, conversation_id: str) -> dict[str, str]:
-    """What waits or runs in a conversation, or was declined there since a person last spoke, by digest.
+def asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
+    """What waits or runs in a conversation, or was declined there since a person last asked, by digest.
 
-    The value is who declined it; empty for what waits or runs.
+    The value is who declined it; empty for what waits or runs. A person asks by a message, to a team's lead
+    agent too, by a schedule's run, and by an answer or the approval of a plan.
     """
-    rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id})
+    rows = session.connection().execute(_ASKED, {"conversation_id": conversation_id, "now": now})
     return {row.digest: row.decided_by if row.state == State.DECLINED else "" for row in rows}
 
 

@@ -132,6 +132,18 @@ async def test_who_writes_instead_of_answering_withdraws_the_question(nod: Nod) 
     assert (await nod.said())[-1] == "OK."
 
 
+async def test_an_answer_in_writing_counts_also_where_others_wrote_after_it(nod: Nod) -> None:
+    (p,) = await nod.asked(ask(), private=False)
+    nod.valve.shut = True
+    await nod.say("Red.", private=False)
+    await nod.say("What a day.", by=BEN, private=False)
+    nod.valve.shut = False
+    await nod.dispatcher.wake(*nod.valve.held)
+    await nod.idle()
+    now = await nod.now(p)
+    assert (now.state, now.cause, now.decided_by) == (State.CANCELLED, Cause.WRITTEN, "Ana")
+
+
 async def test_a_question_expires_and_is_never_opened_again(nod: Nod) -> None:
     (p,) = await nod.asked(ask())
     nod.model.will(says("I'll decide myself."))

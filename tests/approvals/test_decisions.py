@@ -78,6 +78,28 @@ async def test_what_was_declined_after_a_question_in_between_is_not_asked_for_ag
     assert "Ana declined exactly this a moment ago" in nod.model.results[-1]
 
 
+async def test_what_was_declined_is_asked_for_again_once_a_person_agrees_by_an_answer(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    nod.model.will(says("Hm.", call("ask_person", question="Red after all?", choices=["Yes", "No"])))
+    await nod.press(Verb.DECLINE, p)
+    await nod.idle()
+    [_, question] = await nod.proposals()
+    nod.clock.forward(timedelta(minutes=1))
+    nod.model.will(says("Then so.", red()))
+    await nod.press(Verb.FIRST, question)
+    await nod.idle()
+    assert [each.state for each in await nod.proposals()][2:] == [State.PROPOSED]
+
+
+async def test_a_decline_by_a_clock_that_was_ahead_stands_against_no_later_request(nod: Nod) -> None:
+    [p] = await nod.asked(red())
+    nod.clock.forward(timedelta(hours=2))
+    await nod.press(Verb.DECLINE, p)
+    await nod.idle()
+    nod.clock.forward(-timedelta(hours=2))
+    assert len(await nod.asked(red(), text="Do it now.")) == 1
+
+
 async def test_the_same_call_after_a_decline_is_refused_until_a_person_speaks_again(nod: Nod) -> None:
     paint = {"lamp": "desk", "color": "red"}
     (p,) = await nod.asked(call("paint", **paint))

@@ -120,6 +120,15 @@ async def test_what_is_for_a_person_they_alone_decide_and_see(nod: Remembering) 
             assert await lookup(rights.objection, policies, p, other, verb)
 
 
+async def test_undo_forgets_nothing_that_was_remembered_before(nod: Remembering) -> None:
+    await nod.remembered(about="team")
+    again = await nod.remembered(about="team")
+    assert again.told == f"Remembered for the team already: “{DESK}”"
+    reply = await nod.press(Verb.UNDO, again)
+    assert (reply.answer, reply.text) == (Answer.INVALID, "This can't be undone. It was remembered before.")
+    assert DESK in await nod.told()
+
+
 async def test_both_can_be_undone_by_who_asked(nod: Remembering) -> None:
     p = await nod.remembered(until="2026-03-05")
     await nod.undo(p)

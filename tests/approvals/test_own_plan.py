@@ -1,5 +1,7 @@
 """A plan of the lead agent: what its approval lets run, what still asks, and its steps ticked off."""
 
+from datetime import timedelta
+
 import pytest
 
 from bot.domain.chat import Answer
@@ -8,7 +10,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import log
-from tests.kit import BEN, MakeNod, Nod, call, says
+from tests.kit import BEN, FakeClock, MakeNod, Nod, call, says
 
 
 @pytest.fixture
@@ -108,6 +110,22 @@ async def test_nothing_runs_under_a_plan_that_was_declined_or_replaced(nod: Nod)
     await planned(nod, [{"description": "Only this", "calls": [paint("roof")]}], approve=False)
     (door,) = await nod.asked(call("paint", lamp="door", color="red"))
     assert door.state is State.PROPOSED
+
+
+async def test_a_call_that_was_declined_runs_under_a_plan_that_was_approved_since(
+    nod: Nod, clock: FakeClock
+) -> None:
+    red = call("paint", lamp="desk", color="red")
+    (declined,) = await nod.asked(red)
+    steps = [{"description": "Paint", "calls": [paint("desk")]}]
+    nod.model.will(says("A plan, then.", call("plan_submit", summary="One lamp", steps=steps)))
+    await nod.press(Verb.DECLINE, declined)
+    await nod.idle()
+    clock.forward(timedelta(minutes=1))
+    nod.model.will(says("Now.", red))
+    await nod.press(Verb.APPROVE, (await nod.proposals())[-1])
+    await nod.idle()
+    assert nod.world.lamps["desk"] == "red"
 
 
 async def test_a_plan_is_sent_back_in_words_and_another_takes_its_place(nod: Nod) -> None:

@@ -94,6 +94,29 @@ async def test_it_runs_as_a_turn_in_that_persons_name_and_people_see_why(nod: No
     assert found.runs == 1
 
 
+async def test_what_was_declined_in_one_run_is_asked_for_in_the_next(nod: Nod) -> None:
+    await made(nod)
+    for day in (1, 2):
+        nod.model.will(says("I paint it.", call("paint", lamp="desk", color="red")))
+        await nod.tick(DAY)
+        assert len(await nod.proposals()) == 1 + day
+        await nod.press(Verb.DECLINE, (await nod.proposals())[-1])
+        await nod.idle()
+
+
+async def test_a_time_that_passed_while_it_was_paused_comes_late_where_it_was_the_last(nod: Nod) -> None:
+    await made(nod, every="")
+    label = (await only(nod)).label
+    await nod.command(f"/nod schedules pause {label}")
+    await nod.tick(DAY)
+    assert (await only(nod)).runs == 0
+    await nod.command(f"/nod schedules resume {label}")
+    await nod.tick()
+    found = await only(nod)
+    assert (found.runs, found.state) == (1, ScheduleState.DONE)
+    assert "It was due Monday 2 Mar 2026, 10:00." in nod.chat.shown
+
+
 async def test_two_processes_run_it_once(nod: Nod) -> None:
     await made(nod)
     other = nod.beside()

@@ -177,6 +177,24 @@ async def test_the_lead_can_tell_a_teammate_more_while_it_works(nod: TeamNod) ->
     assert (await nod.one()).state == "waiting for approval"
 
 
+async def test_what_was_declined_to_a_teammate_it_may_ask_for_once_a_person_spoke_to_the_lead(
+    nod: TeamNod,
+) -> None:
+    red, door = call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="red")
+    await nod.begin(says("I paint.", red, door))
+    await nod.press(Verb.DECLINE, (await nod.proposals())[0])
+    await nod.idle()
+    nod.will("painter", says("Again.", red))
+    nod.will("lead", says("Tell.", call("message_teammate", teammate="painter", text="the desk, too")))
+    await nod.say("the desk red after all")
+    await nod.idle()
+    assert [each.state for each in await nod.proposals()] == [
+        State.DECLINED,
+        State.PROPOSED,
+        State.PROPOSED,
+    ]
+
+
 async def test_a_teammate_that_ended_is_told_nothing_more(nod: TeamNod) -> None:
     await nod.begin(says("Done."))
     nod.will("lead", says("More.", call("message_teammate", teammate="painter", text="more")))

@@ -30,6 +30,7 @@ from bot.tools.signature import STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, ToolOutput, tool
 
 GROUP = "memory"
+_BEFORE = "before"  # what `remember` keeps where the fact was there: to forget it would undo someone else's
 _FURTHEST = timedelta(days=36_525)  # a hundred years
 
 Remembered = Annotated[str, Field(min_length=1), AfterValidator(checked), STORABLE]
@@ -55,13 +56,10 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         given = (name for name in ("fact", "until") if name in arguments)
         return tuple(PreviewField(name, None, arguments[name]) for name in given)
 
-    async def forgetting(ran: Ran) -> InverseCall:
-        return InverseCall("forget", {name: ran.arguments[name] for name in ("fact", "about")})
-
     @tool(
         summary=lambda arguments: f"Remember for {About(arguments['about']).words}",
         preview=added,
-        undo=forgetting,
+        undo=_forgetting,
         idempotent=True,
         group=GROUP,
         touches="memory",
@@ -80,8 +78,9 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
             until: the last day on which it holds, where it ends by itself
 
         """
-        await database.write(_remember, context, fact, about, end_of(until), clock())
-        return ToolOutput("It is remembered.", told=f"Remembered for {about.words}: “{fact}”")
+        added = await database.write(_remember, context, fact, about, end_of(until), clock())
+        told = f"Remembered for {about.words}{'' if added else ' already'}: “{fact}”"
+        return ToolOutput("It is remembered.", told=told, kept=None if added else _BEFORE)
 
     async def removed(arguments: Arguments) -> Sequence[PreviewField]:
         return (PreviewField("fact", arguments["fact"], None),)
@@ -119,6 +118,12 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
     return FixedToolset(GROUP, tuple(replace(each, kind=Kind.MEMORY) for each in both))
 
 
+async def _forgetting(ran: Ran) -> InverseCall | str:
+    if ran.kept == _BEFORE:
+        return "It was remembered before."
+    return InverseCall("forget", {name: ran.arguments[name] for name in ("fact", "about")})
+
+
 def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
     """Who asks, and in which conversation."""
     asker = Actor.parse(context.requested_by)
@@ -140,9 +145,9 @@ def _fitting(session: Session, context: CallContext, about: About) -> tuple[Acto
 
 def _remember(
     session: Session, context: CallContext, text: str, about: About, until: datetime | None, now: datetime
-) -> None:
+) -> bool:
     asker, here = _fitting(session, context, about)
-    memory.remember(session, Fact(0, text, scope_of(about, asker, here.origin), asker, now, until))
+    return memory.remember(session, Fact(0, text, scope_of(about, asker, here.origin), asker, now, until))
 
 
 def _found(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
