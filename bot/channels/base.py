@@ -92,6 +92,9 @@ class Lookup(Protocol):
     ) -> bool:
         """Whether this person may press that, from this address."""
 
+    async def decides(self, proposal_id: str, actor: Actor) -> bool:
+        """Whether this person may decide, wherever they are, what someone else asked for."""
+
 
 class Stream(Protocol):
     """One turn being shown at one address, from its first event to `TurnEnded` or `TurnFailed`."""

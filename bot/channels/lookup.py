@@ -63,6 +63,9 @@ class CoreLookup:
     ) -> bool:
         return await self.presses.gate.groups.read(self._may, proposal_id, actor, address, verb)
 
+    async def decides(self, proposal_id: str, actor: Actor) -> bool:
+        return await self.presses.gate.groups.read(self._decides, proposal_id, actor)
+
     async def follows(self, address: Address) -> bool:
         return await self.database.read(conversations.open_at, address) is not None
 
@@ -116,6 +119,12 @@ class CoreLookup:
         if proposal is None:
             return False
         return rights.objection(session, self.policies, proposal, actor, verb, at=address) is None
+
+    def _decides(self, session: Session, proposal_id: str, actor: Actor) -> bool:
+        p, person = proposals.get(session, proposal_id), people.person_of(session, actor)
+        if p is None or people.person_of(session, p.requester) == person:
+            return False
+        return rights.objection(session, self.policies, p, actor) is None
 
     def _overview(
         self, session: Session, actor: Actor

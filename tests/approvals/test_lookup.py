@@ -5,7 +5,7 @@ import pytest
 from bot.domain.chat import Address
 from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
-from tests.kit import ADA, ANA, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
+from tests.kit import ADA, ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call
 
 
 @pytest.fixture
@@ -35,6 +35,16 @@ async def test_arguments_to_edit_are_for_those_who_may_decide(nod: Nod) -> None:
     assert await nod.lookup.may_press(p.id, ADA)
     assert not await nod.lookup.may_press(p.id, EVE)
     assert not await nod.lookup.may_press("nothing", ANA)
+
+
+async def test_who_decides_what_others_asked_for_is_known_wherever_they_are(nod: Nod) -> None:
+    assert "Set" in (await nod.command(f"/approvals approvers requester member {BEN}", by=ADA)).text
+    [p] = await nod.asked(call("paint", lamp="desk", color="red"), private=False)
+    assert await nod.lookup.may_press(p.id, EVE, ROOM)
+    assert [await nod.lookup.decides(p.id, each) for each in (BEN, ANA, EVE)] == [True, False, False]
+    assert not await nod.lookup.decides("nothing", BEN)
+    await nod.press(Verb.REASSIGN, p, by=ADA, reason=str(EVE))
+    assert [await nod.lookup.decides(p.id, each) for each in (BEN, ANA, EVE)] == [False, False, True]
 
 
 async def test_who_asked_for_what_needs_four_eyes_may_edit_or_decline_it_and_not_approve_it(nod: Nod) -> None:

@@ -252,15 +252,16 @@ class Inbound:
         if not any(meant_for(each, self.me) for each in album or (message,)):
             self.overheard.keep(place, message, self.me, edited=edited)
             return None
+        who = Who(user, actor_of(user), place, alone=_reached_by(message))
         if not await self.admission.admits(user.id, message.chat.id):
-            await self.admission.turn_away(user, place)
+            if edited or message.forward_origin or not await self._decides(who, message):
+                await self.admission.turn_away(user, place)
         elif message.sender_chat is not None:
             await self._say(place, _ANONYMOUS, message)
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
                 await self._say(place, _EDITED, message)
         elif not user.is_bot:
-            who = Who(user, actor_of(user), place, alone=_reached_by(message))
             # words of another author command nothing
             typed = None if message.forward_origin else commands.read(words_of(message, self.me))
             if typed is not None:
@@ -268,6 +269,20 @@ class Inbound:
             else:
                 await self._message(who, message, event_id, album)
         return None
+
+    async def _decides(self, who: Who, message: Message) -> bool:
+        """Take what someone who was not let in says of a card that is theirs to decide; else False."""
+        words = words_of(message, self.me)
+        typed, dialogue = commands.read(words), await self.asker.dialogues.load(who)
+        about = dialogue.proposal_id if dialogue and words else ""
+        if typed and typed.name != "cancel":
+            about = typed.arguments if typed.name == "show" else ""
+        if not (about and await self.lookup.decides(about, who.actor)):
+            return False
+        if typed is None:
+            return await self.asker.answer(who, words, message.reply_to_message, message.message_id)
+        await self._command(who, typed, message)
+        return True
 
     async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
         words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))

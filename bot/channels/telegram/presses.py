@@ -100,7 +100,10 @@ class TelegramPresses:
             await answer.tell(_NOT_HERE, alert=True)  # someone else's, as no app of theirs shows it
         elif callback.does in _PAIRING:
             await answer.tell(await self.admission.decide(callback, query.from_user, message, answer.tell))
-        elif not await self.admission.admits(query.from_user.id, message.chat_id):
+        elif not (
+            await self.admission.admits(query.from_user.id, message.chat_id)
+            or await self.lookup.decides(callback.id, actor_of(query.from_user))
+        ):
             await answer.tell(_STRANGER, alert=True)
         else:
             place = await self._where(query, message, callback.id)

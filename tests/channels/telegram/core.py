@@ -99,6 +99,7 @@ class FakeCore:
         self.cards: dict[str, Card] = {}
         self.addresses: set[Address] = set()
         self.may = True
+        self.named: set[str] = set()  # accounts that may decide wherever they are
         self.becomes: Card | None = None  # what the card is as soon as it was looked up once
         self.rungs: list[tuple[GrantScope, str]] = [
             (GrantScope.EXACT, "issue_close with exactly these arguments"),
@@ -204,6 +205,9 @@ class FakeCore:
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
         return self.may
+
+    async def decides(self, proposal_id: str, actor: Actor) -> bool:
+        return proposal_id in self.cards and str(actor) in self.named
 
 
 def _insert(session: Session, card: Card, now: datetime) -> None:

@@ -5,7 +5,7 @@ import pytest
 from bot.domain.chat import Address
 from bot.errors import SettingsError
 from tests.channels.telegram.conftest import ADMIN, ANA
-from tests.channels.telegram.core import FakeCore, make_card
+from tests.channels.telegram.core import PROPOSAL, FakeCore, make_card
 from tests.fakes.telegram_server import FakeTelegram
 
 STRANGER = 555
@@ -99,6 +99,34 @@ async def test_a_strangers_press_is_refused_privately(channel, telegram: FakeTel
     query = await telegram.press(STRANGER, await telegram.see(TEAM, "Close issue"), "Approve")
     assert query.alert
     assert core.presses == []
+
+
+async def test_who_a_rule_names_decides_without_being_let_in_and_is_heard_on_nothing_else(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    core.named = {f"telegram:{STRANGER}"}
+    there = Address("telegram", str(TEAM))
+    await channel.post_card(there, core.propose(make_card(), there))
+    card = await telegram.see(TEAM, "Close issue")
+    await telegram.press(STRANGER, card, "Approve")
+    assert [p.actor.key for p in core.presses] == [str(STRANGER)]
+    await telegram.press(STRANGER, card, "Decline with a reason")
+    question = await telegram.see(TEAM, "Sam, why not?")
+    await telegram.say(STRANGER, "not today", TEAM, reply_to=question)
+    await core.took(2)
+    assert core.presses[-1].reason == "not today"
+    await telegram.press(STRANGER, card, "Decline with a reason")
+    await telegram.say(STRANGER, "/cancel", TEAM)
+    await telegram.see(TEAM, "Cancelled")
+    await telegram.say(STRANGER, f"/start {PROPOSAL}")
+    await core.took(3)
+    assert [c.text for c in core.commands] == [f"show {PROPOSAL}"]
+    for words in ("hello?", "/help", f"/show {PROPOSAL[:8]}", f"/cancel {PROPOSAL}", f"/nod {PROPOSAL}"):
+        await telegram.say(STRANGER, words)
+    await telegram.see(STRANGER, "We haven't met")
+    await telegram.say(ANA, "known")
+    await core.took(4)
+    assert (len(core.commands), [m.text for m in core.messages]) == (1, ["known"])
 
 
 async def test_anyone_who_writes_as_a_chat_is_asked_to_write_as_themselves(
