@@ -196,8 +196,8 @@ class Assistant:
         owner = self.own.owner(message.actor)
         try:
             accepted = await self.database.write(self._accept, message, new, self.clock(), owner)
-        except TooMuch as error:
-            return Reply(Answer.LATER, error.message)
+        except (TooMuch, LostRace) as error:
+            return Reply(_REFUSALS[type(error)], error.message)
         self._learned(new)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)

@@ -47,7 +47,7 @@ def accept(
     """Append a person's message and want a turn; None when its event was taken in before.
 
     ``owner``: as in `turns.want_turn`.
-    Raises TooMuch, which undoes it all, where this person has sent more than ``bounds`` lets them.
+    Raises TooMuch where its person sent more than ``bounds`` lets them, LostRace where it continues nothing.
     """
     found = conversations.arrival(session, message, now - _HOUR, now, bounds.messages)
     conversation_id = found.conversation_id
@@ -55,6 +55,8 @@ def accept(
     if conversation_id is None:
         if messages.of_event(session, message.address.channel, message.event_id):
             return None  # received elsewhere, or before the conversation here was ended: it starts nothing
+        if message.continues:
+            raise LostRace("This conversation has ended. Write what you need to start a new one.")
         title = message.text or ", ".join(each.name for each in message.files)
         conversation_id = conversations.begin(session, message, title, now)
     text, name = storable((message.text, message.actor.name))

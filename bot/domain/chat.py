@@ -73,6 +73,7 @@ class Message:
         default_factory=dict, compare=False
     )  # of places and people, as the platform has them
     files: tuple[Upload, ...] = ()
+    continues: bool = False  # an open conversation; it starts none
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +297,7 @@ def said(
     if words.startswith("/"):
         name, _, text = words[1:].partition(" ")
         return Command(actor, name, text, at, private, names=names)
-    return Message(at, actor, words, f"{ref} {_MARK}{words}", private, names=names)
+    return Message(at, actor, words, f"{ref} {_MARK}{words}", private, continues=True, names=names)
 
 
 def refusal(reply: Reply) -> str:

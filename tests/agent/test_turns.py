@@ -9,7 +9,7 @@ from sqlmodel import Session, col, select
 from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
-from bot.domain.chat import Address, Answer
+from bot.domain.chat import Address, Answer, said
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -26,7 +26,7 @@ from bot.domain.proposals import State
 from bot.errors import ModelCut, ModelError
 from bot.store.tables.conversations import MessageRow, TurnRow
 from bot.tools.tool import FixedToolset, Tool
-from tests.kit import ANA, BEN, Hold, MakeNod, Nod, breaks, call, says
+from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, breaks, call, says
 
 RED = {"lamp": "desk", "color": "red"}
 
@@ -212,6 +212,24 @@ async def test_a_servers_fault_is_told_in_plain_words_and_the_conversation_conti
     await nod.idle()
     assert nod.model.heard == ["hi", "again"]
     assert nod.chat.shown.endswith("OK.")
+
+
+async def test_a_button_of_a_conversation_that_has_ended_starts_none(nod: Nod) -> None:
+    nod.model.will(breaks(ModelError("Busy.")), says("There."))
+    again = said("Try again", "1", ANA, ROOM, private=True, names={})
+    late = said("Try again", "2", ANA, ROOM, private=True, names={})
+    await nod.say("hi")
+    await nod.idle()
+    assert (await nod.assistant.handle(again)).answer is Answer.ACCEPTED
+    await nod.idle()
+    await nod.command("/nod new")
+    assert (await nod.assistant.handle(again)).answer is Answer.DUPLICATE
+    reply = await nod.assistant.handle(late)
+    assert (reply.answer, reply.text) == (
+        Answer.STALE,
+        "This conversation has ended. Write what you need to start a new one.",
+    )
+    assert len(await turns(nod)) == 2
 
 
 async def test_a_message_that_came_while_a_turn_failed_is_answered(nod: Nod) -> None:

@@ -259,6 +259,17 @@ class TestDiscord(Contract, PlacesContract):
         await eventually(lambda: "This was pressed already." in driver.told(), "that it was pressed")
         assert len(driver.world.model.answers) == 1
 
+    async def test_that_button_starts_no_conversation_once_its_own_has_ended(
+        self, driver: DiscordDriver
+    ) -> None:
+        driver.world.script(Says("Let me see.", fails=True))
+        await driver.say("where is it?")
+        below = await eventually(lambda: [m for m in driver.discord.messages if m.buttons], "a button")
+        await driver.command("/nod new")
+        await driver.discord.press(ANA, below[0], "Try again")
+        told = "This conversation has ended. Write what you need to start a new one."
+        await eventually(lambda: told in driver.told(), "that it has ended")
+
     async def test_a_card_whose_post_was_not_answered_is_there_once_and_works(
         self, driver: DiscordDriver
     ) -> None:
