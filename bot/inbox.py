@@ -22,6 +22,7 @@ from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.approvals.team import plans
+from bot.channels.base import standing
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.domain.bounds import Bounds
@@ -117,6 +118,7 @@ class Assistant:
                 models=list(self.loop.models.by_name),
                 hindrance=self.cards.hindrance,
                 groups=self.gate.groups,
+                standing=partial(standing, self.cards.channels),
                 workspace=self.loop.briefing.workspace,
             )
         )

@@ -6,8 +6,11 @@ from bot.domain.verbs import Verb
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
+from tests.contracts.test_discord import DiscordDriver
 from tests.contracts.test_slack import SlackDriver
 from tests.contracts.test_telegram import TelegramDriver
+from tests.fakes.slack_server import BOT_USER
+from tests.fakes.telegram_state import BOT
 
 pytestmark = pytest.mark.platform
 
@@ -31,6 +34,38 @@ async def test_in_slack_cleo_decides_for_ana_while_she_is_away(slack: SlackDrive
     await slack.world.app.core.reminders.send(slack.world.clock())
     assert any("you may decide what they may" in m.words for m in slack.slack.in_channel(slack.slack.dm(EVE)))
     assert await slack.command("/nod back") == "Ended: Cleo for Ana."
+
+
+async def test_in_slack_no_program_no_channel_and_no_one_whose_account_is_off_stands_in(
+    slack: SlackDriver,
+) -> None:
+    slack.slack.users |= {BOT_USER: "Nod", "U8": "Dana"}
+    slack.slack.records |= {BOT_USER: {"is_bot": True}, "U8": {"deleted": True}}
+    for account in (f"slack:T1/{BOT_USER}", "slack:T1/U8", "slack:T1/C2"):
+        said = await slack.command(f"/nod away {account} for 3d")
+        assert said.startswith("I know no one as ")
+        assert " there. Have them write to me first, or name someone else." in said
+    assert await slack.command("/nod away") == "No one is away."
+
+
+async def test_in_telegram_neither_nod_nor_a_group_stands_in(telegram: TelegramDriver) -> None:
+    for account in (f"telegram:{BOT['id']}", "telegram:-100200"):
+        assert (await telegram.command(f"/nod away {account} for 3d")).startswith("I know no one as ")
+
+
+async def test_in_discord_a_guest_whom_nod_never_met_and_nod_itself_do_not_stand_in(
+    discord: DiscordDriver,
+) -> None:
+    guest, nod = "900000000000000001", "900000000000000002"
+    for each in (guest, nod):
+        discord.discord.person(each, "Gil")
+    discord.discord.flags[guest] = 1 << 4
+    discord.discord.bots.add(nod)
+    said = await discord.command(f"/nod away <@{guest}> for 3d")
+    assert "is not of this team, so they can't decide for you. Name someone else." in said
+    for account in (nod, "111/222", "900000000000000003"):
+        said = await discord.command(f"/nod away discord:{account} for 3d")
+        assert said.startswith("I know no one as ")
 
 
 async def test_in_telegram_eve_decides_for_ana_while_she_is_away(telegram: TelegramDriver) -> None:

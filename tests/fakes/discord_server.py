@@ -119,6 +119,7 @@ class FakeDiscord:
         self.app: Json = {"id": APP, "name": "Nod", "verify_key": self.public_key}
         self.people: dict[str, str] = {}
         self.flags: Counter[str] = Counter()  # of a member, by person
+        self.bots: set[str] = set()  # members that are programs
         self.members: dict[str, set[str]] = {SERVER: set(), ELSEWHERE: set()}
         self.messages: list[Message] = []
         self.windows: list[Window] = []
@@ -362,7 +363,7 @@ class FakeDiscord:
             case "GET", ["guilds", server, "members", user] if server in self.members:
                 if user not in self.members[server]:
                     raise Refusal(404, 10007, "Unknown Member")
-                return {"user": {"id": user}, "flags": self.flags[user]}
+                return {"user": {"id": user, "bot": user in self.bots}, "flags": self.flags[user]}
             case "POST", ["users", "@me", "channels"]:
                 if body["recipient_id"] not in self.people:
                     raise Refusal(400, 50033, "Invalid Recipient(s)")

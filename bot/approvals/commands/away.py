@@ -9,10 +9,11 @@ from bot.approvals.commands.values import account
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, unquoted
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Absence, Actor, Role
+from bot.domain.people import Absence, Actor, Membership, Role
 from bot.domain.record import Act
 from bot.domain.rules import covers
 from bot.domain.times import duration, moment
+from bot.errors import ChannelError, NotDeliverable
 from bot.store import absences, notices, people, posted_cards
 from bot.store.audit.log import By
 from bot.store.rules import Policies
@@ -20,6 +21,8 @@ from bot.store.rules import Policies
 LONGEST = timedelta(days=14)
 _NAMED = 5
 _SAID = re.compile(r"(?P<who>\S.*?)\s+(?:until\s+(?P<until>\S.*)|for\s+(?P<length>\S+))")
+_OUTSIDE = "{} is not of this team, so they can't decide for you. Name someone else."
+_NO_ONE = "I know no one as {} there. Have them write to me first, or name someone else."
 _WHO = "Say who decides for you and until when, such as `/nod away @ben until monday`."
 
 
@@ -39,7 +42,7 @@ def listed(session: Session, policies: Policies, actor: Actor) -> str:
 class AwayCommands:
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
-        self._wake = parts.wake
+        self._wake, self._standing = parts.wake, parts.standing
         self.words = [
             Subcommand(
                 "away [WHO until monday|friday 18:00|2026-12-01, or WHO for 3d]",
@@ -60,6 +63,8 @@ class AwayCommands:
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
         stand_in = await self._database.read(self._found, command.actor, said["who"])
+        same = command.address.channel == stand_in.channel
+        await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
 
         def begin(session: Session) -> tuple[Absence, list[int]]:
             found = absences.begin(session, command.actor, stand_in, until, now)
@@ -111,10 +116,23 @@ class AwayCommands:
         if other == person:
             raise CommandError("That is you. Name someone else.")
         if other.outside:
-            raise CommandError(f"{found.label} is not of this team, so they can't decide for you.")
+            raise CommandError(_OUTSIDE.format(found.label))
         if any(other.accounts & {str(each.who)} for each in policy.absences):
             raise CommandError(f"{found.label} is away, too. Name someone else.")
         return found
+
+    async def _check(self, stand_in: Actor, there: Address) -> None:
+        """Raises CommandError unless their platform says that they are of the team, or never says."""
+        if self._standing is None:
+            return
+        try:
+            standing = await self._standing(stand_in, there)
+        except NotDeliverable:
+            return
+        except (ChannelError, TimeoutError):
+            raise CommandError(f"I can't check who {stand_in.label} is right now. Try again.") from None
+        if standing is not Membership.MEMBER:
+            raise CommandError((_OUTSIDE if standing else _NO_ONE).format(stand_in.label))
 
     async def _back(self, command: Command, text: str) -> str | CommandReply:
         if text and not await self._database.read(self._policies.is_admin, command.actor):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
 from bot.domain.jobs import Wake
-from bot.domain.people import Actor
+from bot.domain.people import Actor, Membership
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
 from bot.domain.text import made_visible
@@ -28,7 +28,7 @@ class CommandParts:
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
     ``models`` are the names of those that can be asked, the default one first. ``workspace`` reads what its
-    owner says about working there; it blocks.
+    owner says about working there; it blocks. ``standing`` is `Channel.standing`, where channels run.
     """
 
     database: Database
@@ -44,6 +44,7 @@ class CommandParts:
     hindrance: Callable[[Address], Awaitable[str]]
     groups: Groups
     workspace: Callable[[], str] | None = None
+    standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,6 +221,8 @@ class DiscordChannel(Platform):
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
         """What they are in the conversation's server; in direct messages the most that they are in any."""
         place, found = DiscordPlace.of(address), None
+        if not actor.key.isdecimal():
+            return None
         fault: ChannelError | None = None
         for server in (place.server,) if place.server else self._settings.discord_servers:
             try:

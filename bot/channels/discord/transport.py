@@ -22,7 +22,7 @@ from bot.channels.streamed_message import FullText
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.settings import Settings
 
-_UNKNOWN_MEMBER = 10007
+_NO_MEMBER = (10007, 10013)  # of this server, or no person at all
 _UNKNOWN_MESSAGE = 10008
 UNKNOWN_WEBHOOK = 10015  # also: Discord has not seen our answer to the interaction yet
 _ARCHIVED = 50083
@@ -158,14 +158,14 @@ class DiscordRest:
         return self._direct[place.person] if place.person else place.channel
 
     async def member(self, server: str, user: str) -> Json | None:
-        """What a server says of one of its people; None where they have left it."""
+        """What a server says of one of its people; None where they have left it, and for a bot."""
         try:
             found: Json = await self.call("GET", f"/guilds/{server}/members/{user}")
         except DiscordRefusal as error:
-            if error.code != _UNKNOWN_MEMBER:
+            if error.code not in _NO_MEMBER:
                 raise
             return None
-        return found
+        return None if found["user"].get("bot") else found
 
     async def check(self, place: DiscordPlace) -> None:
         """Show for some seconds that Nod writes, as only those may who can post."""

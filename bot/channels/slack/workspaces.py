@@ -343,7 +343,7 @@ class Workspaces(AsyncAuthorize):
         return said
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
-        """What a person is to a team by now, None where their account is off. Raises ChannelError."""
+        """What a person is to a team by now, None where it is off or a bot's. Raises ChannelError."""
         own, _, user = actor.key.partition("/")
         workspace = await self.find(team)
         with translated():
@@ -354,7 +354,7 @@ class Workspaces(AsyncAuthorize):
                 if code_of(error) not in _NO_ONE:
                     raise
                 return None
-        if said.get("deleted"):
+        if said.get("deleted") or said.get("is_bot"):
             return None
         return standing_of(said, (own,), team, workspace.enterprise if workspace else "")[0]
 

@@ -58,7 +58,7 @@ from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup, is_group
 from bot.domain.proposals import State
 from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, CopyGone, SettingsError
+from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.settings import Settings
 from bot.store import posted_cards
 from bot.store.database import Database
@@ -291,8 +291,12 @@ class TelegramChannel(Platform):
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Whether they are still let in, and in a group still one of it."""
+        """Whether they are still let in, and in a group still one of it; None also for Nod and for chats."""
+        if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
+            return None
         place, user = self._moves.place(address), int(actor.key)
+        if place.private and place.chat_id != user:
+            raise NotDeliverable("Telegram does not say who someone else is in a private chat.")
         if not await self._admission.admits(user, place.chat_id):
             return None
         there = place.private or await self._transport.has_member(place, user)
