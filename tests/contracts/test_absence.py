@@ -3,7 +3,7 @@
 import pytest
 
 from bot.domain.verbs import Verb
-from bot.testing.contract import note
+from bot.testing.contract import note, waiting
 from bot.testing.world import Says, eventually
 from tests.contracts import test_telegram
 from tests.contracts.test_discord import DiscordDriver
@@ -51,6 +51,24 @@ async def test_in_slack_no_program_no_channel_and_no_one_whose_account_is_off_st
 async def test_in_telegram_neither_nod_nor_a_group_stands_in(telegram: TelegramDriver) -> None:
     for account in (f"telegram:{BOT['id']}", "telegram:-100200"):
         assert (await telegram.command(f"/nod away {account} for 3d")).startswith("I know no one as ")
+
+
+async def test_in_telegram_who_was_named_decides_in_private_without_being_let_in(
+    telegram: TelegramDriver,
+) -> None:
+    zoe = 777
+    telegram.telegram.person(zoe, "Zoe")
+    telegram.world.script(Says("Shall I?", (note("milk"),)))
+    await telegram.say("note milk")
+    await eventually(telegram.cards, "a card")
+    [proposal] = waiting(telegram)
+    assert "Reassigned" in await telegram.command(f"/approvals reassign {proposal.id} telegram:{zoe}")
+    await telegram.telegram.say(zoe, f"/start {proposal.id}")
+    card = await telegram.telegram.see(zoe, "Can decide")
+    await telegram.telegram.press(zoe, card, "Approve")
+    await eventually(lambda: telegram.world.notes == ["milk"], "the note")
+    await telegram.telegram.say(zoe, "thanks")
+    await telegram.telegram.see(zoe, "We haven't met")
 
 
 async def test_in_discord_a_guest_whom_nod_never_met_and_nod_itself_do_not_stand_in(
