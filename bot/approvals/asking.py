@@ -25,7 +25,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, storable
 from bot.domain.verbs import CHOICES, Verb
 from bot.errors import ModelTooManyQuestions, ToolError
-from bot.store import people
+from bot.store import people, proposals
 from bot.store.audit.log import By
 from bot.tools.signature import Storable
 from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
@@ -159,9 +159,15 @@ def _may_answer(p: Proposal, actor: Actor | None) -> bool:
 
 
 def withdraw(session: Session, found: Sequence[tuple[Proposal, Actor]], clock: Clock) -> tuple[Job, ...]:
-    """End questions after which someone wrote instead of answering: what they wrote is the answer."""
+    """End questions after which someone wrote instead of answering: what they wrote is the answer.
+
+    One that was answered by a press since stays answered.
+    """
     jobs: list[Job] = []
-    for p, actor in found:
+    for read, actor in found:
+        p = proposals.get(session, read.id)
+        if p is None or p.state is not State.PROPOSED:
+            continue
         by = By.nod(Act.UNASKED, f"{actor} wrote in the conversation")
         jobs += end(session, p, by, clock(), State.CANCELLED, actor.label, cause=Cause.WRITTEN)[1]
     return tuple(jobs)

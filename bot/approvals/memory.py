@@ -44,13 +44,20 @@ class KnownFact:
 
 
 def remember(session: Session, fact: Fact) -> bool:
-    """Keep a fact; False where it is there already. Raises ToolError where there is no room for it."""
+    """Keep a fact; False where it is there already, and then it holds as long as the longer of both.
+
+    Raises ToolError where there is no room for it.
+    """
     conversation_lock.everywhere(session)
     there = memory.of(session, [fact.scope], fact.said_at)
-    if any(each.text == fact.text for each in there):
-        return False
+    by = people.by(session, Act.REMEMBER, fact.asked_by)
+    for each in there:
+        if each.text == fact.text:
+            if each.until and (fact.until is None or fact.until > each.until):
+                memory.change(session, replace(each, until=fact.until, said_at=fact.said_at), by)
+            return False
     _check_room(there, fact)
-    memory.add(session, fact, people.by(session, Act.REMEMBER, fact.asked_by))
+    memory.add(session, fact, by)
     return True
 
 

@@ -42,9 +42,10 @@ def add(session: Session, fact: Fact, by: By) -> None:
 
 
 def change(session: Session, fact: Fact, by: By) -> None:
-    """Put other words in the place of those that are there."""
+    """Put other words, or another end, in the place of those that are there."""
     row = session.get_one(MemoryRow, fact.id)
-    before, row.fact, row.said_at = _state(row), fact.text, fact.said_at
+    before = _state(row)
+    row.fact, row.said_at, row.until = fact.text, fact.said_at, fact.until
     session.add(row)
     session.flush()
     admin_changes.record(session, Thing.MEMORY, str(row.id), by, before, _state(row), fact.said_at)

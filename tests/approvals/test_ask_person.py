@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from bot.approvals import asking
 from bot.domain.chat import Answer
 from bot.domain.model import ToolCall
 from bot.domain.people import Membership
@@ -142,6 +143,19 @@ async def test_an_answer_in_writing_counts_also_where_others_wrote_after_it(nod:
     await nod.idle()
     now = await nod.now(p)
     assert (now.state, now.cause, now.decided_by) == (State.CANCELLED, Cause.WRITTEN, "Ana")
+
+
+async def test_who_presses_right_after_writing_has_answered_and_nothing_fails(nod: Nod) -> None:
+    (p,) = await nod.asked(ask(choices=["red", "blue"]))
+    nod.valve.shut = True
+    await nod.say("Wait, I press it.")
+    left = asking.overtaken(await nod.transcript())
+    await nod.press(Verb.SECOND, p)
+    assert await nod.database.write(asking.withdraw, left, nod.clock) == ()
+    nod.valve.shut = False
+    await nod.dispatcher.wake(*nod.valve.held)
+    await nod.idle()
+    assert ((await nod.now(p)).state, (await nod.now(p)).result) == (State.SUCCEEDED, "blue")
 
 
 async def test_a_question_expires_and_is_never_opened_again(nod: Nod) -> None:

@@ -129,6 +129,19 @@ async def test_undo_forgets_nothing_that_was_remembered_before(nod: Remembering)
     assert DESK in await nod.told()
 
 
+async def test_what_is_remembered_again_holds_as_long_as_the_longer_of_both(
+    nod: Remembering, clock: FakeClock
+) -> None:
+    await nod.remembered(until="2026-03-05")
+    await nod.remembered()
+    clock.forward(timedelta(days=9))
+    assert DESK in await nod.told()
+    await nod.remembered(until="2026-03-20")
+    clock.forward(timedelta(days=20))
+    assert DESK in await nod.told()
+    assert len(await nod.rows()) == 1
+
+
 async def test_both_can_be_undone_by_who_asked(nod: Remembering) -> None:
     p = await nod.remembered(until="2026-03-05")
     await nod.undo(p)
