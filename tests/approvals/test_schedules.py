@@ -316,6 +316,17 @@ async def test_its_changes_run_under_a_grant_that_names_it_and_nothing_else_does
     assert "G-2" not in (await nod.command("/approvals grants", by=ADA)).text
 
 
+async def test_nothing_is_allowed_for_the_runs_of_a_schedule_that_has_ended(nod: Nod) -> None:
+    scheduled = await made(nod)
+    nod.model.will(says("I paint.", call("paint", lamp="desk", color="red")))
+    await nod.tick(HOUR)
+    [*_, p] = await nod.proposals()
+    await nod.command(f"/nod schedules delete {scheduled.id[:8]}")
+    refused = await nod.press(Verb.SIMILAR, p, rung=GrantScope.TOOL, lasting=GrantDuration.DAY)
+    assert refused.text == "Its schedule has ended, so there is nothing more to allow."
+    assert (await nod.approve(p)).state is State.SUCCEEDED
+
+
 async def test_a_run_may_spend_so_many_tokens_and_no_more(make_nod: MakeNod) -> None:
     nod = make_nod(schedules_each=3, limits=TurnLimits(schedule_tokens=5))
     await made(nod)
