@@ -46,7 +46,7 @@ from bot.domain.people import Actor, Names
 from bot.domain.policy import Policy
 from bot.domain.proposals import State
 from bot.domain.record import Act
-from bot.domain.text import made_visible
+from bot.domain.text import blank
 from bot.domain.verbs import Verb
 from bot.errors import (
     BadArguments,
@@ -187,7 +187,7 @@ class Assistant:
     async def _message(self, message: Message, new: Names) -> Reply:
         if refusal := self.bounds.files.refusal(message.files):
             return Reply(Answer.INVALID, refusal)
-        if not message.files and not made_visible(message.text, lambda _: "").strip():
+        if not message.files and blank(message.text):
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
         if len(message.text) > MAX_MESSAGE:
             return Reply(

@@ -23,6 +23,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -315,10 +316,11 @@ class Settings(BaseSettings):
                 raise ValueError("after whsec_ write base64, or leave whsec_ away") from None
         return secret
 
-    @field_validator("audit_key")
+    @field_validator("audit_key", mode="wrap")
     @classmethod
-    def _long_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        if any(len(key) < _TOKEN_LENGTH for key in keys):
+    def _long_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = read(given)
+        if (given and not keys) or any(len(key) < _TOKEN_LENGTH for key in keys):
             raise ValueError("write at least 16 random characters; older keys may follow after a comma")
         return keys
 

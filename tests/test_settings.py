@@ -56,6 +56,8 @@ WRONG = [
     ("NOD_MODEL_PARALLEL_TOOL_CALLS", "?", "true or false"),
     ("NOD_TOOLS", "acme/tools.py", "acme.tools"),
     ("NOD_TOOLS", "acme.tools,entry:", "entry:name"),
+    ("NOD_AUDIT_KEY", ",", "at least 16 random characters"),
+    ("NOD_AUDIT_KEY", "0123456789abcdef,short", "at least 16 random characters"),
     ("OPENAI_BASE_URL", "localhost:11434/v1", "https://"),
     ("OPENAI_BASE_URL", "http://me:secret@localhost/v1", "without a name or a password"),
     ("SLACK_API_URL", "slack.com", "https://"),

@@ -8,7 +8,7 @@ from enum import StrEnum
 from bot.domain.chat import Address, chat_of
 from bot.domain.people import Actor, Person, workspace_of
 from bot.domain.redaction import redact_text
-from bot.domain.text import one_line
+from bot.domain.text import blank, one_line
 
 LONGEST = 500
 """Characters of one fact."""
@@ -96,7 +96,7 @@ def checked(text: str) -> str:
     if len(text) > LONGEST:
         raise ValueError(f"At most {LONGEST} characters. Remember what matters of it.")
     fact = one_line(text)
-    if not fact:
+    if blank(fact):
         raise ValueError("Say what to remember.")
     if redact_text(fact) != fact or _TOLD.search(fact):
         raise ValueError("This looks like a secret, and secrets are not remembered. Leave it out.")

@@ -133,6 +133,11 @@ def made_visible(text: str, shown: Callable[[int], str]) -> str:
     return str(_UNSEEN.sub(lambda found: shown(ord(found[1])) if found[1] else found[0], text))
 
 
+def blank(text: str) -> bool:
+    """Whether people see nothing of the text."""
+    return not made_visible(text, lambda _: "").strip()
+
+
 def escaped(point: int) -> str:
     """A code point as in a source text."""
     return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"  # noqa: PLR2004 - the last of four digits

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails, PydanticCustomError, to_jsonable_python
 
 from bot.domain.forms import bound_in_words
-from bot.domain.text import unstorable
+from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, offered
 
@@ -181,6 +181,13 @@ def _storable(text: str) -> str:
     return text
 
 
+def _seen(text: str) -> str:
+    if text and blank(text):
+        raise PydanticCustomError("blank", "This is empty. Write something")
+    return text
+
+
 STORABLE = AfterValidator(_storable)  # stands last: the rules after it would not see a text
+SEEN = AfterValidator(_seen)  # stands last, too
 Storable = Annotated[str, STORABLE]
 """Text that every program can be given, too: no NUL, and no half of a character."""

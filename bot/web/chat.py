@@ -19,6 +19,7 @@ from bot.domain.conversations import Conversation
 from bot.domain.events import Ending, TurnEnded, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
+from bot.tools.signature import SEEN
 from bot.web.answers import Fault, Later, download, existing
 from bot.web.body import Before, Body, Limit, cursor
 from bot.web.broadcaster import Listener
@@ -112,7 +113,7 @@ def _checked(kind: type[Chat], given: Any) -> Chat:
 
 
 class Named(Body):
-    title: str = Field(min_length=1, max_length=80)
+    title: Annotated[str, Field(min_length=1, max_length=80), SEEN]
 
 
 NO_CONVERSATION = "There is no such conversation."

@@ -224,6 +224,7 @@ async def test_in_a_private_chat_there_is_no_place_to_remember_for(nod: Remember
         ("The database password is hunter2", "looks like a secret"),
         ("DB_PASSWORD=swordfish", "looks like a secret"),
         ("   ", "Say what to remember"),
+        ("\u200b\u2800", "Say what to remember"),
     ],
 )
 async def test_what_is_too_long_or_looks_like_a_secret_never_becomes_a_card(

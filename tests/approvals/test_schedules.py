@@ -383,6 +383,7 @@ async def test_no_one_is_asked_to_wait_for_what_is_not_there_or_hidden(nod: Nod)
         ({"at": ""}, "at: Say when"),
         ({"after_proposal": "1a2b3c4d"}, "Leave this out: it runs once."),
         ({"task": "x" * 2001}, "task: At most 2"),
+        ({"task": "\u200b\u2060"}, "task: This is empty. Write something."),
     ],
 )
 async def test_bad_input_is_refused_in_words_before_any_card(

@@ -160,9 +160,10 @@ async def test_over_stdio_with_a_wrong_token_the_agent_is_told_which_setting_to_
 @BOTH
 async def test_an_empty_summary_is_refused_in_words(serve: Serve, agent: Agent):
     async with serve(**SETTINGS) as nod, agent(nod) as client:
-        result = await client.call_tool("request_approval", {"summary": ""})
-        assert result.is_error
-        assert "This is empty. Write something." in result.content[0].text
+        for summary in ("", "\u200b"):
+            result = await client.call_tool("request_approval", {"summary": summary})
+            assert result.is_error
+            assert "This is empty. Write something." in result.content[0].text
 
 
 async def test_over_stdio_without_a_running_nod_the_agent_is_told_what_to_do(serve: Serve):

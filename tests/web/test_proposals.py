@@ -273,6 +273,8 @@ async def test_lists_hold_conversations_messages_and_proposals(serve: Serve):
         (conversation,) = (await nod.client.get("/api/conversations")).json()["conversations"]
         assert conversation["id"] == ident
         assert conversation["title"] == "Note: milk"
+        renamed = await nod.client.patch(f"/api/conversations/{ident}", json={"title": "\u200b "})
+        assert renamed.json()["fields"] == {"title": "This is empty. Write something."}
         assert conversation["open_proposals"] == 1
         shown = (await nod.client.get(f"/api/conversations/{ident}/proposals")).json()["proposals"]
         assert shown == [proposal]

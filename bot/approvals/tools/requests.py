@@ -22,13 +22,15 @@ from bot.domain.text import shown
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.signature import Storable
+from bot.tools.signature import SEEN, Storable
 from bot.tools.tool import CallContext, FixedToolset, tool
 
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"
 
-Summary = Annotated[Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300)]
+Summary = Annotated[
+    Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300), SEEN
+]
 Details = Annotated[Storable, Field(max_length=20_000)]
 Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 Fields = Annotated[dict[Name, Details], Field(max_length=50)]

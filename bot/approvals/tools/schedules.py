@@ -22,7 +22,7 @@ from bot.errors import BadArguments, Hopeless, ToolError
 from bot.store import conversations, people, proposals, schedules, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
-from bot.tools.signature import STORABLE
+from bot.tools.signature import SEEN, STORABLE
 from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 
 GROUP = "schedules"
@@ -31,7 +31,7 @@ _KEPT = "%Y-%m-%d %H:%M"
 _GONE = "A schedule that was deleted is made again with a card of its own."
 
 Task = Annotated[
-    str, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=TASK), STORABLE
+    str, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=TASK), STORABLE, SEEN
 ]
 Said = Annotated[str, Field(max_length=100), STORABLE]
 Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]

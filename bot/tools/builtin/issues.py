@@ -22,7 +22,7 @@ from bot.errors import Hopeless, ToolError
 from bot.store import issues
 from bot.store.database import Database
 from bot.store.issues import Comment, Issue, IssueState, Priority
-from bot.tools.signature import STORABLE, Storable
+from bot.tools.signature import SEEN, STORABLE, Storable
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -55,9 +55,9 @@ def _tidy(labels: list[str]) -> list[str]:
 # what the fields of an issue may be; both databases can keep all of it
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
-Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
-Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line)]
-Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line)]
+Line = Annotated[Text, Field(min_length=1, max_length=200), AfterValidator(_one_line), SEEN]
+Name = Annotated[Text, Field(max_length=80), AfterValidator(_one_line), SEEN]
+Label = Annotated[Text, Field(min_length=1, max_length=40), AfterValidator(_one_line), SEEN]
 Labels = Annotated[list[Label], Field(max_length=10), AfterValidator(_tidy)]
 Body = Annotated[Storable, Field(max_length=20_000)]
 CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]

@@ -343,6 +343,8 @@ async def test_the_workload_counts_open_issues_of_each_assignee_and_of_no_one(tr
         ("create_issue", {"title": "t", "labels": [str(n) for n in range(11)]}, "labels"),
         ("create_issue", {"title": "t", "labels": ["fine", "x" * 41]}, "labels.1"),
         ("update_issue", {"number": 1, "state": "done"}, "state"),
+        ("update_issue", {"number": 1, "title": "\u200b"}, "title"),
+        ("update_issue", {"number": 1, "labels": ["\u200b"]}, "labels.0"),
         ("update_issue", {"number": 0, "state": "open"}, "number"),
         ("comment_issue", {"number": 1, "body": " \n "}, "body"),
         ("delete_issue", {"number": 2**40}, "number"),
