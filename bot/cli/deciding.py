@@ -167,8 +167,8 @@ async def tools_of(
             if server.trouble and all_now:
                 why = f"the MCP server {server.name} is unavailable ({server.trouble})"
                 print(line(f"nod: {why}; without its tools"), file=sys.stderr)
-            for words in server.left_out_words if all_now else ():
-                print(line(f"nod: the MCP server {server.name}: {words}"), file=sys.stderr)
+            elif server.left_out and all_now:
+                print(line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
         yield registry
     finally:
         await mcp.stop()

@@ -350,14 +350,13 @@ async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Each MCP server, started as for a turn and ended again."""
     try:
         offered = [tool.group for tool in await mcp.tools()]
-        servers = await mcp.status()
         return [
-            ok(f"MCP server {server.name}", _offers(offered.count(server.group)))
+            (warn if server.left_out else ok)(
+                f"MCP server {server.name}", _offers(offered.count(server.group), server.left_out)
+            )
             if server.trouble is None
             else fail(f"MCP server {server.name}", _fix(server, settings))
-            for server in servers
-        ] + [
-            warn(f"MCP server {server.name}", words) for server in servers for words in server.left_out_words
+            for server in await mcp.status()
         ]
     finally:
         await mcp.stop()
@@ -369,12 +368,10 @@ def _fix(server: ServerStatus, settings: Settings) -> str:
     return f'NOD_MCP_CONFIG: {server.trouble}; fix its entry, or set "disabled": true there'
 
 
-def _offers(count: int) -> str:
-    return (
-        f"offers {count} {'tool' if count == 1 else 'tools'}"
-        if count
-        else 'offers no tools; look at its "allow" and "deny"'
-    )
+def _offers(count: int, left_out: str) -> str:
+    if not count and not left_out:
+        return 'offers no tools; look at its "allow" and "deny"'
+    return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out]))
 
 
 def _prices(settings: Settings) -> Iterator[Finding]:

@@ -413,11 +413,11 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
     assert re.search(r"^ok   MCP server lamps: offers \d+ tools$", checked.stdout, re.MULTILINE)
     assert 'ok   MCP server closed: offers no tools; look at its "allow" and "deny"' in checked.stdout
     assert "FAIL MCP server lost: NOD_MCP_CONFIG: there is no program or file 'no-such-pr" in checked.stdout
-    assert "ok   MCP server hostile: offers 1 tool\n" in checked.stdout
-    assert "warn MCP server hostile: evil is left out: inputSchema: This is needed.\n" in checked.stdout
+    left_out = "evil is left out: inputSchema: This is needed.\n"
+    assert f"warn MCP server hostile: offers 1 tool; {left_out}" in checked.stdout
     assert checked.stderr == ""
     listed = shell.nod("tools", "list", NOD_MCP_CONFIG="mcp.json")
-    assert "nod: the MCP server hostile: evil is left out: inputSchema: This is needed.\n" in listed.stderr
+    assert f"nod: the MCP server hostile: {left_out}" in listed.stderr
 
     servers["lamps"]["env"]["LAMP_TOKEN"] = "${LAMP_TOKEN}"
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

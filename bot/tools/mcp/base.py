@@ -21,7 +21,6 @@ from bot.tools.mcp.schemas import Arguments
 from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
-_TOLD, _NAMED = 5, 64  # tools that are left out, and characters of a name
 UNKNOWN = "There is no such sign-in. Start it again."
 
 
@@ -39,24 +38,17 @@ class SignInStatus:
 class ServerStatus:
     """One configured server, as it is right now.
 
-    ``trouble``: why it is unavailable; ``tools``: how many it offered; ``left_out``: by name, why one is not
-    taken. ``sign_in`` is None where people don't sign in; ``signed_out``: down because no one is signed in.
+    ``trouble``: why it is unavailable; ``tools``: how many it offered; ``left_out``: which are not taken, and
+    why. ``sign_in`` is None where people don't sign in; ``signed_out``: down because no one is signed in.
     """
 
     name: str
     group: str
     trouble: str | None
     tools: int
-    left_out: Mapping[str, str]
+    left_out: str
     sign_in: SignInStatus | None
     signed_out: bool
-
-    @property
-    def left_out_words(self) -> list[str]:
-        """A line for each of the first that are left out, and how many more."""
-        named = [f"{name[:_NAMED]} is left out: {why}" for name, why in self.left_out.items()]
-        more = len(named) - _TOLD
-        return named[:_TOLD] + ([f"{more} more are left out; the log has each"] if more > 0 else [])
 
 
 def no_server(name: str) -> SignInError:

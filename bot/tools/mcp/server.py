@@ -20,6 +20,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 
 from bot.domain.chat import Clock
+from bot.domain.text import one_line, shortened
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
@@ -102,7 +103,7 @@ class Server:
         self.readable: tuple[str, ...] = ()
         """What it said that it has besides tools; it stays while the server is down."""
         self.left_out: dict[str, str] = {}
-        """Why a tool of its list is not offered, by its name; in words, without the server's secrets."""
+        """Why a tool of its list is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
         self._calls: set[_Call] = set()
         self._last_words = ""
@@ -130,7 +131,8 @@ class Server:
             by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
         name = self.config.name
-        left_out, many = dict(self.left_out), len(self.known)
+        said = "; ".join(f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items())
+        left_out, many = shortened(one_line(said), 500), len(self.known)
         return ServerStatus(name, self.group, self.trouble, many, left_out, sign_in, self.signed_out)
 
     def start(self) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from mcp import types
 
 from bot.domain.chat import Clock
-from bot.domain.text import one_line
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
@@ -24,7 +23,6 @@ from bot.tools.tool import Tool
 log = logger(__name__)
 
 _ADOPTION_WAIT = 5.0  # seconds that a turn waits for a new list; then it takes what there is by then
-_LONGEST_WHY = 200  # characters
 _MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
 
 
@@ -172,6 +170,6 @@ def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
         except Exception as error:  # noqa: BLE001 - a stranger's list; the rest of it is still offered
             adopted.tools.pop(theirs.name, None)
             slow += isinstance(error, TooSlow)
-            why = server.config.scrub(one_line(str(error)))[:_LONGEST_WHY]
+            why = server.config.scrub(str(error))
             server.left_out[theirs.name] = why
             log.warning("an mcp tool is left out", server=server.config.name, tool=theirs.name, why=why)

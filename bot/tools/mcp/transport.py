@@ -125,15 +125,10 @@ def _well_formed(tool: Any, at: int, version: str) -> Any:
         parse_server_result("tools/list", version, _PAGE | {"tools": [tool]})
     except ValidationError as error:
         fault = error.errors()[0]
-        field = ".".join(map(str, fault["loc"][2:]))
-        why = f"{field}: {fault_in_words(fault)}" if field else "It must be an object."
-    except (ValueError, KeyError):  # a version that there is not, so the client will not listen
-        return tool
-    else:
-        return tool
-    name = tool.get("name") if isinstance(tool, dict) else None
-    name = name if isinstance(name, str) else f"tool {at} of its list"
-    return {"name": name, "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
+        why = f"{'.'.join(map(str, fault['loc'][2:]))}: {fault_in_words(fault)}".removeprefix(": ")
+        name = tool.get("name", at) if isinstance(tool, dict) else at
+        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
+    return tool
 
 
 @asynccontextmanager
