@@ -294,6 +294,7 @@ export class Card {
     if (verbs.length === 1 && verbs[0] === "cancel") return this.button("cancel");
     const details = h("details", { class: "menu", data: { part: "menu" } }, h("summary", { class: "button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "More")),
       h("div", { class: "menu-list" }, verbs.map((verb) => this.button(verb))));
+    details.addEventListener("toggle", () => details.open && details.lastElementChild.scrollIntoView({ block: "nearest" }));
     details.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !details.open) return;
       event.stopPropagation();

@@ -518,6 +518,12 @@ def test_a_phone_never_scrolls_sideways(nod: Served, new_page: NewPage):
     assert fits(page)
 
 
+def test_what_is_behind_the_dots_of_the_last_card_is_seen(nod: Served, new_page: NewPage):
+    page = new_page(nod.url, height=400)
+    ask(page, "close #2")
+    expect(rare(card(page, "Close issue #2"), "Approve similar")).to_be_in_viewport(ratio=1)
+
+
 def test_everything_works_by_keyboard(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
     message = page.get_by_label("Message to Nod")
