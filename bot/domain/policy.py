@@ -126,7 +126,7 @@ class Policy:
         script can never decide, and a server's question, which only who asked can answer. For what puts back
         what was approved, one approval is enough.
         """
-        kind, requester = call.kind, call.requester
+        kind, outside = call.kind, call.requester.outside
         risk, spared = self._overridden(call)
         found = self.book.mode(call, self.mode)
         mode = found.value
@@ -135,7 +135,7 @@ class Policy:
             return Verdict(Judgement.REFUSE, risk, rule, self._deciders(call, risk))
         usual = mode.asks(risk)
         asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else usual)
-        guarded = requester.outside and risk.writes and not asks
+        guarded = outside and risk.writes and not asks
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
         if kind is Kind.PLAN:
@@ -146,13 +146,13 @@ class Policy:
         elif asks and not usual:
             rule = f"a {kind} always asks"
         deciders = self._deciders(call, risk)
-        deciders = replace(deciders, requester=deciders.requester and not requester.outside)
+        deciders = replace(deciders, requester=deciders.requester and not outside)
         if not risk.writes and not asks:
             return Verdict(Judgement.RUN, risk, rule, deciders)
-        alone = call.own or call.undoes
-        needed, of = Quorum() if alone else self.book.quorum(call)
+        own = call.own
+        needed, of = Quorum() if own or call.undoes else self.book.quorum(call)
         ttl = self.book.ttl(call, self.ttl)
-        escalation = None if call.own else self.book.escalation(call)
+        escalation = None if own else self.book.escalation(call)
         verdict = Verdict(
             Judgement.ASK,
             risk,
@@ -172,7 +172,7 @@ class Policy:
                 judgement=Judgement.RUN,
                 rule=rule + (UNASKED if spared or mode is Mode.NEVER else ""),
             )
-        if objection := self.too_few(deciders, requester, needed):
+        if objection := self.too_few(deciders, call.requester, needed):
             objection += "; an admin must change that (/approvals approvers)"
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
