@@ -65,9 +65,16 @@ def words(value: object) -> object:
 
 
 def address(text: str) -> str:
-    """An http address without a password, which would be shown and logged; raises ValueError otherwise."""
+    """An http address; raises ValueError for anything else."""
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("write an address such as https://example.com/v1")
+    return text
+
+
+def model_address(text: str) -> str:
+    """One without a name and a password, which the model's client does not send; else raises ValueError."""
+    if "@" in urlsplit(text).netloc:
         raise ValueError("write an address such as https://example.com/v1, without a name or a password")
     return text
 
@@ -231,7 +238,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: HttpAddress | None = Field(None, validation_alias="OPENAI_BASE_URL")
+    openai_base_url: Annotated[HttpAddress, AfterValidator(model_address)] | None = Field(
+        None, validation_alias="OPENAI_BASE_URL"
+    )
     model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
     model_file: Path | None = Field(None, validation_alias="NOD_MODELS")
     model_api: Literal["chat", "responses"] = Field("chat", validation_alias="NOD_MODEL_API")

@@ -59,15 +59,15 @@ _LAST_ASKED = (
     .scalar_subquery()
 )
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
-_DECIDED = _PROPOSAL.c.decided_at
-_LATER = (_DECIDED > _LAST_ASKED_AT) & (bindparam("now") >= _DECIDED)  # the clock may have been ahead
+# a clock that was ahead may have dated it
+_LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
 _SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
 _WORD = _PROPOSAL.alias()  # an answer to a question or the approval of a plan, which asks as a message does
 _AGREED = exists().where(
     _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
     _WORD.c.kind.in_([Kind.QUESTION, Kind.PLAN]),
     _WORD.c.state == State.SUCCEEDED,
-    _WORD.c.decided_at > _DECIDED,
+    _WORD.c.decided_at > _PROPOSAL.c.decided_at,
 )
 _JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_AGREED
 _ASKED = select(_PROPOSAL.c.digest, _PROPOSAL.c.state, _PROPOSAL.c.decided_by).where(

@@ -129,8 +129,9 @@ class AwayCommands:
             standing = await self._standing(stand_in, there)
         except NotDeliverable:
             return
-        except (ChannelError, TimeoutError):
-            raise CommandError(f"I can't check who {stand_in.label} is right now. Try again.") from None
+        except (ChannelError, TimeoutError) as error:
+            why = error.message if isinstance(error, ChannelError) else "There is no answer."
+            raise CommandError(f"I can't check who {stand_in.label} is. {why} Try again.") from None
         if standing is not Membership.MEMBER:
             raise CommandError((_OUTSIDE if standing else _NO_ONE).format(stand_in.label))
 

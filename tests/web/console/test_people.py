@@ -46,12 +46,12 @@ def test_linked_accounts_are_one_person_until_one_is_unlinked(nod: Served, new_p
 
 def test_who_is_away_is_shown_with_who_decides_until_it_is_ended(nod: Served, new_page: NewPage):
     at = Address("slack", "T1/D1")
-    said = nod.handle(Command(CHAT, "nod", "away slack:T1/U8 for 3d", at)).text
-    assert "slack:T1/U8 may decide what you may" in said
+    said = nod.handle(Command(CHAT, "nod", "away cli:ben for 3d", at)).text
+    assert "cli:ben may decide what you may" in said
     page = new_page(f"{nod.url}#/people")
     person = page.get_by_role("article", name="Person Ana Berg")
     expect(person).to_contain_text("Away until")
-    expect(person).to_contain_text("slack:T1/U8 may decide what they may.")
+    expect(person).to_contain_text("cli:ben may decide what they may.")
     person.get_by_role("button", name="End the absence of slack:T1/U7").click()
-    expect(page.locator("#people-list .notice-word")).to_have_text("Ended: slack:T1/U8 for Ana Berg.")
+    expect(page.locator("#people-list .notice-word")).to_have_text("Ended: cli:ben for Ana Berg.")
     expect(person).to_have_count(0)
