@@ -644,7 +644,8 @@ def _with_people(
 def _of_trial(p: Proposal, trial: Trial) -> list[str]:
     """What to know of a trial before deciding, and which of the two was decided."""
     if p.for_real:
-        return ["It ran for real: approved so, instead of what it did when tried."]
+        begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
+        return [f"{begun} for real, instead of what it did when tried."]
     if p.state is not State.PROPOSED:
         return []
     why = one_line(sentence(trial.why))

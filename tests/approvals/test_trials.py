@@ -136,7 +136,9 @@ async def test_run_it_for_real_runs_the_call_and_says_so(make):
     assert (done.state, done.for_real, done.result) == (State.SUCCEEDED, True, "ran")
     assert bank.books["ran"] == 1
     assert "applied" not in bank.books
-    assert "It ran for real: approved so, instead of what it did when tried." in card_of(done, {}).notes
+    assert "It ran for real, instead of what it did when tried." in card_of(done, {}).notes
+    running = replace(done, state=State.EXECUTING)
+    assert "Approved to run for real, instead of what it did when tried." in card_of(running, {}).notes
 
 
 async def test_what_cannot_be_applied_can_only_be_run_for_real(make):
