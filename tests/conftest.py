@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -170,6 +171,13 @@ def _log_as_it_was() -> Iterator[None]:
     root.handlers = handlers
     root.setLevel(level)
     _tell_plainly()
+
+
+@pytest.fixture(autouse=True)
+def _no_server_was_told_to_end() -> None:
+    """A signal that one server of this process heard ends each stream of the next: a library keeps it."""
+    if library := sys.modules.get("sse_starlette.sse"):
+        library.AppStatus.should_exit = False
 
 
 @pytest.fixture
