@@ -128,8 +128,12 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
-def _address(value: Any) -> str:
-    parts = urlsplit(text := _text(value))
+def model_address(text: str) -> str:
+    """An http address without a name and a password, which a model's client does not send.
+
+    Raises ValueError for anything else.
+    """
+    parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
         raise ValueError("write an address such as https://example.com/v1, without a name or a password")
     return text
@@ -194,7 +198,7 @@ def _options(value: Any) -> Mapping[str, Any]:
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "model": _text,
-    "base_url": _address,
+    "base_url": lambda value: model_address(_text(value)),
     "key": _variable,
     "api": _one_of(Api),
     "tools": _one_of(ToolCalls),
