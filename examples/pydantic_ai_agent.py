@@ -43,7 +43,7 @@ async def main() -> None:
             result = await agent.run("Deploy 1.4")
         while isinstance(result.output, DeferredToolRequests):
             STORED.write_bytes(result.all_messages_json())
-            decided = await approvals.results(result.output)
+            decided = await approvals.results(result.output, result.all_messages())
             result = await agent.run(message_history=result.all_messages(), deferred_tool_results=decided)
     STORED.unlink(missing_ok=True)
     print(result.output)

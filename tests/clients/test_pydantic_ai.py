@@ -9,8 +9,10 @@ pytest.importorskip("pydantic_ai", reason="the extra adapters is not installed")
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.capabilities import HandleDeferredToolCalls
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     TextPart,
@@ -90,10 +92,72 @@ async def test_a_run_that_ended_waiting_continues_in_another_process_and_after_a
     paused = agent(ran, output_type=[str, DeferredToolRequests])
     first = await paused.run("Deploy 1.4")
     with pytest.raises(StillWaiting):
-        await Approvals(asking, key="order-7", wait=0).results(first.output)
+        await Approvals(asking, key="order-7", wait=0).results(first.output, first.all_messages())
     proposal = await house.card()
     await house.restart()
-    deciding = asyncio.create_task(Approvals(asking, key="order-7").results(first.output))
+    stored = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
+    deciding = asyncio.create_task(Approvals(asking, key="order-7").results(first.output, stored))
     await house.press("approve", proposal)
     done = await paused.run(message_history=first.all_messages(), deferred_tool_results=await deciding)
     assert (done.output, ran) == ("1.4 is out", ["1.4"])
+
+
+def same_call_twice(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+    """Deploys the same version two times, under one id: servers that count calls from 0 do that."""
+    if len(results := told(messages)) == 2:
+        return ModelResponse([TextPart("; ".join(results))])
+    return ModelResponse([ToolCallPart("deploy", {"version": "1.4"}, tool_call_id="call_0")])
+
+
+async def test_a_second_call_with_the_id_and_arguments_of_the_first_is_a_question_of_its_own(
+    house: House, asking
+):
+    ran: list[str] = []
+    approvals = Approvals(asking, key="order-7")
+    made = agent(ran, capabilities=[HandleDeferredToolCalls(handler=approvals)])
+    with made.override(model=FunctionModel(same_call_twice)):
+        run = asyncio.create_task(made.run("Deploy 1.4 twice"))
+        first = await house.press("approve")
+        await house.press("decline", await house.card(first["id"]), reason="Once is enough")
+        assert (await run).output == "1.4 is out; ben declined it. Reason: Once is enough"
+    assert ran == ["1.4"]
+
+
+async def test_between_two_runs_the_history_tells_a_continuation_from_a_new_call(
+    house: House, asking: AsyncNod
+):
+    ran: list[str] = []
+    paused = agent(ran, output_type=[str, DeferredToolRequests])
+    with paused.override(model=FunctionModel(same_call_twice)):
+        result = await paused.run("Deploy 1.4 twice")
+        for verb in ("approve", "decline"):
+            approvals = Approvals(asking, key="order-7")  # as a process that was started again
+            deciding = asyncio.create_task(approvals.results(result.output, result.all_messages()))
+            await house.press(verb)
+            result = await paused.run(
+                message_history=result.all_messages(), deferred_tool_results=await deciding
+            )
+    assert (result.output, ran) == ("1.4 is out; ben declined it.", ["1.4"])
+
+
+async def test_a_key_without_the_history_is_refused_before_anyone_is_asked(house: House, asking: AsyncNod):
+    paused = agent([], output_type=[str, DeferredToolRequests])
+    result = await paused.run("Deploy 1.4")
+    with pytest.raises(ValueError, match="all_messages"):
+        await Approvals(asking, key="order-7").results(result.output)
+    assert await house.pending() == []
+
+
+async def test_two_calls_with_one_id_in_one_answer_run_neither(house: House, asking: AsyncNod):
+    def twins(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        versions = ({"version": "1.4"}, {"version": "1.5"})
+        return ModelResponse([ToolCallPart("deploy", given, tool_call_id="call_0") for given in versions])
+
+    ran: list[str] = []
+    for made in (inline(ran, asking), agent(ran, output_type=[str, DeferredToolRequests])):
+        with (
+            made.override(model=FunctionModel(twins)),
+            pytest.raises(UnexpectedModelBehavior, match="unique"),
+        ):
+            await made.run("Deploy both")
+    assert (ran, await house.pending()) == ([], [])

@@ -23,6 +23,7 @@ from nod_client.errors import (
     StillWaiting,
     Undeliverable,
     Unreachable,
+    Unsendable,
 )
 from nod_client.request import End, Request
 
@@ -44,6 +45,7 @@ __all__ = [
     "StillWaiting",
     "Undeliverable",
     "Unreachable",
+    "Unsendable",
     "ask",
     "ask_async",
     "needs_approval",

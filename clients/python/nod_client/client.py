@@ -14,7 +14,7 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 import httpx
 
 from nod_client.errors import NodError, approved
-from nod_client.exchange import Answer, Call, Exchange, StepGrants
+from nod_client.exchange import Answer, Call, Exchange, Reading, Reply, StepGrants
 from nod_client.request import Json, Request
 
 PATIENCE = 300.0  # seconds that Nod may be away
@@ -22,6 +22,7 @@ HERE = "http://127.0.0.1:8080"
 
 Scalar = str | int | float | bool | None
 T = TypeVar("T")
+H = TypeVar("H", httpx.Client, httpx.AsyncClient)
 
 
 class Question(TypedDict, total=False):
@@ -72,18 +73,35 @@ class _Settings:
     def __init__(
         self, url: str | None, token: str | None, patience: float, clock: Callable[[], float]
     ) -> None:
-        self.url = (url or os.environ.get("NOD_URL") or HERE).rstrip("/")
+        self.url = (url or os.environ.get("NOD_URL") or HERE).strip().rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise NodError(f"NOD_URL must begin with http:// or https://, not {self.url!r}.")
-        given = token if token is not None else os.environ.get("NOD_TOKEN", "")
+        given = (token if token is not None else os.environ.get("NOD_TOKEN", "")).strip()
+        if not (given.isascii() and given.isprintable()):
+            raise NodError("NOD_TOKEN holds a character that no token has. Copy it again.")
         self.headers = {"Authorization": f"Bearer {given}"} if given else {}
         self.exchange = Exchange(self.url, patience, clock)
+
+    def open_http(self, kind: Callable[..., H]) -> H:
+        """Return httpx's client. Raises NodError for an address, a proxy or certificates it can't use."""
+        try:
+            if not httpx.URL(self.url).host:
+                raise ValueError("it names no host")
+            return kind(base_url=self.url, headers=self.headers)
+        except (httpx.InvalidURL, ImportError, OSError, ValueError) as error:
+            raise NodError(
+                f"Nod can't be asked at {self.url!r}: {error}. Check NOD_URL, the proxy and SSL_CERT_FILE."
+            ) from None
 
 
 def _arguments(call: Call) -> Json:
     """For httpx."""
-    given: Json = {"headers": call.headers, "params": call.params, "timeout": call.timeout}
-    return given | ({} if call.body is None else {"json": call.body})
+    return {
+        "headers": call.headers,
+        "params": call.params,
+        "timeout": call.timeout,
+        "content": call.content,
+    }
 
 
 class Nod:
@@ -104,7 +122,7 @@ class Nod:
     ) -> None:
         settings = _Settings(url, token, patience, clock)
         self._exchange, self._sleep = settings.exchange, sleep
-        self._http = httpx.Client(base_url=settings.url, headers=settings.headers)
+        self._http = settings.open_http(httpx.Client)
 
     def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
         """The approved request. Raises the `NotApproved` of any other end.
@@ -165,12 +183,19 @@ class Nod:
                 return ended
             if isinstance(step, Call):
                 try:
-                    answer = self._http.request(step.method, step.path, **_arguments(step))
-                except httpx.TransportError as error:
+                    answer = self._fetch(step)
+                except httpx.RequestError as error:
                     answer = error
             else:
                 self._sleep(step)
                 answer = None
+
+    def _fetch(self, call: Call) -> Reply:
+        reading = Reading(call.timeout, self._exchange.clock)
+        with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+            for chunk in response.iter_bytes():
+                reading.add(chunk)
+            return reading.finish(response)
 
 
 class AsyncNod:
@@ -187,7 +212,7 @@ class AsyncNod:
     ) -> None:
         settings = _Settings(url, token, patience, clock)
         self._exchange, self._sleep = settings.exchange, sleep
-        self._http = httpx.AsyncClient(base_url=settings.url, headers=settings.headers)
+        self._http = settings.open_http(httpx.AsyncClient)
 
     async def ask(self, summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:
         """As `Nod.ask`."""
@@ -241,12 +266,19 @@ class AsyncNod:
                 return ended
             if isinstance(step, Call):
                 try:
-                    answer = await self._http.request(step.method, step.path, **_arguments(step))
-                except httpx.TransportError as error:
+                    answer = await self._fetch(step)
+                except httpx.RequestError as error:
                     answer = error
             else:
                 await self._sleep(step)
                 answer = None
+
+    async def _fetch(self, call: Call) -> Reply:
+        reading = Reading(call.timeout, self._exchange.clock)
+        async with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+            async for chunk in response.aiter_bytes():
+                reading.add(chunk)
+            return reading.finish(response)
 
 
 def ask(summary: str, *, wait: float | None = None, **more: Unpack[Question]) -> Request:

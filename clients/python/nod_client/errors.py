@@ -3,6 +3,7 @@
 NodError
 ├── CouldNotAsk           what people decided is not known
 │   ├── Unreachable       Nod could not be reached, for longer than the client's patience
+│   ├── Unsendable        the question holds what JSON can't hold, so it was not sent
 │   └── Refused           Nod refused: ``status`` (of HTTP), ``fields`` (which is wrong, and why)
 ├── EditDoesNotFit        people approved other arguments, and the function can't take them
 └── NotApproved           ``request`` tells the rest
@@ -30,6 +31,10 @@ class CouldNotAsk(NodError):
 
 class Unreachable(CouldNotAsk):
     """Nod could not be reached."""
+
+
+class Unsendable(CouldNotAsk):
+    """The question holds something that JSON can't hold, so it was not sent."""
 
 
 class Refused(CouldNotAsk):

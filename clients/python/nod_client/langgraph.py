@@ -21,6 +21,7 @@ from nod_client.request import End, Request
 
 Json = dict[str, Any]
 _LONGEST_SUMMARY = 300  # characters; the API allows no more
+_NO_COUNT = "With a key, say how many of this checkpoint were answered before: answers(interrupts, passed=0)."
 _NO_EDITS = "{who} approved this with other arguments, which {tool} does not accept, so it has not run."
 
 
@@ -35,11 +36,14 @@ class Approvals(Asker):
             result = await graph.ainvoke(Command(resume=answers), config, **more)
         return result
 
-    async def answers(self, interrupts: Sequence[Interrupt], passed: int = 0) -> Json:
+    async def answers(self, interrupts: Sequence[Interrupt], passed: int | None = None) -> Json:
         """What to resume with, by interrupt. ``passed``: how many of this checkpoint were answered before.
 
-        A node's second interrupt has the id of its first, so the count is what tells them apart.
+        A node's second interrupt has the id of its first, so the count is what tells them apart. Raises
+        ValueError where there is a ``key`` and no count.
         """
+        if self.key is not None and passed is None:
+            raise ValueError(_NO_COUNT)
         asked = [
             (interrupt, Use(name, given, f"{interrupt.id}/{passed}/{at}", summary))
             for interrupt in interrupts

@@ -11,6 +11,7 @@ words that name the new arguments. When the model calls the tool with exactly th
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from agents import Agent, Runner, RunResult, RunState
@@ -40,7 +41,11 @@ class Approvals(Asker):
     async def decide(self, state: RunState[Any, Any]) -> None:
         """Approve or reject what the state waits for. To outlive your process, store it before this."""
         asked = list(self._not_yet_approved(state))
-        uses = [Use(item.name or "", _input(item), item.call_id or "") for item in asked]
+        moment = _digest_state(state)
+        uses = [
+            Use(item.name or "", _input(item), item.call_id or "", moment=f"{moment}/{position}")
+            for position, item in enumerate(asked)
+        ]
         for item, request in zip(asked, await self.ask_about(uses), strict=True):
             if request.end is not End.APPROVED:
                 state.reject(item, rejection_message=request.told)
@@ -69,3 +74,10 @@ def _input(item: ToolApprovalItem) -> dict[str, Any]:
     except ValueError:
         given = item.arguments
     return given if isinstance(given, dict) else {"input": given}
+
+
+def _digest_state(state: RunState[Any, Any]) -> str:
+    """Return what tells this turn of the run from its others, the same for a state that was stored."""
+    stored = state.to_json()
+    parts = [stored["original_input"], stored["current_turn"]]
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

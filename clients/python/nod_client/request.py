@@ -76,13 +76,24 @@ class Request:
 
     @classmethod
     def read(cls, shown: Json) -> "Request":
-        """Of the API's ``proposal``. Raises KeyError or ValueError for what this release does not know."""
+        """Read the API's ``proposal``. Raises KeyError, TypeError or ValueError for what it does not know."""
+        ident, arguments = shown["id"], shown["arguments"]
+        if not (isinstance(ident, str) and ident.isalnum()):
+            raise ValueError("id")
+        if not isinstance(arguments, dict) or not isinstance(arguments.get("input", {}), dict):
+            raise TypeError("arguments")
         return cls(
-            id=str(shown["id"]),
+            id=ident,
             end=End(shown["end"]),
-            arguments=shown["arguments"],
+            arguments=arguments,
             expires_at=datetime.fromisoformat(shown["expires_at"]),
-            decided_by=shown["decided_by"],
-            edited_by=shown["edited_by"],
-            reason=shown["decline_reason"],
+            decided_by=_text_or_none(shown["decided_by"]),
+            edited_by=_text_or_none(shown["edited_by"]),
+            reason=_text_or_none(shown["decline_reason"]),
         )
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r:.40} is not text")

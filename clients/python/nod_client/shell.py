@@ -48,15 +48,23 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with Nod() as nod:
             request = nod.ask(given.summary, wait=given.wait, **question)
+        code = APPROVED
     except NotApproved as error:
-        _tell(error.request, as_json=given.json)
-        return DECLINED if isinstance(error, Declined) else NOT_DECIDED
+        request = error.request
+        code = DECLINED if isinstance(error, Declined) else NOT_DECIDED
     except NodError as error:
         untold = isinstance(error, Refused) and error.status == _NO_TOKEN and not os.environ.get("NOD_TOKEN")
         print(f"nod-ask: {'this Nod wants a token. Set NOD_TOKEN.' if untold else error}", file=sys.stderr)
         return NOT_ASKED
-    _tell(request, as_json=given.json)
-    return APPROVED
+    except Exception as error:  # noqa: BLE001 - Python's own code for it would be 1: declined
+        print(f"nod-ask: something went wrong here: {type(error).__name__}: {error}", file=sys.stderr)
+        return NOT_ASKED
+    try:
+        _tell(request, as_json=given.json)
+    except OSError:  # no one can read what was approved
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails at its end, as 120
+        return code or NOT_ASKED
+    return code
 
 
 def _tell(request: Request, *, as_json: bool) -> None:
@@ -69,7 +77,7 @@ def _tell(request: Request, *, as_json: bool) -> None:
         "reason": request.reason,
         "arguments": request.arguments,
     }
-    print(json.dumps(told) if as_json else request.end)
+    print(json.dumps(told) if as_json else request.end, flush=True)
 
 
 if __name__ == "__main__":
