@@ -14,11 +14,11 @@ The grammar, with words in any case::
     field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
     value  = NUMBER | "true" | "false" | WORD | "quoted text"
 
-A condition answers True or False, or None where that can't be told: a field is missing or of another kind, or
-the condition does not fit the tool. What a rule makes of None is told in ``bot/domain/rules.py``.
+A condition answers True or False, or None where that can't be told: a field is missing or of another kind,
+the condition does not fit the tool, or spellings of one path, address or name disagree
+(``bot/domain/spellings.py``). What a rule makes of None is told in ``bot/domain/rules.py``.
 """
 
-import fnmatch
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,11 +26,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from bot.domain import spellings
 from bot.domain.redaction import referred
+from bot.domain.spellings import PATHS, Answer, Referent, NamedText
 from bot.domain.text import host_of
 
 Value = str | int | float | bool
-Answer = bool | None
 
 LONGEST = 500  # characters of a condition
 _DEEPEST = 8  # nested brackets and nots; names in a path; references in a schema
@@ -45,6 +46,7 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_ENDS = re.compile(r"(to|into|from|target|new|old)([_A-Z].*)?$")  # fields that name an end of a move
 _MISSING = object()
 
 
@@ -82,6 +84,49 @@ class ArgumentPath:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenArguments:
+    """The arguments of a call, the tool's JSON schema, and the arguments that a condition names."""
+
+    arguments: Mapping[str, Any]
+    schema: Mapping[str, Any]
+    named: frozenset[str]
+
+    def other_paths(self) -> Iterator[tuple[str, str, Referent | None]]:
+        """Yield each path among the other arguments, after its field's name, with what the tool declares."""
+        listed = self.schema.get("properties")
+        parts = listed if isinstance(listed, Mapping) else {}
+        for key in sorted((self.arguments.keys() | parts.keys()) - self.named):
+            part = parts.get(key)
+            plain = [each for each in (part, *_plain(part or {}, self.schema)) if isinstance(each, Mapping)]
+            kind = next(filter(None, map(spellings.declared, plain)), None)
+            given = self.arguments.get(key)
+            if given is None and isinstance(part, Mapping):
+                given = part.get("default")
+            for name, text in _texts(given, key):
+                if (kind or spellings.guessed(name)) in PATHS:
+                    yield name, text, kind
+
+    def other_texts(self) -> Iterator[str]:
+        """Yield each text among the other arguments that may be a path, if its name does not say so."""
+        for key in sorted(self.arguments.keys() - self.named):
+            for name, text in _texts(self.arguments[key], key):
+                if _ENDS.match(name) or (spellings.is_path_like(text) and len(text.split()) == 1):
+                    yield text
+
+
+def _texts(value: object, key: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value, each after the name of its field."""
+    if isinstance(value, str):
+        yield key, value
+    elif depth < _DEEPEST and isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _texts(each, str(name), depth + 1)
+    elif depth < _DEEPEST and isinstance(value, list):
+        for each in value:
+            yield from _texts(each, key, depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A field against values: one of them (``in``), a number by order, or a pattern (``matches``)."""
 
@@ -89,18 +134,61 @@ class Comparison:
     verb: Literal["in", "matches", "<", "<=", ">", ">="]
     values: tuple[Value, ...]
 
-    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
-        found = self.field.read(arguments, schema)
-        if self.verb == "in":
-            if any(_kind(found) == _kind(each) and found == each for each in self.values):
-                return True
-            return False if all(_kind(found) == _kind(each) for each in self.values) else None
-        if _kind(found) != _kind(self.values[0]):
+    def holds(self, call: "GivenArguments") -> Answer:
+        found = self.field.read(call.arguments, call.schema)
+        if self.verb in _ORDER:
+            return _ORDER[self.verb](found, self.values[0]) if _kind(found) == "a number" else None
+        if not isinstance(found, str):
+            return self._is_among(found)
+        referent = self._referent(call.schema)
+        key = next((step for step in reversed(self.field.path) if not step.isdecimal()), "")
+        answers = {self._names(found, referent, key)}
+        others = self._beside(call)
+        if (referent or spellings.guessed(key)) in PATHS and not self.field.host:
+            answers |= {self._names(path, kind, name) for name, path, kind in call.other_paths()}
+            others = iter(()) if referent else call.other_texts()
+        if answers == {False} and any(self._names(each, referent, key) is not False for each in others):
+            return None  # what the rule names may be there, in another place
+        return answers.pop() if len(answers) == 1 else None
+
+    def _beside(self, call: "GivenArguments") -> Iterator[str]:
+        """Yield the other texts of the list that the field is an item of, for values that look like paths."""
+        *before, last = self.field.path
+        if last.isdecimal() and any(isinstance(v, str) and spellings.is_path_like(v) for v in self.values):
+            items = ArgumentPath(tuple(before)).read(call.arguments, call.schema) if before else None
+            others = enumerate(items) if isinstance(items, list) else ()
+            yield from (each for at, each in others if at != int(last) and isinstance(each, str))
+
+    def _is_among(self, found: object) -> Answer:
+        """Whether what is no text is one of the values."""
+        if self.verb != "in":
             return None
-        if self.verb == "matches":
-            path = _plain_path(found)
-            return None if path is None else fnmatch.fnmatchcase(path, str(self.values[0]))
-        return _ORDER[self.verb](found, self.values[0])
+        if any(_kind(found) == _kind(each) and found == each for each in self.values):
+            return True
+        return False if all(_kind(found) == _kind(each) for each in self.values) else None
+
+    def _names(self, found: str, referent: Referent | None, key: str) -> Answer:
+        """Whether a text is what one of the values names."""
+        pattern = self.verb == "matches"
+        answers: list[Answer] = []
+        for value in self.values:
+            if not isinstance(value, str):
+                answers.append(None)
+            elif self.field.host:
+                answers.append(spellings.compare_host(found, NamedText(value, pattern)))
+            else:
+                answers.append(spellings.compare(found, NamedText(value, pattern), referent, key))
+        if True in answers:
+            return True
+        return None if None in answers else False
+
+    def _referent(self, schema: Mapping[str, Any]) -> Referent | None:
+        """What the tool declares of the field."""
+        parts: list[Mapping[str, Any]] = [schema]
+        for step in self.field.path:
+            parts = [_named(each, step) for part in parts for each in _plain(part, schema)]
+        wrapped = [*parts, *(each for part in parts for each in _plain(part, schema))]
+        return next(filter(None, map(spellings.declared, wrapped)), None)
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Why no call of a tool with this schema can have such a value, in words; None where one can."""
@@ -130,8 +218,8 @@ class Not:
 
     part: "Expression"
 
-    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
-        answer = self.part.holds(arguments, schema)
+    def holds(self, call: "GivenArguments") -> Answer:
+        answer = self.part.holds(call)
         return None if answer is None else not answer
 
 
@@ -142,8 +230,8 @@ class Several:
     parts: tuple["Expression", ...]
     decisive: bool  # the answer of one part that settles it: False for all, True for any
 
-    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
-        answers = [part.holds(arguments, schema) for part in self.parts]
+    def holds(self, call: "GivenArguments") -> Answer:
+        answers = [part.holds(call) for part in self.parts]
         if self.decisive in answers:
             return self.decisive
         return None if None in answers else not self.decisive
@@ -183,7 +271,8 @@ class Condition:
         """Whether a call with these arguments, of a tool with this JSON schema, is meant."""
         if self.root is None or self.misfit(schema):
             return None
-        return self.root.holds(arguments, schema)
+        named = frozenset(field.path[0] for field in self.fields)
+        return self.root.holds(GivenArguments(arguments, schema, named))
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Why it does not fit a tool's JSON schema, in words; None where it does."""
@@ -351,17 +440,6 @@ def _kinds(part: Mapping[str, Any]) -> list[str]:
     listed = named if isinstance(named, list) else [named] if named else []
     found = [_JSON_KINDS[each] for each in listed if each in _JSON_KINDS]
     return found if named else [_kind(each) for each in part.get("enum", ())]
-
-
-def _plain_path(text: str) -> str | None:
-    """A path without what changes nothing in it, ``.`` and doubled slashes; an address as it is.
-
-    None where ``..`` leads to who knows where.
-    """
-    if "://" in text or "/" not in text:
-        return text
-    names = [name for name in text.split("/") if name not in ("", ".")]
-    return None if ".." in names else ("/" if text.startswith("/") else "") + "/".join(names)
 
 
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:

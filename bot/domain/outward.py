@@ -20,6 +20,7 @@ _NAMED = re.compile(
 )
 _ADDRESS = re.compile(r"(https?|wss?|ftps?)://|www\.", re.IGNORECASE)
 _WORD = re.compile(r"""[^\s"'<>`|\\]{4,4000}""")
+_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")
 _BEFORE, _AFTER = "([{*_", ".,;:!?)]}*_…"
 _MARKS = 8  # after an address: more of them belong to no sentence
 
@@ -45,7 +46,9 @@ def judged(risk: Risk, addresses: Collection[str], known: Collection[str], hosts
     """
     for address in addresses:
         host = host_of(address)
-        allowed = any(fnmatchcase(host, each) for each in hosts)
+        # programs disagree on where an address with a backslash or white space leads
+        plain = not _UNCLEAR.search(address)
+        allowed = plain and any(fnmatchcase(host, each) for each in hosts)
         if not allowed and _plain(address) not in known:
             where = host or "a server outside"
             return Risk(

@@ -172,6 +172,9 @@ class CallFacts:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)
     undoes: bool = False  # it puts back what was approved
+    followed: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # arguments that go through links, with their ends
 
     @property
     def own(self) -> bool:
@@ -200,7 +203,12 @@ class Limits:
             return False
         if self.days and self._begun(local).weekday() not in weekdays(self.days):
             return False
-        return True if self.condition is None else self.condition.holds(call.arguments, call.schema)
+        if self.condition is None:
+            return True
+        holds = self.condition.holds(call.arguments, call.schema)
+        if call.followed and self.condition.holds({**call.arguments, **call.followed}, call.schema) != holds:
+            return None
+        return holds
 
     def _begun(self, local: datetime) -> datetime:
         """A moment of the day on which the hours began in which this one lies."""

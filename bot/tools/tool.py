@@ -28,6 +28,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
+from bot.domain.spellings import KEYWORD, Referent
 from bot.domain.text import shown, storable
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
@@ -236,6 +237,8 @@ class Tool:
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
     offered: bool = True  # False: it is never offered to a model; others may propose it
     defaults: Mapping[str, Any] = field(default_factory=dict)  # what runs where an argument is not given
+    names: Mapping[str, Referent] = field(default_factory=dict)  # what the text in an argument names
+    follow: Callable[[Arguments], Arguments] | None = None  # arguments that go through links, with their ends
     kind: Kind = Kind.CALL  # what a proposal of it is
     touches: Callable[[Arguments], str] | None = None  # a name for what a call changes; "": nothing of note
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
@@ -286,20 +289,27 @@ class Tool:
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """``parameters`` with what runs where nothing is given: what cards and edit forms are made from."""
-        if not self.defaults:
+        """``parameters`` with what runs where nothing is given, and with what an argument names.
+
+        Cards and edit forms are made from it, and rules read it.
+        """
+        if not (self.defaults or self.names):
             return self.parameters
-        properties = {
-            name: {**part, "default": self.defaults[name]} if name in self.defaults else part
-            for name, part in self.parameters.get("properties", {}).items()
-        }
+        properties = dict(self.parameters.get("properties", {}))
+        for name, value in self.defaults.items():
+            properties[name] = {**properties.get(name, {}), "default": value}
+        for name, referent in self.names.items():
+            properties[name] = {**properties.get(name, {}), KEYWORD: str(referent)}
         return {**self.parameters, "properties": properties}
 
     def call(
         self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
     ) -> CallFacts:
         """What rules look at of a call; ``risk`` is what `classify` says of it."""
-        return CallFacts(self.name, risk, place, requester, at, self.kind, arguments, self.form)
+        followed = self.follow(arguments) if self.follow else {}
+        return CallFacts(
+            self.name, risk, place, requester, at, self.kind, arguments, self.form, followed=followed
+        )
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
         """Ask the tool's own preview; where it has none, every argument that runs is a new value."""
@@ -373,6 +383,7 @@ def tool(
     current: Current | None = None,
     undo: Undo | None = None,
     batch: str = "",
+    names: Mapping[str, str] | None = None,
 ) -> Callable[[Function], Tool]: ...
 
 
@@ -399,6 +410,7 @@ def tool(
     current: Current | None = None,
     undo: Undo | None = None,
     batch: str = "",
+    names: Mapping[str, str] | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -414,8 +426,10 @@ def tool(
     says whether it reaches servers outside: an address that a reading call would send there is asked for,
     unless the requester wrote it. A team's own tool is taken to reach them unless it says False. ``trial``
     and ``apply`` go together, as in `Trying`. ``current`` tells what the fields of the preview are now; it is
-    asked once after the run, and its card says where that is not what was approved. ``undo`` gives the call
-    that undoes one, or the reason why none does. From three calls of one
+    asked once after the run, and its card says where that is not what was approved. ``names`` says which
+    arguments are a path, an address, a mail address or a name (``{"target": "path"}``), so that rules compare
+    them as the tool uses them; of those it leaves out, rules go by their own names and are careful. ``undo``
+    gives the call that undoes one, or the reason why none does. From three calls of one
     tool in one answer on, people see them as one table; tools with the same ``batch`` share theirs. Raises
     TypeError, where the tool is defined, for a parameter without an annotation, a function that is not async,
     or one of ``trial`` and ``apply`` without the other. A function that takes a `Moment` is an `Effect`, and
@@ -473,9 +487,19 @@ def tool(
             current=current,
             undo=undo,
             batch=batch,
+            names=_checked_names(name, names or {}, parameters),
         )
 
     return make if function is None else make(function)
+
+
+def _checked_names(
+    name: str, names: Mapping[str, str], parameters: Mapping[str, Any]
+) -> Mapping[str, Referent]:
+    """Return them; raises TypeError for an unknown parameter, ValueError for a word of no `Referent`."""
+    if unknown := names.keys() - parameters["properties"].keys():
+        raise TypeError(f"tool {name} has no parameter {min(unknown)}")
+    return {each: Referent(referent) for each, referent in names.items()}
 
 
 def _as_output(answer: Any) -> ToolOutput:

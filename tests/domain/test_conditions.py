@@ -112,14 +112,20 @@ def test_a_host_is_that_of_the_server_or_can_not_be_told(url: str | None, answer
     [
         ("infra/main.tf", True),
         ("./infra//a/./b.tf", True),
-        ("infra", False),
+        ("infra", None),
         ("docs/infra/x", False),
         ("docs/../infra/x", None),
-        ("/infra/x", False),
+        ("/infra/x", None),
     ],
 )
 def test_a_path_is_compared_without_what_changes_nothing_in_it(path: str, answer: bool | None) -> None:
-    assert holds('path matches "infra/**"', path=path) is answer
+    declared = {"properties": {"path": {"type": "string", "x-names": "path"}}}
+    assert Condition.parse('path matches "infra/**"').holds({"path": path}, declared) is answer
+
+
+def test_where_a_tool_does_not_declare_a_path_another_spelling_of_it_can_not_be_told() -> None:
+    assert holds('path matches "infra/**"', path="./infra/main.tf") is None
+    assert holds('path matches "infra/**"', path="infra/main.tf") is True
 
 
 def test_what_runs_by_default_counts_as_given() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bot.domain.proposals import PreviewField
+from bot.domain.spellings import Referent
 from bot.errors import ToolError
 from bot.tools.builtin.docker_daemon import Daemon, described, listed, readable
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
@@ -17,6 +18,7 @@ from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 _GRACE = 10  # seconds a container has to stop by itself
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
+_NAMES = {"container": Referent.NAME_OR_ID}
 Lines = Annotated[int, Field(ge=1, le=5000)]
 
 
@@ -37,7 +39,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return {"containers": [listed(each) for each in await daemon.containers(stopped=stopped)]}
 
-    @tool(writes=False, group="runtime", summary="Inspect container {container}")
+    @tool(writes=False, group="runtime", summary="Inspect container {container}", names=_NAMES)
     async def docker_inspect(container: Name) -> dict[str, Any]:
         """Tell everything about one container. Values of its environment are left out.
 
@@ -47,7 +49,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
         """
         return described(await daemon.inspect(container))
 
-    @tool(writes=False, group="runtime", summary="Read the log of {container}")
+    @tool(writes=False, group="runtime", summary="Read the log of {container}", names=_NAMES)
     async def docker_logs(container: Name, lines: Lines = 200) -> dict[str, Any]:
         """Read the end of a container's log.
 
@@ -81,6 +83,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             timeout=daemon.seconds + grace + 10,
             idempotent=idempotent,
             destructive=destructive,
+            names=_NAMES,
         )
 
     @changing("Start container {container}", "running", idempotent=True)

@@ -19,6 +19,8 @@ _MOST_REFUSAL = 500  # characters that are told of one
 _HEADER = struct.Struct(">BxxxL")  # before each part of a log: which stream, and how many bytes
 _UNREACHABLE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL)
 
+_ID = 12  # characters of an id, as Docker shows it
+
 
 class Daemon:
     """Answers raise ToolError in words; ToolTimedOut where it may have acted all the same."""
@@ -36,8 +38,16 @@ class Daemon:
             return list(await _json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
+        """Return what the daemon knows of one. Raises ToolError for the beginning of an id that is too short.
+
+        A name that a rule knows has no short second spelling that way.
+        """
         async with self._asked("GET", f"/containers/{container}/json") as answer:
-            return dict(await _json(answer))
+            found = dict(await _json(answer))
+        name = str(found.get("Name", "")).lstrip("/")
+        if container != name and len(container) < _ID:
+            raise ToolError(f"{container} is no container's name. Give a name, or an id of {_ID} characters.")
+        return found
 
     async def change(self, container: str, verb: str, **query: int) -> None:
         async with self._asked("POST", f"/containers/{container}/{verb}", **query):
@@ -126,9 +136,6 @@ async def _unframed(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 rest = rest[_HEADER.size :]
             yield rest[:left]
             rest, left = rest[left:], max(left - len(rest), 0)
-
-
-_ID = 12  # characters of an id, as Docker shows it
 
 
 def readable(log: bytes) -> str:

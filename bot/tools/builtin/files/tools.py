@@ -6,7 +6,7 @@ Where a path may lead is decided in ``workspace.py``.
 import asyncio
 import base64
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,6 +16,7 @@ from pydantic import Field
 from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
 from bot.domain.similarity import Beginning
+from bot.domain.spellings import Referent
 from bot.errors import ToolError
 from bot.tools.builtin.files.search import Search
 from bot.tools.builtin.files.workspace import (
@@ -57,6 +58,7 @@ Piece = Annotated[Storable, Field(min_length=1, max_length=1_000_000)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
+_PATH: Mapping[str, Referent] = {"path": Referent.PATH}
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
@@ -101,7 +103,7 @@ def _folder(confined: ConfinedFolder, path: str) -> str:
 
 
 def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
-    @tool(writes=False, group="fs", summary="List the folder {path}")
+    @tool(writes=False, group="fs", summary="List the folder {path}", names=_PATH)
     async def file_list(path: PathText = ".") -> dict[str, Any]:
         """List a folder of the workspace. Links are named but never followed.
 
@@ -118,7 +120,7 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
                 each["note"] = "a name that cannot be given as a path"
         return {"path": shown(found), "entries": listed, "total": len(entries)}
 
-    @tool(writes=False, group="fs", summary="Read {path}")
+    @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
     async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
         """Read a text file of the workspace. A binary file is only described.
 
@@ -144,7 +146,13 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             "text": "\n".join(part),
         }
 
-    @tool(writes=False, group="fs", summary="Search files for “{text}”", timeout=_SEARCH_SECONDS)
+    @tool(
+        writes=False,
+        group="fs",
+        summary="Search files for “{text}”",
+        timeout=_SEARCH_SECONDS,
+        names={"path": Referent.FOLDER},
+    )
     async def file_search(
         text: Annotated[PathText, Field(max_length=200)], path: PathText = ".", pattern: PathText = "*"
     ) -> dict[str, Any]:
@@ -171,6 +179,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         "current": _in_thread(confined, _there_now),
         "undo": _undo_of(confined),
         "batch": "files",
+        "names": _PATH,
     }
 
     def changing(**own: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
@@ -218,6 +227,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         preview=_in_thread(confined, _moved),
         current=_in_thread(confined, _moved_to),
         undo=_moved_back,
+        names={"path": Referent.TREE, "to": Referent.TREE},
         **alike,
     )
     async def file_move(path: PathText, to: PathText) -> dict[str, Any]:

@@ -5,9 +5,11 @@ immediately, everything else waits for a person. How it is bounded is in ``proce
 """
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +27,7 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, too
 
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _LONGEST = 600  # seconds
+_LONGEST_PATH = 4096  # characters; Linux PATH_MAX
 _MARGIN = 15.0  # seconds that the core waits longer than we do, so that we end it and not the core
 # For commands that may run without a person: no settings from a home, and git finds no repository above the
 # workspace nor a bare one inside, takes no optional lock, starts no watcher and no hook. What a repository's
@@ -129,6 +132,7 @@ def shell_tools(
         badly = f"Ended with code {ended.exit_code}" if ended.exit_code else None
         return ToolOutput(output, ended_badly=badly)
 
+    shell_run = replace(shell_run, follow=partial(_followed, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
         from bot.tools.builtin.trials.command import CommandTrials
@@ -136,6 +140,20 @@ def shell_tools(
         tries = CommandTrials(folder, Cage(folder, max_output), seconds)
         return FixedToolset("runtime", (replace(shell_run, trying=tries.trying), tries.undoing()))
     return FixedToolset("runtime", (shell_run,))
+
+
+def _followed(folder: Path, arguments: Arguments) -> Arguments:
+    """The command with each file it names through a link under its own name, relative to the workspace."""
+    given = arguments["argv"]
+    argv = [_end_of_links(folder, word) for word in given]
+    return {} if argv == given else {"argv": argv}
+
+
+def _end_of_links(folder: Path, word: str) -> str:
+    if len(word) > _LONGEST_PATH or not os.path.lexists(folder / word):
+        return word
+    plain, end = os.path.normpath(folder / word), os.path.realpath(folder / word)
+    return os.path.relpath(end, folder) if end != plain else word
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,482 @@
+"""The spellings of one thing: a path, an address, a mail address or a name, compared as tools use them.
+
+`compare` answers True where a text is what a rule names, False where it is not, and None where the spellings
+disagree: then one program may take it for the same and another may not. A rule that makes a call stricter
+counts for None, one that makes it looser does not (``bot/domain/rules.py``).
+
+Sources: RFC 3986 (6.2, normalisation), UTS #46 (host names), RFC 5321 (mail addresses),
+https://learn.microsoft.com/windows/win32/fileio/naming-a-file (case, trailing dots and spaces, streams).
+"""
+
+import contextlib
+import ipaddress
+import re
+import socket
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import getaddresses
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+Answer = bool | None
+
+KEYWORD = "x-names"
+"""Of a field's JSON schema: what it names, as a `Referent`."""
+_MAX_CHARS = 8_000  # of a text that is taken apart; a longer one can't be told
+_MAX_DECODED = 3  # times that a text is percent-decoded
+_SURELY_TEXT = 300  # characters of one line, from which a text without a mark of its own is no name
+
+
+class Referent(StrEnum):
+    """What the text in an argument names."""
+
+    PATH = "path"  # one file or folder, itself
+    TREE = "tree"  # a file, or a folder with all that is below it
+    FOLDER = "folder"  # a folder with all that is below it
+    ADDRESS = "address"  # a URL, with or without its scheme
+    HOST = "host"
+    EMAIL = "email"
+    NAME = "name"  # of an account, a branch, a channel
+    NAME_OR_ID = "name or id"  # of a container: an id may be that of what a rule names
+
+
+class NamedText(NamedTuple):
+    """What a rule names: a text, or with ``pattern`` many, written with * and ?."""
+
+    text: str
+    pattern: bool
+
+    def fits(self, found: str, named: str) -> bool:
+        """Whether a text is it; both are in one form."""
+        return fnmatchcase(found, named) if self.pattern else found == named
+
+    def normal(self, form: Callable[[str], str | None]) -> str:
+        """Return the text in its normal form; a pattern stays as it is written."""
+        return self.text if self.pattern else form(self.text) or self.text
+
+
+PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
+_FORMATS = {
+    **dict.fromkeys(("uri", "uri-reference", "iri", "iri-reference", "url"), Referent.ADDRESS),
+    **dict.fromkeys(("hostname", "idn-hostname", "ipv4", "ipv6"), Referent.HOST),
+    **dict.fromkeys(("email", "idn-email"), Referent.EMAIL),
+    **dict.fromkeys(("path", "file-path", "directory-path"), Referent.TREE),
+}
+_KEYS = {
+    Referent.FOLDER: r"folders?|dirs?|director(y|ies)|cwd|root|workdir",
+    Referent.TREE: r"paths?|files?|filenames?|filepaths?|sources?|src|destinations?|dest|dst",
+    Referent.ADDRESS: r"ur[lis]s?|uris?|links?|href|endpoint|webhook|site|website|webpage|address(es)?",
+    Referent.HOST: r"hosts?|hostnames?|domains?|server|ips?",
+    Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
+}
+_KEY_PARTS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in _KEYS.items()}
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a folder that is not known here
+_PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
+_LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")
+_LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
+_UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
+_WILD = re.compile(r"[*?\[]")
+_ID = re.compile(r"[0-9a-fA-F]{12,}")
+_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
+
+
+def declared(schema: Mapping[str, Any]) -> Referent | None:
+    """Return what a field's schema says that it names; None where it says nothing."""
+    said = schema.get(KEYWORD)
+    if said in list(Referent):
+        return Referent(said)
+    return _FORMATS.get(str(schema.get("format")))
+
+
+def guessed(key: str) -> Referent | None:
+    """Return what a field seems to name by its own name; None where that tells nothing."""
+    plain = _HUMP.sub("_", key).lower()
+    return next((kind for kind, pattern in _KEY_PARTS.items() if pattern.search(plain)), None)
+
+
+def is_path_like(text: str) -> bool:
+    """Whether a text has a mark of a path: a slash, an ending, a dot in front."""
+    return bool(_PATH_MARKS.search(text))
+
+
+def compare(found: str, wanted: NamedText, referent: Referent | None, key: str = "") -> Answer:
+    """Compare an argument with what a rule names.
+
+    ``referent`` is what the tool declares of the argument. Where it declares nothing, every sort of name
+    that the text, the rule or the field's name (``key``) suggests is tried, and all must agree.
+    """
+    if found == wanted.text and not wanted.pattern:
+        return True
+    if referent is not None:
+        return _COMPARISONS[referent](found, wanted)
+    kinds = _suggested(found, wanted.text, key)
+    answers = {_text(found, wanted), *(_COMPARISONS[each](found, wanted) for each in kinds)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def compare_host(found: str, wanted: NamedText) -> Answer:
+    """Compare the host of an address with the one that a rule names."""
+    return _host(found, wanted)
+
+
+def _suggested(found: str, named: str, key: str) -> set[Referent]:
+    """Return the sorts of name that an argument may be, of which its tool says nothing."""
+    kind = guessed(key)
+    kinds = {kind} if kind else set()
+    both = (found.strip(), named.strip())
+    if len(both[0]) > _SURELY_TEXT and any(each in both[0] for each in " \n"):
+        return kinds
+    schemes = any(map(_SCHEME.match, both))
+    if schemes or (kind not in PATHS and any(map(_LIKE_A_HOST.match, both))):
+        kinds.add(Referent.ADDRESS)
+    if kind not in PATHS and any(_PATH_MARKS.search(each) for each in both):
+        about_paths = "/" in named and not found.startswith("/")
+        kinds.add(Referent.TREE if about_paths and not schemes else Referent.PATH)
+    if any(map(_LIKE_MAIL.search, both)):
+        kinds.add(Referent.EMAIL)
+    return kinds
+
+
+def _agreed(*answers: Answer) -> Answer:
+    return answers[0] if len(set(answers)) == 1 else None
+
+
+def _text(found: str, wanted: NamedText) -> Answer:
+    """Compare names and free text: case, width, unseen characters and white space around can't be told."""
+    strict = wanted.fits(found, wanted.text)
+    if len(found) > _MAX_CHARS:
+        return strict
+    return _agreed(strict, any(wanted.fits(each, _folded(wanted.text)) for each in _names(found)))
+
+
+def _name_or_id(found: str, wanted: NamedText) -> Answer:
+    answer = _text(found, wanted)
+    return None if answer is False and _ID.fullmatch(found) else answer
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yield a name as people and programs write it: with a mark in front, as a reference of git."""
+    plain = _folded(text)
+    yield plain
+    yield plain.lstrip("@#/")
+    yield _REFS.sub("", plain)
+
+
+@lru_cache(maxsize=1024)
+def _folded(text: str) -> str:
+    """Return a text without what some programs make no difference of."""
+    seen = "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Cc") or each in "\t\n")
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).split())
+
+
+def _decoded(text: str) -> str:
+    """Return a text percent-decoded until nothing changes."""
+    for _ in range(_MAX_DECODED):
+        plain = unquote(text)
+        if plain == text:
+            break
+        text = plain
+    return text
+
+
+# Paths
+
+
+def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> Answer:
+    """Compare paths. ``below``: the call reaches what is below the folder, too."""
+    if len(found) > _MAX_CHARS:
+        return None
+    strict = [_steps(found), _steps(wanted.text)]
+    if any(".." in each for each in strict):
+        return None  # it depends on links
+    loose = [_loose_steps(found), _loose_steps(wanted.text)]
+    if any(".." in each for each in loose):
+        return None
+    answers = [wanted.fits(_joined(f), _joined(w)) for f, w in (strict, loose)]
+    if answers[0] != answers[1]:
+        return None
+    if answers[0]:
+        return True
+    return None if _is_near(loose[0], loose[1], wanted, below) else False
+
+
+def _tree(found: str, wanted: NamedText) -> Answer:
+    return _path(found, wanted, below=Referent.TREE)
+
+
+def _folder(found: str, wanted: NamedText) -> Answer:
+    return _path(found, wanted, below=Referent.FOLDER)
+
+
+def _steps(text: str) -> tuple[str, ...]:
+    """Return the names on a path, an empty one in front of an absolute path."""
+    names = tuple(name for name in text.split("/") if name not in ("", "."))
+    return ("", *names) if text.startswith("/") else names
+
+
+@lru_cache(maxsize=1024)
+def _loose_steps(text: str) -> tuple[str, ...]:
+    """Return the names as the least particular program takes them."""
+    plain = _decoded(text.strip()).partition("\0")[0]
+    if plain[:5].casefold() == "file:":
+        plain = "/" + plain[5:].lstrip("/")
+    plain = (
+        unicodedata.normalize("NFKC", plain).replace("\\", "/").replace("\u2215", "/").strip("\"'` \t\r\n")
+    )
+    rooted = plain.startswith("/")
+    steps = [_loose_name(each) for each in plain.split("/")]
+    if _DRIVE.match(plain) or _HOME.match(plain):
+        rooted, steps = True, [_DRIVE.sub("", steps[0], count=1) if _DRIVE.match(plain) else "", *steps[1:]]
+    names = tuple(each for each in steps if each not in ("", "."))
+    return ("", *names) if rooted else names
+
+
+def _loose_name(name: str) -> str:
+    """Return one name without case, trailing dots and spaces, unseen characters and a stream's name."""
+    plain = _folded(name)
+    if plain in (".", ".."):
+        return plain
+    head, _, _ = plain.partition(":") if not _DRIVE.fullmatch(plain) else (plain, "", "")
+    return (head or plain).strip(" ").rstrip(". ") or "."
+
+
+def _joined(steps: tuple[str, ...]) -> str:
+    return "/".join(steps) if steps != ("",) else "/"
+
+
+def _is_near(
+    found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText, below: Referent | None
+) -> bool:
+    """Whether a path may be what a rule names seen from another folder, is in it, or has it below."""
+    if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
+        return True  # it may be above the folder that the rule begins at
+    for here, there in _seen_from_one_folder(found, named):
+        if wanted.fits(_joined(here), _joined(there)):
+            return True
+        if here and there and _is_inside(here, there, wanted):
+            return True
+        if _is_above(here, there, wanted, below):
+            return True
+    return False
+
+
+def _seen_from_one_folder(
+    found: tuple[str, ...], named: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Yield both paths from each folder that both may begin at: one is absolute, the other is not."""
+    roots = (found[:1] == ("",), named[:1] == ("",))
+    if roots[0] == roots[1]:
+        yield found, named
+    elif roots[0]:
+        yield from ((found[at:], named) for at in range(1, max(2, len(found))))
+    else:
+        yield from ((found, named[at:]) for at in range(1, len(named)))
+
+
+def _is_inside(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
+    """Whether a path is below the folder that a rule names."""
+    return any(wanted.fits(_joined(found[:at]), _joined(named)) for at in range(1, len(found)))
+
+
+def _is_above(
+    found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText, below: Referent | None
+) -> bool:
+    """Whether a path is the folder whose content a rule names, or one above it in a call that reaches it."""
+    content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
+    if content and wanted.fits(_joined(found), _joined(named[:-1])):
+        return True
+    if below is None:
+        return False
+    if not found:
+        return True  # the workspace
+    parents = [named[:at] for at in range(1, len(named))]
+    if (
+        wanted.pattern and below is Referent.TREE
+    ):  # what is about files anywhere stays true of them when they move
+        parents = [each for each in parents if set(_joined(each)) - set("*/")]
+    if any(wanted.fits(_joined(found), _joined(each)) for each in parents):
+        return True
+    return wanted.pattern and below is Referent.FOLDER and bool(named) and bool(_WILD.search(named[0]))
+
+
+# Addresses
+
+
+def _address(found: str, wanted: NamedText) -> Answer:
+    """Compare addresses: as RFC 3986 writes them, and as the least particular program takes them."""
+    if len(found) > _MAX_CHARS:
+        return None
+    strict = _written_address(found)
+    loose, theirs = _loose_address(found), _loose_address(wanted.text)
+    taken = wanted.fits(loose, theirs)
+    if strict is None or (_UNCLEAR.search(found) and found != wanted.text):
+        return None if taken or _SCHEME.match(found.strip()) else False
+    first = wanted.fits(strict, wanted.normal(_written_address))
+    if wanted.pattern:  # which may have no path, or be written as the argument is
+        first = first or any(fnmatchcase(each, wanted.text) for each in (strict.removesuffix("/"), found))
+    if first != taken or (first and "@" in strict):
+        return None  # programs disagree on where a user's name ends
+    if first:
+        return True
+    inside = bool(theirs) and not wanted.pattern and loose.startswith((f"{theirs}/", f"{theirs}?"))
+    return None if inside else False
+
+
+def _split(text: str) -> tuple[SplitResult, str, int | None] | None:
+    """Return an address in parts, its host and its port; None where it has none."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(text if _SCHEME.match(text) else f"//{text}")
+        return parts, parts.hostname or "", parts.port
+    return None
+
+
+def _written_address(text: str) -> str | None:
+    """Return an address in its normal form, the fragment left out; None where it has none."""
+    found = _split(text)
+    if found is None or not found[1]:
+        return None
+    parts, host, port = found
+    usual = _PORTS.get(parts.scheme.lower())
+    user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
+    at = "" if port in (None, usual) else f":{port}"
+    scheme = f"{parts.scheme.lower()}://" if parts.scheme else ""
+    query = f"?{_reserved(parts.query)}" if parts.query else ""
+    return f"{scheme}{user}{_written_host(host)}{at}{_without_dots(_reserved(parts.path)) or '/'}{query}"
+
+
+def _reserved(text: str) -> str:
+    """Return a text with only those characters escaped that must be, in capitals."""
+    plain = _UNRESERVED.sub(lambda found: unquote(found[0]), text)
+    escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), plain)
+    return quote(escaped, safe="!#$%&'()*+,/:;=?@[]~{}|^`\"<>")
+
+
+def _without_dots(path: str) -> str:
+    """Return the path of an address without dot segments (RFC 3986, 5.2.4)."""
+    kept: list[str] = []
+    names = path.split("/")
+    for at, name in enumerate(names):
+        if name == "..":
+            if len(kept) > 1:
+                kept.pop()
+        elif name != ".":
+            kept.append(name)
+        if name in (".", "..") and at == len(names) - 1:
+            kept.append("")
+    return "/".join(kept)
+
+
+@lru_cache(maxsize=1024)
+def _loose_address(text: str) -> str:
+    """Return an address without scheme, user, usual port, fragment, doubled slashes and case."""
+    plain = _decoded(text.strip().strip("<>\"'"))
+    plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
+    plain = re.sub(r"^(?:view-source:)?(?:[A-Za-z*][A-Za-z0-9+.*-]*:)?/{2,}", "", plain)
+    plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE).partition("#")[0]
+    cut = re.search(r"[/?]", plain)
+    host, path = (plain[: cut.start()], plain[cut.start() :]) if cut else (plain, "")
+    host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2]) if not host.endswith("]") else host
+    way, mark, query = path.partition("?")
+    way = re.sub(r"/{2,}", "/", _without_dots(way)).rstrip("/")
+    return f"{_loose_host(host)}{way.casefold()}{mark if query else ''}{query.casefold()}"
+
+
+# Hosts
+
+
+def _host(found: str, wanted: NamedText) -> Answer:
+    strict = wanted.fits(_written_host(found), wanted.normal(_written_host))
+    return _agreed(strict, wanted.fits(_loose_host(found), _loose_host(wanted.text)))
+
+
+def _host_or_address(found: str, wanted: NamedText) -> Answer:
+    """Compare what may be a bare host, or an address that has one."""
+    if "/" in found or "@" in found or "/" in wanted.text:
+        return _address(found, wanted)
+    port = re.compile(r":[0-9]{1,5}$")
+    bare = found if ":" in port.sub("", found) else port.sub("", found)
+    if bare != found and _host(bare, wanted) is not False:
+        return None  # on a port of its own
+    return _host(found, wanted)
+
+
+def _written_host(text: str) -> str:
+    plain = text.strip("[]").lower().removesuffix(".")
+    with contextlib.suppress(ValueError):
+        return str(ipaddress.ip_address(plain))
+    return plain
+
+
+@lru_cache(maxsize=1024)
+def _loose_host(text: str) -> str:
+    """Return a host in Unicode, an IPv4 address in any of its notations as four numbers."""
+    plain = unicodedata.normalize("NFKC", _decoded(text.strip())).strip("[]").casefold()
+    plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")
+    if re.fullmatch(r"[0-9a-fx.]+", plain) and plain[:1].isdecimal():
+        with contextlib.suppress(OSError):
+            return socket.inet_ntoa(socket.inet_aton(plain))
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(plain)
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    return ".".join(map(_unicode_label, plain.split(".")))
+
+
+def _unicode_label(label: str) -> str:
+    """Return a label of a host name in Unicode."""
+    if label.startswith("xn--") and len(label) <= 63:  # noqa: PLR2004 - RFC 1035
+        with contextlib.suppress(UnicodeError):
+            label = label[4:].encode().decode("punycode")
+    return _folded(label)
+
+
+# Mail
+
+
+def _email(found: str, wanted: NamedText) -> Answer:
+    """Compare mail addresses; one text may have several, with names."""
+    if len(found) > _MAX_CHARS:
+        return None
+    theirs, several = _loose_mail(wanted.text), _mails(found)
+    loose = [wanted.fits(each, theirs) for each in several]
+    strict = wanted.fits(_written_mail(found), wanted.normal(_written_mail))
+    if not loose or all(loose) != any(loose):
+        return None if any(loose) or strict else False
+    return _agreed(strict, all(loose))
+
+
+def _written_mail(text: str) -> str:
+    user, mark, host = text.rpartition("@")
+    return f"{user}{mark}{_written_host(host)}"
+
+
+def _loose_mail(text: str) -> str:
+    user, mark, host = text.strip().rpartition("@")
+    return f"{_folded(user)}{mark}{_loose_host(host)}"
+
+
+def _mails(text: str) -> list[str]:
+    plain = _decoded(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE)).partition("?")[0]
+    plain = unicodedata.normalize("NFKC", plain).replace(";", ",")
+    read = [address for _, address in getaddresses([plain]) if address]
+    # what the reader leaves out for a fault still has its addresses
+    return [_loose_mail(each) for each in dict.fromkeys([*read, *_LIKE_MAIL.findall(plain)])]
+
+
+_COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {
+    Referent.PATH: _path,
+    Referent.TREE: _tree,
+    Referent.FOLDER: _folder,
+    Referent.ADDRESS: _address,
+    Referent.HOST: _host_or_address,
+    Referent.EMAIL: _email,
+    Referent.NAME: _text,
+    Referent.NAME_OR_ID: _name_or_id,
+}

@@ -1,0 +1,359 @@
+"""Many spellings of one path, address and name: none passes a rule that forbids.
+
+They are judged by the real policy, with schemas that say what a field names and with some that say nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.domain.conditions import Condition
+from bot.domain.people import Person
+from bot.domain.policy import Judgement, Policy
+from bot.domain.proposals import Level, Risk
+from bot.domain.rules import EVERYWHERE, CallFacts, Limits, Mode, Place, Rule, Rulebook, Subject
+from bot.domain.spellings import KEYWORD, Referent
+
+NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
+NOTHING: Mapping[str, Any] = {}
+
+
+def declares(**named: Referent) -> Mapping[str, Any]:
+    parts = {name: {"type": "string", KEYWORD: str(referent)} for name, referent in named.items()}
+    return {"type": "object", "properties": parts}
+
+
+def judge(
+    mode: Mode, condition: str, arguments: Mapping[str, Any], schema: Mapping[str, Any], **more: Any
+) -> Judgement:
+    limits = Limits(condition=Condition.parse(condition))
+    book = Rulebook(1, (Rule(1, Subject.POLICY, EVERYWHERE, EVERYWHERE, mode, limits),))
+    risk = Risk(Level.READ if mode is Mode.FORBID else Level.WRITE, "")
+    place, person = Place("chat:room", private=False), Person("chat:ana")
+    call = CallFacts("any_tool", risk, place, person, NOW, arguments=arguments, schema=schema)
+    policy = Policy(mode=Mode.WRITES, admins=frozenset({"chat:ben"}), book=book)
+    return policy.judge(replace(call, **more)).judgement
+
+
+PATHS = [
+    "infra/keys.pem",
+    "./infra/keys.pem",
+    "infra//keys.pem",
+    "infra/./keys.pem",
+    ".//infra/keys.pem",
+    "infra/keys.pem/",
+    "infra/keys.pem/.",
+    "docs/../infra/keys.pem",
+    "infra/../infra/keys.pem",
+    "../ws/infra/keys.pem",
+    "/infra/keys.pem",
+    "/srv/ws/infra/keys.pem",
+    "//srv//ws/infra/keys.pem",
+    "~/infra/keys.pem",
+    "~nod/ws/infra/keys.pem",
+    "$HOME/infra/keys.pem",
+    "${PWD}/infra/keys.pem",
+    "file:///srv/ws/infra/keys.pem",
+    "file:infra/keys.pem",
+    "C:\\ws\\infra\\keys.pem",
+    "C:/ws/infra/keys.pem",
+    "infra\\keys.pem",
+    ".\\infra\\keys.pem",
+    "Infra/keys.pem",
+    "INFRA/KEYS.PEM",
+    "infra/Keys.Pem",
+    " infra/keys.pem",
+    "infra/keys.pem ",
+    "infra/keys.pem\n",
+    "infra /keys.pem",
+    "infra/keys.pem.",
+    "infra/keys.pem::$DATA",
+    "infra/keys.pem\u200b",
+    "\ufeffinfra/keys.pem",
+    "inf\u00adra/keys.pem",
+    "\uff49nfra/keys.pem",
+    "infra\u2215keys.pem",
+    "infra\uff0fkeys.pem",
+    "infra/keys\uff0epem",
+    "infra%2Fkeys.pem",
+    "%69nfra/keys.pem",
+    "infra%252Fkeys.pem",
+    "infra/keys.pem%00.txt",
+    "infra%5Ckeys.pem",
+    "infra%2F%2e%2Fkeys.pem",
+    '"infra/keys.pem"',
+    "'infra/keys.pem'",
+    "infra",
+    "infra/",
+    "./infra",
+    "Infra",
+    ".",
+    "./",
+    "infra/keys.pem/part",
+]
+
+ADDRESSES = [
+    "https://b\u00fccher.example/pay",
+    "https://xn--bcher-kva.example/pay",
+    "https://B\u00dcCHER.example/pay",
+    "https://bu\u0308cher.example/pay",
+    "https://b%C3%BCcher.example/pay",
+    "HTTPS://b\u00fccher.EXAMPLE/pay",
+    "https://b\u00fccher.example:443/pay",
+    "https://b\u00fccher.example:/pay",
+    "http://b\u00fccher.example/pay",
+    "http://b\u00fccher.example:80/pay",
+    "https://ana@b\u00fccher.example/pay",
+    "https://ana:word@b\u00fccher.example/pay",
+    "https://good.example@b\u00fccher.example/pay",
+    "https://b\u00fccher.example./pay",
+    "https://b\u00fccher\u3002example/pay",
+    "https://b\uff55\u0308cher.example/pay",
+    "https://b\u00fccher.example//pay",
+    "https://b\u00fccher.example/./pay",
+    "https://b\u00fccher.example/x/../pay",
+    "https://b\u00fccher.example/pay/",
+    "https://b\u00fccher.example/%70ay",
+    "https://b\u00fccher.example/%2570ay",
+    "https://b\u00fccher.example/PAY",
+    "https://b\u00fccher.example/pay#top",
+    "https://b\u00fccher.example/pay?",
+    "https://b\u00fccher.example/pay?to=ben",
+    "https://b\u00fccher.example/pay/now",
+    "//b\u00fccher.example/pay",
+    "b\u00fccher.example/pay",
+    "xn--bcher-kva.example/pay",
+    "https:b\u00fccher.example/pay",
+    "https:/b\u00fccher.example/pay",
+    "https:\\\\b\u00fccher.example\\pay",
+    "https://b\u00fccher.example\\pay",
+    " https://b\u00fccher.example/pay",
+    "https://b\u00fccher.example/pay ",
+    "https://b\u00fccher.example/pa\ny",
+    "https://b\u00fc\u200bcher.example/pay",
+    "<https://b\u00fccher.example/pay>",
+    "view-source:https://b\u00fccher.example/pay",
+]
+
+NAMES = [
+    "ana\u00efs",
+    "ANA\u00cfS",
+    "anai\u0308s",
+    " ana\u00efs",
+    "ana\u00efs ",
+    "ana\u00efs\n",
+    "ana\u200b\u00efs",
+    "\u202aana\u00efs",
+    "@ana\u00efs",
+    "#ana\u00efs",
+    "/ana\u00efs",
+    "\uff41na\u00efs",
+    "refs/heads/ana\u00efs",
+    "heads/ana\u00efs",
+]
+
+MAILS = [
+    "ben@b\u00fccher.example",
+    "BEN@B\u00dcCHER.EXAMPLE",
+    "ben@xn--bcher-kva.example",
+    "mailto:ben@b\u00fccher.example",
+    "Ben <ben@b\u00fccher.example>",
+    '"Ben, the other" <ben@b\u00fccher.example>',
+    "ana@good.example, ben@b\u00fccher.example",
+    "ana@good.example;ben@b\u00fccher.example",
+    " ben@b\u00fccher.example",
+    "ben@b\u00fccher.example.",
+]
+
+HOSTS = [
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://0x7f.0.0.1/",
+    "http://0177.0.0.1/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://127.0.0.1./",
+    "http://127.0.0.1:80/",
+    "http://ana@127.0.0.1/",
+    "http://127%2E0.0.1/",
+    "http://\uff11\uff12\uff17.0.0.1/",
+    "http://127.0.0.1\\@good.example/",
+]
+
+
+def operators(field: str, wanted: str, pattern: str, other: str) -> list[str]:
+    return [
+        f'{field} = "{wanted}"',
+        f'{field} in ("{other}", "{wanted}")',
+        f'{field} matches "{pattern}"',
+        f'not ({field} != "{wanted}")',
+        f'not ({field} not in ("{other}", "{wanted}"))',
+        f'not ({field} not matches "{pattern}")',
+        f'{field} != "{other}" and {field} = "{wanted}"',
+    ]
+
+
+def cases() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    every = [
+        (PATHS, "path", "infra/keys.pem", "infra/**", "a.txt", Referent.TREE),
+        (PATHS, "target", "infra/keys.pem", "infra/*", "a.txt", Referent.TREE),
+        (
+            ADDRESSES,
+            "url",
+            "https://b\u00fccher.example/pay",
+            "https://b\u00fccher.example/*",
+            "https://good.example/",
+            Referent.ADDRESS,
+        ),
+        (NAMES, "user", "ana\u00efs", "ana\u00ef*", "ben", Referent.NAME),
+        (
+            MAILS,
+            "email",
+            "ben@b\u00fccher.example",
+            "*@b\u00fccher.example",
+            "ana@good.example",
+            Referent.EMAIL,
+        ),
+    ]
+    for spellings, field, wanted, pattern, other, referent in every:
+        for condition in operators(field, wanted, pattern, other):
+            yield from ((condition, each, declares(**{field: referent})) for each in spellings)
+            if field != "target":  # nothing tells what an undeclared field of such a name holds
+                yield from ((condition, each, NOTHING) for each in spellings)
+    for condition in operators("host(url)", "127.0.0.1", "127.*", "good.example"):
+        yield from ((condition, each, NOTHING) for each in HOSTS)
+
+
+def test_no_spelling_passes_a_rule_that_forbids() -> None:
+    every = list(cases())
+    assert len({spelling for _, spelling, _ in every}) > 120
+    through = [
+        (condition, spelling)
+        for condition, spelling, schema in every
+        if judge(Mode.FORBID, condition, {condition_field(condition): spelling}, schema)
+        is not Judgement.REFUSE
+    ]
+    assert through == []
+
+
+def condition_field(condition: str) -> str:
+    return Condition.parse(condition).fields[0].name
+
+
+ALIKE = {"./infra/keys.pem", "infra//keys.pem", "infra/./keys.pem", ".//infra/keys.pem", "infra/keys.pem/"}
+ALIKE |= {"infra/keys.pem/."}
+
+
+def test_no_other_spelling_is_spared_the_question() -> None:
+    """What a tool declares to be a path may have dots and slashes in it that change nothing, and no more."""
+    conditions = [
+        ("path", "infra/keys.pem", PATHS, Referent.TREE, ALIKE),
+        ("user", "ana\u00efs", NAMES, Referent.NAME, set()),
+        ("email", "ben@b\u00fccher.example", MAILS, Referent.EMAIL, {"ben@b\u00fccher.example."}),
+    ]
+    for field, wanted, spellings, referent, alike in conditions:
+        for condition in (f'{field} = "{wanted}"', f'{field} in ("{wanted}")'):
+            for schema, same in ((declares(**{field: referent}), alike), (NOTHING, set())):
+                for each in spellings:
+                    spared = judge(Mode.NEVER, condition, {field: each}, schema) is Judgement.RUN
+                    assert spared == (each in same | {wanted}), (condition, each)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://docs.example@evil.example/",
+        "https://docs.example\\@evil.example/",
+        "https://evil.example\\@docs.example/",
+        "https://docs.example\n.evil.example/",
+        "http://docs.example/",
+        "https://docs.example%2F@evil.example/",
+    ],
+)
+def test_an_address_that_programs_read_in_two_ways_is_spared_nothing(address: str) -> None:
+    for schema in (declares(url=Referent.ADDRESS), NOTHING):
+        assert (
+            judge(Mode.NEVER, 'url matches "https://docs.example*"', {"url": address}, schema)
+            is Judgement.ASK
+        )
+
+
+@given(st.text(max_size=40), st.text(max_size=20).filter(lambda text: '"' not in text))
+def test_what_is_spared_is_what_the_rule_says_letter_for_letter_or_the_same_path(
+    found: str, named: str
+) -> None:
+    """Where no tool declares anything, no rule became looser by comparing more than letters."""
+    try:
+        condition = Condition.parse(f'path = "{named}"')
+    except ValueError:
+        return
+    value = condition.root.values[0]  # type: ignore[union-attr]
+    if condition.holds({"path": found}, NOTHING):
+        assert found == value
+
+
+MOVE = declares(path=Referent.TREE, to=Referent.TREE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "infra", "to": "old"},
+        {"path": "a.txt", "to": "infra/a.txt"},
+        {"path": ".", "to": "old"},
+        {"path": "old", "to": "infra"},
+    ],
+)
+def test_a_rule_about_what_is_in_a_folder_covers_the_folder_and_every_argument_that_is_a_path(
+    arguments: Mapping[str, Any],
+) -> None:
+    for schema in (MOVE, NOTHING):
+        assert judge(Mode.FORBID, 'path matches "infra/**"', arguments, schema) is Judgement.REFUSE
+
+
+def test_a_rule_about_what_is_deep_in_a_folder_covers_what_is_above_it() -> None:
+    for condition in ('path matches "a/infra/**"', "path = a/infra/keys.pem", 'path in ("a/infra/x", "b")'):
+        assert judge(Mode.FORBID, condition, {"path": "a", "to": "b"}, MOVE) is Judgement.REFUSE
+
+
+def test_a_move_is_spared_where_both_ends_are() -> None:
+    rule = 'path matches "docs/**"'
+    assert judge(Mode.NEVER, rule, {"path": "docs/a", "to": "docs/b"}, MOVE) is Judgement.RUN
+    assert judge(Mode.NEVER, rule, {"path": "docs/a", "to": "infra/b"}, MOVE) is Judgement.ASK
+    both = 'path matches "docs/**" and to matches "old/**"'
+    assert judge(Mode.NEVER, both, {"path": "docs/a", "to": "old/a"}, MOVE) is Judgement.RUN
+
+
+def test_what_lies_behind_a_link_is_compared_too() -> None:
+    read = {"argv": ["cat", "notes.txt"]}
+    ends = {"argv": ["cat", "secrets.txt"]}
+    rule = "argv.1 = secrets.txt"
+    assert judge(Mode.FORBID, rule, read, NOTHING) is not Judgement.REFUSE
+    assert judge(Mode.FORBID, rule, read, NOTHING, followed=ends) is Judgement.REFUSE
+    assert judge(Mode.NEVER, "argv.1 = notes.txt", read, NOTHING, followed=ends) is Judgement.ASK
+
+
+@pytest.mark.parametrize(
+    ("condition", "arguments"),
+    [
+        ("path = infra/keys.pem", {"path": "docs/keys.pem"}),
+        ("path = infra/keys.pem", {"path": "README"}),
+        ("path = secrets.txt", {"path": "notes.txt"}),
+        ('path matches "*.pem"', {"path": "Makefile"}),
+        ("url = https://evil.example/", {"url": "https://good.example/evil.example"}),
+        ('url matches "https://evil.example/*"', {"url": "https://evil.example.org/"}),
+        ('note matches "*urgent*"', {"note": "see a/b and c"}),
+        ("title = v1.2", {"title": "hello world"}),
+        ("user = ben", {"user": "bendix"}),
+        ("argv.0 = ./deploy.sh", {"argv": ["/usr/bin/git", "status"]}),
+        ('email matches "*@evil.example"', {"email": "ben@good.example"}),
+        ("currency = EUR", {"currency": "USD"}),
+    ],
+)
+def test_what_a_rule_does_not_name_is_not_forbidden(condition: str, arguments: Mapping[str, Any]) -> None:
+    assert judge(Mode.FORBID, condition, arguments, NOTHING) is not Judgement.REFUSE
