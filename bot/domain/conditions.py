@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from bot.domain import spellings
 from bot.domain.redaction import referred
-from bot.domain.spellings import PATHS, Answer, Referent, NamedText
+from bot.domain.spellings import PATHS, Answer, NamedText, Referent
 from bot.domain.text import host_of
 
 Value = str | int | float | bool
