@@ -3,7 +3,8 @@
 import base64
 import os
 import re
-from collections.abc import Callable
+import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -32,7 +33,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from bot.domain.named_models import Api, NamedModel, ToolCalls, model_address, read_models
+from bot.domain.named_models import Api, NamedModel, ToolCalls, is_one_word, model_address, read_models
 from bot.domain.people import Actor
 from bot.domain.prices import Prices, read_prices
 from bot.domain.times import duration, written
@@ -53,6 +54,19 @@ _ACCOUNTS = (
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
 _SHOWN = 60  # characters of a wrong value
+_BLANKS = " \t\r\n\v\f\x00\x85\xa0\u2028\u2029\ufeff"
+"""The characters around a value that was piped, pasted or mounted as a file, and that are no part of it."""
+_SERVICE_LINK = re.compile(r"(tcp|udp|sctp)://\S+")
+"""A cluster gives each container NAME_PORT for each Service, here for one called ``nod`` or ``nod-metrics``.
+
+https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables
+"""
+_SERVICE_NAMES = re.compile(
+    r"NOD(_[A-Z0-9_]+)?"
+    r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
+_CERTIFICATES = {"SSL_CERT_FILE": Path.is_file, "SSL_CERT_DIR": Path.is_dir}
 
 
 def _duration(text: object) -> object:
@@ -64,10 +78,48 @@ def words(value: object) -> object:
     return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
 
 
+def is_of_a_cluster(name: str, value: str) -> bool:
+    """Whether Kubernetes set this variable for a Service, and no one for Nod."""
+    linked = name.startswith("NOD") and name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value)
+    return bool(linked or _SERVICE_NAMES.fullmatch(name))
+
+
+def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
+    """Return what others' variables make impossible, a line each: proxies and certificates of the system.
+
+    A library would take each for an outage, which never ends.
+    """
+    proxies = [name for proxy in _PROXIES for name in (proxy, proxy.lower())]
+    faults = [
+        f"{name}: Nod can't go through a SOCKS proxy. Name an HTTP proxy in HTTPS_PROXY, and start Nod "
+        f"without {name}"
+        for name in proxies
+        if environment.get(name, "").strip().lower().startswith("socks")
+    ]
+    for name, exists in _CERTIFICATES.items():
+        given = environment.get(name, "").strip()
+        if given and not exists(Path(given)):
+            faults.append(f"{name}: {given} does not exist. Name what is there, or start Nod without {name}")
+    if (bundle := environment.get("SSL_CERT_FILE", "").strip()) and Path(bundle).is_file():
+        try:
+            ssl.create_default_context(cafile=bundle)
+        except OSError as error:
+            faults.append(f"SSL_CERT_FILE: {bundle} holds no certificates ({error.strerror or error})")
+    return faults
+
+
+def header_secret(secret: SecretStr) -> SecretStr:
+    """A key that a header can hold; raises ValueError for any other."""
+    text = secret.get_secret_value()
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise ValueError("it holds a space, a line break or a letter that no key has. Copy it again")
+    return secret
+
+
 def address(text: str) -> str:
     """An http address; raises ValueError for anything else."""
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not is_one_word(text) or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("write an address such as https://example.com/v1")
     return text
 
@@ -279,6 +331,16 @@ class Settings(BaseSettings):
     discord_servers: Words = Field((), validation_alias="DISCORD_SERVERS")
     discord_api_url: HttpAddress = Field("https://discord.com/api/v10", validation_alias="DISCORD_API_URL")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _strip_values(cls, given: Any) -> Any:
+        """Leave out the blanks around each value, a value that is blank, and what a cluster set."""
+        if not isinstance(given, dict):
+            return given
+        texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
+        unset = {name for name, value in texts.items() if not value or is_of_a_cluster(name, value)}
+        return {name: value for name, value in (given | texts).items() if name not in unset}
+
     @field_validator("approval_policy", mode="before")
     @classmethod
     def _asks(cls, mode: object) -> object:
@@ -306,6 +368,19 @@ class Settings(BaseSettings):
             if not all(part.isidentifier() for part in value.split(".")) and not _ENTRY.fullmatch(value):
                 raise ValueError("write modules such as acme.tools, and entry:name for installed packages")
         return values
+
+    @field_validator(
+        "token",
+        "openai_api_key",
+        "slack_bot_token",
+        "slack_app_token",
+        "telegram_bot_token",
+        "telegram_webhook_secret",
+        "discord_bot_token",
+    )
+    @classmethod
+    def _check_header_secret(cls, secret: SecretStr | None) -> SecretStr | None:
+        return secret if secret is None else header_secret(secret)
 
     @field_validator("webhook_secret")
     @classmethod
@@ -428,9 +503,13 @@ class Settings(BaseSettings):
         served = bool(key or self.openai_base_url)
         given = {**dotenv_values(".env"), **os.environ}
         for name, each in found.items():
-            secret = given.get(each.key) or ""
+            secret = (given.get(each.key) or "").strip(_BLANKS)
             if each.key and not secret:
                 raise SettingsError(f"NOD_MODELS: {name}: the variable {each.key} is not set")
+            try:
+                header_secret(SecretStr(secret))
+            except ValueError as error:
+                raise SettingsError(f"{each.key}: {error}") from None
             if not (each.key or each.base_url or served):
                 raise SettingsError(f"NOD_MODELS: {name}: write its base_url, or set OPENAI_API_KEY")
             shared = "" if each.key or each.base_url else key

@@ -6,9 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import typer
 
+from bot.cli.doctor import _names, doctor
+from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
-from bot.settings import Settings
+from bot.settings import Settings, find_surrounding_faults
 
 WRONG = [
     ("NOD_DATABASE_URL", "mysql://x/y", "sqlite:///file.db"),
@@ -237,3 +240,127 @@ def test_metrics_of_a_worker_need_their_token(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NOD_METRICS_PORT", "9464")
     with pytest.raises(SettingsError, match="NOD_METRICS_TOKEN: needed"):
         Settings.load()
+
+
+BLANKS = ("\n", "\r\n", " ", "\t", "\ufeff", "\xa0", "\x00")
+"""What a secret made by ``echo x | base64``, a mounted file or a paste has around it."""
+ODD_VALUES = {  # of those that take no free text
+    "NOD_DATABASE_URL": "sqlite:///other.db",
+    "NOD_PORT": "9090",
+    "NOD_HTTP_TOKENS": "ana:0123456789abcdef",
+    "NOD_APPROVAL_POLICY": "always",
+    "NOD_PROPOSAL_TTL": "2h",
+    "NOD_TIMEZONE": "Europe/London",
+    "NOD_LOG_LEVEL": "debug",
+    "NOD_MODEL_IMAGES": "true",
+    "NOD_MODEL_PRICE": "0.25,2",
+    "NOD_ADMINS": "telegram:991",
+    "NOD_URL": "https://nod.example.com",
+    "NOD_WORKSPACE": "work",
+    "NOD_INSTRUCTIONS": "Be brief.",
+    "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
+    "OPENAI_API_KEY": "sk-1",
+    "SLACK_BOT_TOKEN": "xoxb-1",
+    "TELEGRAM_BOT_TOKEN": "1:a",
+    "DISCORD_BOT_TOKEN": "a.b.c",
+}
+
+
+@pytest.mark.parametrize("name", ODD_VALUES)
+def test_the_blanks_around_a_value_do_not_count(monkeypatch: pytest.MonkeyPatch, name: str):
+    plain = Settings.load(**{name: ODD_VALUES[name]})
+    for blank in BLANKS:
+        if "\x00" not in blank:  # no environment holds it, a file does
+            monkeypatch.setenv(name, f"{blank}{ODD_VALUES[name]}{blank}")
+            assert Settings.load() == plain
+        assert Settings.load(**{name: f"{blank}{ODD_VALUES[name]}{blank}"}) == plain
+
+
+@pytest.mark.parametrize("name", ODD_VALUES)
+def test_a_value_that_is_blank_is_unset(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setenv(name, " \r\n")
+    assert Settings.load() == Settings()
+
+
+def test_a_file_with_carriage_returns_is_read_as_one_without(tmp_path: Path):
+    lines = [f"{name}={value}" for name, value in ODD_VALUES.items() if name != "NOD_WORKSPACE"]
+    (tmp_path / ".env").write_bytes("\n".join(lines).encode())
+    plain = Settings.load()
+    (tmp_path / ".env").write_bytes("".join(f"{line} \r\n" for line in lines).encode())
+    assert Settings.load() == plain
+
+
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "SLACK_BOT_TOKEN", "TELEGRAM_BOT_TOKEN", "DISCORD_BOT_TOKEN"]
+)
+@pytest.mark.parametrize("value", ["sk-1\nsk-2", "sk 1", "sk-\u2013", "sk\u200b-1"])
+def test_a_key_that_no_header_can_hold_is_told_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=rf"^{name}: .*Copy it again$"):
+        Settings.load()
+
+
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "NOD_URL", "NOD_PUBLIC_URL", "SLACK_API_URL"])
+def test_a_line_break_inside_an_address_is_told_by_the_settings_name(
+    monkeypatch: pytest.MonkeyPatch, name: str
+):
+    monkeypatch.setenv(name, "https://exa\nmple.com/v1")
+    with pytest.raises(SettingsError, match=rf"^{name}: write an address"):
+        Settings.load()
+
+
+def test_a_key_of_the_file_of_models_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "models.toml").write_text('[local]\nbase_url = "http://127.0.0.1:9/v1"\nkey = "LOCAL_KEY"\n')
+    monkeypatch.setenv("NOD_MODELS", "models.toml")
+    monkeypatch.setenv("LOCAL_KEY", "sk-1\n")
+    assert Settings.load().models()[0].secret == "sk-1"
+    monkeypatch.setenv("LOCAL_KEY", "sk-1\nsk-2")
+    with pytest.raises(SettingsError, match=r"^LOCAL_KEY: "):
+        Settings.load().models()
+
+
+def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch):
+    for name in ("NOD", "NOD_METRICS"):
+        monkeypatch.setenv(f"{name}_PORT", "tcp://10.96.12.7:80")
+        monkeypatch.setenv(f"{name}_SERVICE_HOST", "10.96.12.7")
+        monkeypatch.setenv(f"{name}_SERVICE_PORT", "80")
+        monkeypatch.setenv(f"{name}_SERVICE_PORT_HTTP", "80")
+        for part in ("", "_PROTO", "_PORT", "_ADDR"):
+            monkeypatch.setenv(f"{name}_PORT_80_TCP{part}", "10.96.12.7")
+    assert Settings.load() == Settings()
+    assert list(_names()) == []
+    monkeypatch.setenv("NOD_PORT", "tcp:80")
+    with pytest.raises(SettingsError, match="not a number"):
+        Settings.load()
+
+
+@pytest.mark.parametrize("name", ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "http_proxy"])
+def test_a_socks_proxy_is_a_fault_of_the_installation(name: str):
+    [fault] = find_surrounding_faults({name: "socks5://127.0.0.1:1080"})
+    assert re.match(rf"{name}: .*HTTPS_PROXY", fault)
+
+
+def test_a_missing_or_empty_file_of_certificates_is_a_fault_of_the_installation(tmp_path: Path):
+    gone, empty = tmp_path / "gone.pem", tmp_path / "empty.pem"
+    empty.write_text("no certificate")
+    for name, file, words in (
+        ("SSL_CERT_FILE", gone, "does not exist"),
+        ("SSL_CERT_DIR", gone, "does not exist"),
+        ("SSL_CERT_FILE", tmp_path, "does not exist"),
+        ("SSL_CERT_FILE", empty, "holds no certificates"),
+    ):
+        [fault] = find_surrounding_faults({name: f"{file}\n"})
+        assert fault.startswith(f"{name}: ")
+        assert words in fault
+    assert find_surrounding_faults({"SSL_CERT_FILE": "", "SSL_CERT_DIR": str(tmp_path)}) == []
+
+
+def test_what_the_system_brings_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch, capsys):
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    with pytest.raises(SettingsError, match=r"^ALL_PROXY: "):
+        check_surroundings()
+    with pytest.raises(typer.Exit):
+        doctor(as_json=False)
+    assert "ALL_PROXY: Nod can't go through a SOCKS proxy." in capsys.readouterr().out

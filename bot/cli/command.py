@@ -119,3 +119,20 @@ def command(
         return function
 
     return register
+
+
+def open_standard_files() -> None:
+    """Open the null device as each standard file that is closed: the database would get its number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+
+
+def announce(text: str) -> None:
+    """Print a line of a process that keeps running though no one reads it: a closed pipe, a full disk."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the rest of it fails the process at its end

@@ -31,7 +31,7 @@ from bot.domain.rules import Rulebook, Subject
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
-from bot.settings import LOOPBACK, Settings
+from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
 from bot.store import migrations, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
@@ -57,8 +57,12 @@ def doctor(*, as_json: bool) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # what it would log is among the findings
     settings, faults = Settings.inspect(**given())
-    findings = [fault(words) for words in faults]
-    findings += asyncio.run(check(settings)) if settings else []
+    around = find_surrounding_faults(os.environ)
+    findings = [fault(words) for words in (*faults, *around)]
+    if around:
+        findings.append(warn("everything else", "was not checked. Fix this first, and ask again."))
+    elif settings:
+        findings += asyncio.run(check(settings))
     if as_json:
         print_json([asdict(found) for found in findings])
     for found in () if as_json else findings:
@@ -161,8 +165,9 @@ def _taken(settings: Settings) -> bool:
 def _names() -> Iterator[Finding]:
     """A misspelt variable is silently nothing, so it is told here."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
-    given = {*os.environ, *dotenv_values(".env")}
-    for name in sorted(given - known):
+    given = {**dotenv_values(".env"), **os.environ}
+    own = {name for name, value in given.items() if not is_of_a_cluster(name, value or "")}
+    for name in sorted(own - known):
         near = difflib.get_close_matches(name, known, 1, cutoff=0.85)
         if near or (name.startswith("NOD_") and not name.startswith("NOD_TEST_")):
             hint = f"did you mean {near[0]}?" if near else ".env.example has every setting"

@@ -11,7 +11,14 @@ from typing import Annotated
 import typer
 
 from bot import __version__
-from bot.cli.command import chosen, command, shared_options, with_shared_options
+from bot.cli.command import (
+    announce,
+    chosen,
+    command,
+    open_standard_files,
+    shared_options,
+    with_shared_options,
+)
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 
 START, LOOK, DECIDE = "Start", "Look", "Decide"
@@ -92,8 +99,9 @@ def _nod(
 
 def _say_starting() -> None:
     """Say so before what serves is imported, which takes a second."""
+    open_standard_files()
     if not chosen().quiet:
-        print("Starting…", flush=True)
+        announce("Starting…")
 
 
 @command(main, section=START)

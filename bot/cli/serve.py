@@ -19,7 +19,7 @@ from bot.agent.demo.team import REQUEST
 from bot.app import SHUTDOWN_SECONDS, App, build, ended
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
-from bot.cli.command import chosen
+from bot.cli.command import announce, chosen
 from bot.cli.shared import existing, line, load, log_at, operator, plain
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
@@ -27,7 +27,7 @@ from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
-from bot.settings import SCRIPTED, Settings
+from bot.settings import SCRIPTED, Settings, find_surrounding_faults
 from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.issues import seed
@@ -86,8 +86,16 @@ def serve(
 
     ``team`` asks for the demo's team first, once for each database, and leads to that conversation.
     """
+    if not (demo and settings.scripted):  # the demo's own model needs no network
+        check_surroundings()
     app = build(settings, demo=demo, receives=receives, works=works, clock=clock)
     asyncio.run(_serve(app, greeting, seeded=demo, team=team, browser=browser))
+
+
+def check_surroundings() -> None:
+    """Raise SettingsError for what others' variables make impossible."""
+    if faults := find_surrounding_faults(os.environ):
+        raise SettingsError("; ".join(faults))
 
 
 async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: bool) -> None:
@@ -98,8 +106,7 @@ async def _serve(app: App, greeting: str, *, seeded: bool, team: bool, browser: 
         if stopped.is_set():
             os._exit(_ENDED_TWICE)  # rows are safe at any instant
         stopped.set()
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            print("Stopping… Press Ctrl+C again to end now.", flush=True)
+        announce("Stopping… Press Ctrl+C again to end now.")
         if main is not None and not up.is_set():
             main.cancel()  # a start may wait for others, and must not make people wait
 
@@ -138,7 +145,7 @@ async def _run(
         if team:
             await app.core.assistant.handle(_team_request())
             url += f"/#/c/{_TEAM}"
-        print(greeting.format(url=url), flush=True)
+        announce(greeting.format(url=url))
         if browser and _has_screen():
             await asyncio.to_thread(webbrowser.open, url)
         if seeded and app.settings.scripted:
@@ -162,10 +169,7 @@ async def _offer_model() -> None:
 
     for server in (await local_servers())[:1]:
         chosen_by = f"OPENAI_BASE_URL={server.url} NOD_MODEL={line(shlex.quote(server.model))}"
-        print(
-            f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo",
-            flush=True,
-        )
+        announce(f"{server.name} answers on this machine. To talk to its model:\n  {chosen_by} nod demo")
 
 
 async def _say_what_runs(app: App) -> None:
@@ -175,8 +179,7 @@ async def _say_what_runs(app: App) -> None:
     ]
     for proposal in running:
         if proposal is not None:
-            words = f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}"
-            print(words, flush=True)
+            announce(f"Waiting up to {SHUTDOWN_SECONDS:.0f} s for: {line(proposal.description)}")
 
 
 async def _tell(app: App) -> None:
@@ -186,7 +189,7 @@ async def _tell(app: App) -> None:
         rings = app.notifier.rings
         seen, found = await app.database.read(_ended, seen)
         for proposal in found:
-            print(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}", flush=True)
+            announce(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}")
         await app.notifier.wait(rings, _LOOK_SECONDS)
 
 

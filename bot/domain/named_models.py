@@ -128,13 +128,19 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
+def is_one_word(text: str) -> bool:
+    """Whether the text has no blank and nothing invisible in it: `urlsplit` drops line breaks in silence."""
+    return text.isprintable() and " " not in text
+
+
 def model_address(text: str) -> str:
     """An http address without a name and a password, which a model's client does not send.
 
     Raises ValueError for anything else.
     """
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+    is_address = is_one_word(text) and parts.scheme in ("http", "https") and bool(parts.hostname)
+    if not is_address or "@" in parts.netloc:
         raise ValueError("write an address such as https://example.com/v1, without a name or a password")
     return text
 

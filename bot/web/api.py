@@ -42,10 +42,12 @@ from bot.web import (
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
+from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, Me, ModelView, PauseView
 from bot.web.server import files_left, most_connections
 from bot.web.sign_in import sessions
+from bot.web.sign_in.oidc import BACK
 from bot.web.sign_in.proxies import Forwarded
 from bot.web.sign_in.tokens import COOKIE
 from bot.web.site import Caller, Here, Site, api_routes
@@ -122,6 +124,7 @@ def create(
         exception_handlers=HANDLERS,
     )
     app.state.site = site
+    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(logins.BACK, BACK))
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)

@@ -1,6 +1,9 @@
 """One process at a time works on a file, and another that changes its rows can wake it."""
 
 import asyncio
+import errno
+import fcntl
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -51,6 +54,21 @@ def test_a_folder_in_place_of_the_file_is_refused(file: Path) -> None:
     file.mkdir()
     with pytest.raises(SettingsError, match="is a folder"), FileLock(file):
         pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EIO])
+def test_a_file_system_without_locks_is_told_as_that(
+    file: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    (file.parent / "nod.db.lock").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(SettingsError, match="a file system without locks"), FileLock(file):
+        pass
+    with pytest.raises(SettingsError, match="a file system without locks"):
+        at_work(f"sqlite:///{file}")
 
 
 def _ring(file: Path) -> None:

@@ -65,6 +65,10 @@ def check_not_lost(database: Path) -> None:
         )
 
 
+class DatabaseTakenError(SettingsError):
+    """Another process works on the database."""
+
+
 class FileLock:
     """Held while entered; raises SettingsError on entering where another process holds it."""
 
@@ -80,7 +84,7 @@ class FileLock:
         try:
             with self:
                 return False
-        except SettingsError:
+        except DatabaseTakenError:
             return True
 
     def __enter__(self) -> Self:
@@ -95,11 +99,17 @@ class FileLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._check_names()
-        except OSError:
+        except BlockingIOError:
             os.close(handle)
-            raise SettingsError(
+            raise DatabaseTakenError(
                 f"NOD_DATABASE_URL: another nod is running on {self._database}. Stop it first, "
                 "or name another file."
+            ) from None
+        except OSError as error:
+            os.close(handle)
+            raise SettingsError(
+                f"NOD_DATABASE_URL: {path.parent} is on a file system without locks ({error.strerror}), as "
+                "NFS and SMB often are. Name a file on a disk of this machine, or use PostgreSQL."
             ) from None
         except SettingsError:
             os.close(handle)
