@@ -139,8 +139,7 @@ class App:
             self.questions.start(self.core.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
-            await self.own.start()
-            self.mcp.start()
+            await self._start_tools()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(
@@ -182,6 +181,10 @@ class App:
 
         if ended := self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock()):
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
+
+    async def _start_tools(self) -> None:
+        await self.own.start()
+        self.mcp.start()
 
     async def _watch(self) -> None:
         """Look at the rows when another process changed them."""
