@@ -99,6 +99,7 @@ class ModelError(NodError):
 
     window: int | None = None  # how many tokens its server says that it takes
     passing = False  # the same request may be answered later
+    may_be_long = False  # it was refused, and not as too long; half of a long history may be taken
     away = False  # its server is down or over its limit: another model may answer
     choices: tuple[str, ...] = ("Try again",)  # what people may say to it
 
@@ -133,6 +134,7 @@ class ModelCut(ModelError):
     """The language model's answer was cut off."""
 
     passing = away = True
+    has_reason = False  # its server said why, or the answer says so itself
 
 
 class ModelEmpty(ModelError):

@@ -47,7 +47,18 @@ from bot.domain.events import (
 )
 from bot.domain.jobs import Job, Work
 from bot.domain.memory import Fact
-from bot.domain.model import Busy, Entry, Finished, Model, Stop, Text, Thought, ToolCall, ToolSpec
+from bot.domain.model import (
+    Busy,
+    Entry,
+    Finished,
+    Model,
+    Retracted,
+    Stop,
+    Text,
+    Thought,
+    ToolCall,
+    ToolSpec,
+)
 from bot.domain.plans import carried_out, current
 from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
@@ -86,6 +97,7 @@ _CONTINUE = (
 _CUT_SHORT = "\n\n(My answer ran into its length limit and stops here.)"
 _FILTERED = "\n\n(The provider of the language model withheld the rest of this answer.)"
 _LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
+_LONG_CHARS = 10_000  # of a history of which half may be taken where all of it was refused
 _LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
 _AWAY = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
 _SUMMING_UP = "I'm summing up what was said long ago."
@@ -136,13 +148,18 @@ class _Run:
 
 @dataclass(slots=True)
 class _Request:
-    """What a model is asked, and how often it was: ``learned``: it is shorter than one that was refused."""
+    """What a model is asked, and how often it was.
+
+    ``learned``: it is shorter than one that was refused. ``halved``: so is it where the refusal did not say
+    that it was too long.
+    """
 
     model: Model
     room: int  # characters
     history: Sequence[Entry]
     overdue: Sequence[Line]
     learned: bool = False
+    halved: bool = False
     attempt: int = 0
 
 
@@ -334,10 +351,12 @@ class Loop:
                 asked.history = [*asked.history, *correction]
             except ModelError as error:
                 sent, attempt = size_of(asked.history), asked.attempt
-                less = _shorter(sent, offered, error) if _may_be_too_long(error, answer, attempt) else sent
-                shorter = request(asked.model, less)
+                halves = error.may_be_long and not asked.halved and sent >= _LONG_CHARS
+                cut = halves or _may_be_too_long(error, answer, attempt)
+                shorter = request(asked.model, _shorter(sent, offered, error)) if cut else asked
                 if size_of(shorter.history) < sent:
-                    asked = replace(shorter, learned=True, attempt=attempt - 1)
+                    halved = asked.halved or halves
+                    asked = replace(shorter, learned=True, halved=halved, attempt=attempt - 1)
                 elif attempt == _RETRIES or not isinstance(error, ModelCut | ModelEmpty):
                     other = self._instead(asked.model, error)
                     if other is None or asked.model is not chosen:
@@ -399,7 +418,7 @@ class Loop:
 
     async def _stream(
         self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
-    ) -> AsyncIterator[TextDelta | ThoughtDelta | Waited]:
+    ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited]:
         """Fill in the answer to a request; raises ModelEmpty for one that says nothing where it should."""
         thoughts, answer.model = ReasoningFilter(), asked.model.name
         async for part in asked.model.stream(asked.history, specs):
@@ -413,6 +432,9 @@ class Loop:
                     first = further and not answer.pieces
                     if shown := answer.add(text):
                         yield TextDelta(_BREAK + shown if first else shown)
+                case Retracted():
+                    if answer.restart():
+                        yield TextRestarted()
                 case Finished():
                     answer.finished = part
                 case Thought():
@@ -602,7 +624,7 @@ def _continues(transcript: Transcript) -> bool:
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
     """Some servers just end the stream where a request is too long: twice before a word looks like that."""
     return isinstance(error, ModelTooLong) or (
-        isinstance(error, ModelCut) and attempt > 0 and not answer.pieces
+        isinstance(error, ModelCut) and not error.has_reason and attempt > 0 and not answer.pieces
     )
 
 

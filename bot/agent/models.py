@@ -79,11 +79,11 @@ class Models:
         return self.by_name.get(self.about(model).fallback)
 
     def note(self, model: Model, error: ModelError | None) -> None:
-        """Keep whether a model answers; the log has the first time that it does not, and the end."""
+        """Keep whether a model answers; the log has each new reason that it does not, and the end."""
         before = self.faults.pop(model.name, None)
         if error:
             self.faults[model.name] = ModelFault(error.message, self._clock(), error.away)
-        if error and not before:
+        if error and (before is None or before.words != error.message):
             log.error("the language model gives no answers", model=model.name, why=error.message)
         elif before and not error:
             log.info("the language model answers again", model=model.name)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bot.agent.transcript import NOTE, ends_of
 from bot.domain.conversations import Line, LineRole, Transcript
-from bot.domain.model import Entry, Finished, Model, Stop, SystemText, Text, UserText
+from bot.domain.model import Entry, Finished, Model, Retracted, Stop, SystemText, Text, UserText
 from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, shortened
 from bot.errors import ModelEmpty
@@ -52,6 +52,8 @@ async def _answer(model: Model, asked: Sequence[Entry]) -> tuple[str, Finished |
     async for part in model.stream(asked, ()):
         if isinstance(part, Text):
             said.append(part.text)
+        elif isinstance(part, Retracted):
+            said.clear()
         elif isinstance(part, Finished):
             finished = part
     return "".join(said), finished

@@ -19,6 +19,7 @@ from bot.domain.model import (
     Finished,
     Model,
     Part,
+    Retracted,
     Stop,
     SystemText,
     Text,
@@ -67,6 +68,9 @@ class TextCalls:
                 case Text(text):
                     if shown := blocks.add(text):
                         yield Text(shown)
+                case Retracted():
+                    blocks = _Blocks()
+                    yield part
                 case Finished(stop):
                     if shown := blocks.rest():
                         yield Text(shown)

@@ -121,6 +121,11 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
+class Retracted:
+    """All text so far was a thought: the answer begins here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Busy:
     """The server is not ready, and is asked again in a while; ``words`` are for people."""
 
@@ -146,7 +151,7 @@ class Finished:
     cached_tokens: int = 0  # of the prompt: what the server had already
 
 
-Part = Text | Thought | Busy | Finished
+Part = Text | Thought | Retracted | Busy | Finished
 
 
 class Model(Protocol):

@@ -187,11 +187,12 @@ async def _until_answered(
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
             ended = False
-            if item.told:
-                yield sse(item.told)
+            event, told = item
+            if told:
+                yield sse(told)
             # a turn that was stopped before it read the message leaves nothing to wait for
-            if isinstance(item.event, TurnEnded | TurnFailed) and (
-                item.event.seen >= message_id or await http.conversations.answered(conversation_id)
+            if isinstance(event, TurnEnded | TurnFailed) and (
+                event.seen >= message_id or await http.conversations.answered(conversation_id)
             ):
                 return
         elif not await http.conversations.answered(conversation_id):
@@ -340,8 +341,8 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
             async for item in heard(listener, http.pace.quiet):
                 if item is None:
                     yield STILL_THERE
-                elif item.told:
-                    yield sse(item.told)
+                elif item[1]:
+                    yield sse(item[1])
 
     return streamed(events())
 

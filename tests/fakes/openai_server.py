@@ -80,6 +80,16 @@ def page(html: str) -> Reply:
     return Reply(whole=html.encode(), kind="text/html; charset=utf-8")
 
 
+def words(text: str | bytes, *, status: int = 200, kind: str = "text/plain; charset=utf-8") -> Reply:
+    """A body as it is, with any status and label: plain text, or JSON that is labelled otherwise."""
+    return Reply(whole=text if isinstance(text, bytes) else text.encode(), kind=kind, status=status)
+
+
+def blame(status: int, body: Any, *, headers: Mapping[str, str] | None = None) -> Reply:
+    """An error in another shape than OpenAI's."""
+    return Reply(status=status, body=body, headers=headers or {})
+
+
 def say(text: str, *, finish: str | None = "stop", tokens: tuple[int, int] = (12, 5)) -> Reply:
     """Text, word by word."""
     words = [word + " " for word in text.split(" ")]
@@ -226,7 +236,8 @@ class OpenAIServer:
         if reply.slam and request.transport is not None:
             request.transport.close()
         if reply.whole is not None:
-            return web.Response(body=reply.whole, headers={"Content-Type": reply.kind, **reply.headers})
+            kind = {"Content-Type": reply.kind, **reply.headers}
+            return web.Response(body=reply.whole, status=reply.status, headers=kind)
         if reply.status != 200:
             return web.json_response(reply.body, status=reply.status, headers=reply.headers)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})

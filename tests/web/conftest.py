@@ -14,13 +14,16 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import Session
 
+from bot.agent.openai.model import OpenAIModel
 from bot.app import App, build
 from bot.domain.model import Model
+from bot.domain.named_models import NamedModel
 from bot.errors import ToolError
 from bot.settings import Settings
 from bot.telemetry import logs
 from bot.tools.tool import FixedToolset, Tool, tool
 from bot.web.streams import Pace
+from tests.fakes.openai_server import OpenAIServer
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
 from tests.web.scripted import ScriptedModel
@@ -221,3 +224,37 @@ def serve(database_of: Urls, tmp_path: Path, clock: FakeClock, monkeypatch: pyte
                 yield served
 
     return start
+
+
+Meet = Callable[..., AbstractAsyncContextManager[tuple[Served, OpenAIServer]]]
+
+
+@pytest.fixture
+def meet(serve: Serve) -> Meet:
+    """Start a Nod whose model is behind a server: ``async with meet() as (nod, server)``.
+
+    ``named`` changes what is set for the model.
+    """
+
+    @contextlib.asynccontextmanager
+    async def start(
+        server: OpenAIServer | None = None, named: Json | None = None, **given: Any
+    ) -> AsyncIterator[tuple[Served, OpenAIServer]]:
+        async with server or OpenAIServer() as running:
+            values = {"base_url": running.url, "secret": running.key, "strict": False, **(named or {})}
+            model = OpenAIModel(NamedModel("gpt-test", "gpt-test", **values), max_retries=0)
+            async with serve(model=model, **given) as nod:
+                yield nod, running
+            await model.close()
+
+    return start
+
+
+def told(events: list[Json]) -> str:
+    """Return what people read of a turn."""
+    return "".join(event.get("text") or event.get("error") or "" for event in events)
+
+
+def of_role(request: Json, role: str) -> list[str]:
+    """Return the contents of the messages of one role."""
+    return [str(message["content"]) for message in request["messages"] if message["role"] == role]

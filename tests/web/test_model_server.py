@@ -1,56 +1,24 @@
 """A conversation over HTTP with a model's server that answers, refuses and breaks off as real ones do."""
 
-import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.agent.openai.model import OpenAIModel
-from bot.domain.named_models import NamedModel
 from bot.domain.proposals import PreviewField
 from bot.store import outputs
 from bot.tools.tool import ToolOutput, tool
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, chunk, fail, fragment, say, stream
 from tests.kit.sql import sql
-from tests.web.conftest import Serve, Served
+from tests.web.conftest import Meet, Serve, of_role, told
 
 pytestmark = pytest.mark.platform
 
 Json = dict[str, Any]
-Meet = Callable[..., AbstractAsyncContextManager[tuple[Served, OpenAIServer]]]
 BROKEN = "half \ud83d of a character, and \x00"
-
-
-@pytest.fixture
-def meet(serve: Serve) -> Meet:
-    """Start a Nod whose model is behind a server: ``async with meet() as (nod, server)``."""
-
-    @contextlib.asynccontextmanager
-    async def start(
-        server: OpenAIServer | None = None, **given: Any
-    ) -> AsyncIterator[tuple[Served, OpenAIServer]]:
-        async with server or OpenAIServer() as running:
-            named = NamedModel("gpt-test", "gpt-test", running.url, secret=running.key, strict=False)
-            model = OpenAIModel(named, max_retries=0)
-            async with serve(model=model, **given) as nod:
-                yield nod, running
-            await model.close()
-
-    return start
-
-
-def told(events: list[Json]) -> str:
-    """What people read of a turn."""
-    return "".join(event.get("text") or event.get("error") or "" for event in events)
-
-
-def of_role(request: Json, role: str) -> list[str]:
-    return [str(message["content"]) for message in request["messages"] if message["role"] == role]
 
 
 async def test_no_character_that_a_tool_returns_ends_a_conversation(meet: Meet) -> None:

@@ -1,29 +1,16 @@
 """What an OpenAI-compatible server's errors mean, in words for people. Pure; ``model.py`` raises them."""
 
-import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import aiohttp
 import openai
 
+from bot.agent.openai.answers.refusals import Refusal, RefusalCause, read_refusal
 from bot.domain.named_models import NamedModel
-from bot.domain.text import shortened
 from bot.domain.times import span
-from bot.errors import ModelError, ModelTooLong
-
-_SIGNS = (
-    "context_length_exceeded",
-    "context length",
-    "context window",
-    "context size",
-    "prompt is too long",
-    "input token count",
-    "maximum number of tokens",
-    "too many tokens",
-)
-_SHOWN = 200  # characters of a server's own words that fit a chat message
+from bot.errors import ModelCut, ModelError, ModelTooLong
 
 _DAY = 86_400.0  # seconds
 _MINUTES = 120.0  # seconds from which on people read minutes
@@ -31,32 +18,46 @@ _SERVER_ERRORS = 500  # where HTTP's server errors begin
 _PASSING = (408, 409, 429)
 _CLOSED = (aiohttp.ServerDisconnectedError, BrokenPipeError, ConnectionResetError)
 _FIELDS = {
-    "parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
-    "stream_options": "NOD_MODEL_STREAM_OPTIONS",
-    "strict": "NOD_MODEL_STRICT",
+    r"parallel_tool_calls": "NOD_MODEL_PARALLEL_TOOL_CALLS",
+    r"stream_options": "NOD_MODEL_STREAM_OPTIONS",
+    r"\bstrict\b": "NOD_MODEL_STRICT",
 }
 _FIXED = "Send “continue” once that is fixed."
-STRANGE = "The model's server gave an answer Nod does not understand. Check OPENAI_BASE_URL."
+_STRANGE = "The model's server gave an answer Nod does not understand"
+STRANGE = f"{_STRANGE}. Check OPENAI_BASE_URL."
+PAGE = "The model's server answered with a web page. Check OPENAI_BASE_URL."
+_ABOUT_ACCESS = r"permi|access|\bmodels?\b|key|credential|scope|entitle|allowed to|^\W*(?:\w+\W*){0,2}$"
+_ABOUT_PLACE = r"region|countr|territor|location|moderat|flagged|safety|terms of|polic"
+_ABOUT_MODEL = (
+    r"model_not_found|no such model|\bmodel\b.*(?:not|n't|unknown|no longer|deprecat|decommission|retired)"
+    r"|(?:not|unknown|invalid|no) .*\bmodel\b|^\W*(?:no\W*)?$"
+)
+_ABOUT_ADDRESS = (
+    r"^\W*(?:404\W*)?(?:page |path |url |route )?not.?found\W*$|\broute\b|\bpath\b|invalid url|cannot post"
+)
 
 
-def too_long(code: Any, message: Any) -> bool:
-    """Whether an error object's code and message say that the transcript does not fit the model."""
-    said = f"{code or ''} {message or ''}".lower()
-    return any(words in said for words in _SIGNS)
+def find_refusal(error: openai.OpenAIError, secret: str = "") -> Refusal:
+    """Read the reason that an answer with an error's status gives."""
+    if not isinstance(error, openai.APIStatusError):
+        return Refusal("")
+    body = error.response.content or error.body
+    return read_refusal(body, error.status_code, secret)
 
 
 def worth_retrying(error: openai.OpenAIError) -> bool:
     """Whether the same request may be answered a little later."""
     if not isinstance(error, openai.APIStatusError):
         return isinstance(error, openai.APIConnectionError)
-    if error.response.headers.get("x-should-retry") == "false" or _no_quota(error):
+    cause = find_refusal(error).cause
+    if error.response.headers.get("x-should-retry") == "false" or cause is not RefusalCause.PASSING:
         return False
     return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
 
 
 def away(error: openai.OpenAIError) -> bool:
     """Whether the server is down or the account over its limit, so that another model may answer instead."""
-    return worth_retrying(error) or (isinstance(error, openai.APIStatusError) and _no_quota(error))
+    return worth_retrying(error) or find_refusal(error).cause is RefusalCause.MONEY
 
 
 def silent(error: openai.OpenAIError) -> bool:
@@ -91,31 +92,6 @@ def retry_after(error: openai.OpenAIError) -> float | None:
     return None
 
 
-def error_in(answer: Any) -> Mapping[str, Any] | None:
-    """The error that an answer is, also in a list (Gemini); None for any other."""
-    if isinstance(answer, list) and len(answer) == 1:
-        answer = answer[0]
-    error = answer.get("error") if isinstance(answer, dict) else None
-    return error if isinstance(error, dict) else {"message": error} if error else None
-
-
-def refused(content: bytes, field: str, key: str) -> ModelError | None:
-    """What an error says that came as a plain JSON answer with status 200.
-
-    None where it is an answer, which has a ``field``.
-    """
-    try:
-        answer = json.loads(content)
-    except (ValueError, RecursionError):
-        return ModelError(STRANGE)
-    error = error_in(answer)
-    if error is None:
-        return None if isinstance(answer, dict) and answer.get(field) else ModelError(STRANGE)
-    if too_long(error.get("code"), error.get("message")):
-        return ModelTooLong()
-    return ModelError(f"The model's server refused the request: {_line(error.get('message'), key)}")
-
-
 def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
     """Put the error of a model's server into words. Never holds the key; its own words are one short line.
 
@@ -128,49 +104,104 @@ def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> Mode
             return ModelError("The model's server closed the connection without an answer.")
         case openai.APIConnectionError():
             return ModelError("The model's server can't be reached.")
-        case openai.APIError() if too_long(error.code, f"{error.message} {_said(error, '')}"):
-            return ModelTooLong()
         case openai.APIStatusError():
-            return ModelError(_status(error, named))
+            refusal = find_refusal(error, named.secret)
+            told = _too_long(refusal) or ModelError(_tell_status(error, refusal, named))
+            told.may_be_long = refusal.may_be_long
+            return told
         case _:
             return ModelError(STRANGE)
 
 
-def _status(error: openai.APIStatusError, named: NamedModel) -> str:
+def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
+    """Put an error into words that came with status 200, in a stream or instead of one.
+
+    One that may pass is a cut, and so is one in the middle of an answer.
+    """
+    cause = refusal.cause
+    if told := _too_long(refusal):
+        return told
+    if cause in (RefusalCause.PASSING, RefusalCause.UNKNOWN):
+        cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
+        cut.passing, cut.has_reason = cause is RefusalCause.PASSING, True
+        return cut
+    if cause is RefusalCause.MONEY:
+        refused = ModelError(_unpaid(refusal))
+        refused.away = True
+    else:
+        refused = ModelError(f"The model's server refused the request: {refusal.words or 'no reason given'}")
+    refused.may_be_long = refusal.may_be_long and not spoke
+    return refused
+
+
+def explain_words(refusal: Refusal) -> ModelError:
+    """Put an answer into words that is only a text, and says nothing that is known."""
+    return ModelError(f"{_STRANGE}: “{refusal.words}”. Check OPENAI_BASE_URL.")
+
+
+def _too_long(refusal: Refusal) -> ModelTooLong | None:
+    if refusal.cause is not RefusalCause.TOO_LONG:
+        return None
+    return ModelTooLong(f"{ModelTooLong.__doc__}{_says(refusal)}")
+
+
+def _tell_status(error: openai.APIStatusError, refusal: Refusal, named: NamedModel) -> str:
     status, model = error.status_code, named.model
-    words = {
-        401: f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}",
-        403: f"The API key may not use the model {model}. {_FIXED}",
-        404: f"The model's server does not know the model {model}. Please check {named.setting}. {_FIXED}",
-        413: "The request is too large for the model's server.",
-        429: _busy(error),
-    }
-    if status in words:
-        return words[status]
+    match refusal.cause:
+        case RefusalCause.MONEY:
+            return _unpaid(refusal)
+        case RefusalCause.NO_TOOLS:
+            said = _says(refusal)
+            return (
+                f"The model's server has no tool calls for {model}. Set {_tools_setting(named)} for it.{said}"
+            )
+    if status == 429:  # noqa: PLR2004 - HTTP's own
+        wait = retry_after(error)
+        return (
+            f"The model's server is busy{'' if wait is None else f' for {_seconds(wait)}'}.{_says(refusal)}"
+        )
     if status >= _SERVER_ERRORS:
-        return f"The model's server is in trouble (HTTP {status})."
-    said = _said(error, named.secret)
-    return f"The model's server refused the request (HTTP {status}): {said}{_remedy(said)}"
+        return f"The model's server is in trouble (HTTP {status}).{_says(refusal)}"
+    if fitting := _remedy_of(status, refusal, named):
+        return f"{fitting}{_says(refusal)}"
+    said = refusal.words or "no reason given"
+    return f"The model's server refused the request (HTTP {status}): {said}{_switch(refusal)}"
 
 
-def _remedy(said: str) -> str:
-    """The setting that leaves out what the server does not take."""
-    for field, setting in _FIELDS.items():
-        if field in said:
-            end = "" if said.endswith((".", "…")) else "."
-            return f"{end} Set {setting}=false if the server doesn't support it."
+def _remedy_of(status: int, refusal: Refusal, named: NamedModel) -> str:
+    """Say what to do where the status and the server's words agree on it; "" elsewhere."""
+    if status == 401:  # noqa: PLR2004 - HTTP's own
+        return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
+    if status == 403:  # noqa: PLR2004 - HTTP's own
+        fits = not refusal.words or (refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE))
+        return f"The API key may not use the model {named.model}. {_FIXED}" if fits else ""
+    if status == 404:  # noqa: PLR2004 - HTTP's own
+        if refusal.is_about(_ABOUT_ADDRESS):
+            return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED}"
+        unknown = f"The model's server does not know the model {named.model}. Please check {named.setting}."
+        return f"{unknown} {_FIXED}" if not refusal.words or refusal.is_about(_ABOUT_MODEL) else ""
     return ""
 
 
-def _busy(error: openai.APIStatusError) -> str:
-    if _no_quota(error):
-        return f"The account at the model's provider has used up its quota. {_FIXED}"
-    wait = retry_after(error)
-    return f"The model's server is busy{'' if wait is None else f' for {_seconds(wait)}'}."
+def _tools_setting(named: NamedModel) -> str:
+    return "NOD_MODEL_TOOLS=text" if named.setting == "NOD_MODEL" else 'tools = "text"'
 
 
-def _no_quota(error: openai.APIStatusError) -> bool:
-    return "insufficient_quota" in (error.code, error.type)
+def _unpaid(refusal: Refusal) -> str:
+    return f"The account at the model's provider has used up its quota or credit. {_FIXED}{_says(refusal)}"
+
+
+def _says(refusal: Refusal) -> str:
+    return f" It says: “{refusal.words}”" if refusal.words else ""
+
+
+def _switch(refusal: Refusal) -> str:
+    """The setting that leaves out what the server does not take."""
+    for field, setting in _FIELDS.items():
+        if re.search(field, refusal.words):
+            end = "" if refusal.words.endswith((".", "…")) else "."
+            return f"{end} Set {setting}=false if the server doesn't support it."
+    return ""
 
 
 def _seconds(count: float) -> str:
@@ -178,15 +209,3 @@ def _seconds(count: float) -> str:
         return span(timedelta(seconds=count))
     whole = max(1, round(count))
     return "1 second" if whole == 1 else f"{whole} seconds"
-
-
-def _said(error: openai.APIError, key: str) -> str:
-    body = error.body
-    given = error_in(body) or (body if isinstance(body, dict) else {})
-    return _line(given.get("message"), key)
-
-
-def _line(said: Any, key: str) -> str:
-    line = " ".join(str(said or "no reason given").split())
-    line = line.replace(key, "…") if key else line
-    return shortened(line, _SHOWN)

@@ -2,17 +2,17 @@
 
 The library opens the request (retries, Retry-After, errors); the stream is then read here as plain JSON,
 because building its typed chunks costs more than all other work of a turn, and because only the raw stream
-tells an answer that ended from one that was cut. In ``chat.py`` and ``responses.py`` requests are made and
-events read, in ``streams.py`` fragments of calls are put together and text is cleaned, in ``errors.py``
-errors are put into words. Servers that do not stream answer with one JSON object, which is read as the one
-event it is.
+tells an answer that ended from one that was cut. In ``chat.py`` and ``responses.py`` requests are made, in
+``answers/`` all that servers answer is read, in ``errors.py`` errors are put into words. Servers that do
+not stream answer with one JSON object, which is read as the one event it is.
 """
 
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -20,19 +20,28 @@ import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk
 
-from bot.agent.openai.chat import ChatAnswer, chat_body
+from bot.agent.openai.answers.answer import RefusedError, StreamedAnswer
+from bot.agent.openai.answers.calls import name_calls
+from bot.agent.openai.answers.chat import ChatAnswer
+from bot.agent.openai.answers.events import MAX_OBJECT_BYTES, Event, EventTooLongError, split_events
+from bot.agent.openai.answers.refusals import RefusalCause, find_error, read_refusal
+from bot.agent.openai.answers.responses import ResponsesAnswer
+from bot.agent.openai.chat import chat_body
 from bot.agent.openai.errors import (
+    PAGE,
     STRANGE,
     away,
     explain,
-    refused,
+    explain_refusal,
+    explain_words,
+    find_refusal,
     retry_after,
     silent,
     worth_retrying,
 )
-from bot.agent.openai.responses import ResponsesAnswer, responses_body
-from bot.agent.openai.streams import EventTooLongError, Json, StreamedAnswer, data_of
-from bot.domain.model import Busy, Entry, Part, ToolSpec
+from bot.agent.openai.responses import responses_body
+from bot.agent.openai.streams import Json
+from bot.domain.model import Busy, Entry, Finished, Part, SystemText, ToolSpec, UserText
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable
 from bot.errors import ModelCut, ModelError, ModelTooLong
@@ -46,6 +55,7 @@ _CUT = (
     aiohttp.ClientError,
     OSError,
     ValueError,  # half an event: not JSON, not UTF-8
+    RecursionError,
 )
 _ODD = (AttributeError, LookupError, TypeError)  # JSON, but of another shape than an answer's
 _CONNECT_SECONDS = 5.0
@@ -56,11 +66,12 @@ _TRIES_BEFORE_ANOTHER = 2
 _NOTABLE_WAIT = 2.0  # seconds from which on people are told what is waited for
 _BUSY = "The model's server is busy. I'm trying again."
 _SILENT_TRIES = 2  # a server that accepts and never answers has taken a full timeout each time
-_MOST_BYTES = 8 * 1024 * 1024  # of an answer that is not a stream
 _AGAIN = "Send “continue” to try again."
 _TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
+_STREAMS = (b"data", b"event", b"id", b"retry", b":")  # what a stream of events begins with
+_OBJECTS = (b"{", b"[")
 
 
 class _Interface(NamedTuple):
@@ -106,6 +117,7 @@ class OpenAIModel:
         self._longest = longest
         self._window: int | None = None
         self._asked_window = False
+        self._takes_system = True  # as far as it has not refused the role
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=named.base_url,
@@ -122,24 +134,28 @@ class OpenAIModel:
         try:
             async for part in self._parts(answer, transcript, tools):
                 yield part
-        except (ModelCut, ModelTooLong) as error:
-            if not answer.spoke:
+        except ModelError as error:
+            log.warning("the model's server gave no answer", model=self.name, why=error.message)
+            if isinstance(error, ModelCut | ModelTooLong) and not answer.spoke:
                 error.window = await self._window_size()
             raise
+
+    def _body(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Json:
+        told = transcript if self._takes_system else _without_system_role(transcript)
+        return {
+            "model": self._named.model,
+            "stream": True,
+            **self._interface.body(self._named, told, tools),
+            **({"parallel_tool_calls": True} if tools and self._named.parallel_tool_calls else {}),
+            **self._named.options,
+        }
 
     async def _parts(
         self, answer: StreamedAnswer, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Part]:
         loop = asyncio.get_running_loop()
-        body = {
-            "model": self._named.model,
-            "stream": True,
-            **self._interface.body(self._named, transcript, tools),
-            **({"parallel_tool_calls": True} if tools and self._named.parallel_tool_calls else {}),
-            **self._named.options,
-        }
         opened: openai.AsyncStream[ChatCompletionChunk]
-        async for found in self._open(body):
+        async for found in self._open(transcript, tools):
             if isinstance(found, Busy):
                 yield found
             else:
@@ -148,12 +164,12 @@ class OpenAIModel:
         async with opened:
             try:
                 async with (
-                    aclosing(_events(opened.response, self._interface.field, self._key, check)) as events,
+                    aclosing(_events(opened.response, self._interface.field, check)) as events,
                     asyncio.timeout(None) as end,
                 ):
-                    async for data in events:
+                    async for event in events:
                         check()
-                        for part in _said(data, answer):
+                        for part in self._take(event, answer):
                             yield part
                         if answer.is_full:
                             break
@@ -171,16 +187,40 @@ class OpenAIModel:
             raise ModelCut
         for part in answer.rest():
             yield part
-        yield answer.finished()
+        yield _named_calls(answer.finished(), tools)
 
-    async def _open(self, body: Json) -> AsyncIterator[Busy | openai.AsyncStream[ChatCompletionChunk]]:
+    def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
+        """Read an event of an answer; nothing of those that follow its end.
+
+        Raises ModelError for an error.
+        """
+        data = event.data.strip()
+        if data == "[DONE]":
+            answer.end()
+        if not data or (answer.spoke if event.is_stray else answer.ended):
+            return ()
+        try:
+            if event.name == "error" or not data.startswith(("{", "[", '"')):
+                raise RefusedError(data)
+            return answer.take(json.loads(data))
+        except RefusedError as refused:
+            refusal = read_refusal(refused.error, secret=self._named.secret)
+            if event.is_stray and refusal.cause is RefusalCause.UNKNOWN:
+                raise explain_words(refusal) from None
+            raise explain_refusal(refusal, spoke=answer.spoke) from None
+
+    async def _open(
+        self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
+    ) -> AsyncIterator[Busy | openai.AsyncStream[ChatCompletionChunk]]:
         """Send the request until it is answered: that comes last."""
         began, tries, paused = self._clock(), 0, 0.0
         while True:
             tries += 1
             try:
-                yield await self._post(body)
+                yield await self._post(self._body(transcript, tools))
             except openai.OpenAIError as error:
+                if self._learns_from(error):
+                    continue
                 wait = self._patience(error, tries, paused)
                 if wait is None:
                     waited = self._clock() - began
@@ -193,6 +233,16 @@ class OpenAIModel:
                 yield Busy(_BUSY)
             paused += wait
             await self._pause(wait)
+
+    def _learns_from(self, error: openai.OpenAIError) -> bool:
+        """Whether the request is made in another way from now on, since the server said what it lacks."""
+        if self._takes_system and find_refusal(error).cause is RefusalCause.NO_SYSTEM_ROLE:
+            log.info(
+                "the model has no system role, so people's first message begins with it", model=self.name
+            )
+            self._takes_system = False
+            return True
+        return False
 
     async def _post(self, body: Json) -> openai.AsyncStream[ChatCompletionChunk]:
         try:
@@ -254,37 +304,64 @@ class OpenAIModel:
         await self._client.close()
 
 
-def _said(data: str, answer: StreamedAnswer) -> Sequence[Part]:
-    """What an event of an answer says; nothing of those that follow its end."""
-    if data == "[DONE]":
-        answer.ended = True
-    return () if answer.ended else answer.take(json.loads(data))
-
-
 async def _events(
-    response: httpx2.Response, field: str, key: str, check: Callable[[], None]
-) -> AsyncGenerator[str, None]:
-    """The data of each event of an answer, whether it came as a stream or as one JSON object.
+    response: httpx2.Response, field: str, check: Callable[[], None]
+) -> AsyncGenerator[Event, None]:
+    """The events of an answer, whether it came as a stream, as one JSON object, or as one to a line.
 
-    Raises ModelError for anything else, such as a web page.
+    What it is labelled as says little, so its first bytes tell. Raises ModelError for a web page, and for an
+    object that is neither an answer, which has a ``field``, nor an error.
     """
+    chunks = _checked(response, check)
+    begun = b""
+    async for chunk in chunks:
+        begun += chunk
+        if begun.removeprefix(b"\xef\xbb\xbf").strip():
+            break
+    first = begun.removeprefix(b"\xef\xbb\xbf").lstrip()
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        content = bytearray()
-        async for part in _checked(response, check):
-            content += part
-            if len(content) > _MOST_BYTES:
-                raise ModelError(_TOO_LONG)
-        if error := refused(bytes(content), field, key):
-            raise error
-        yield content.decode()
-        yield "[DONE]"
-    elif kind == "text/html":
-        raise ModelError("The model's server answered with a web page. Check OPENAI_BASE_URL.")
+    if first.startswith(b"<") or (kind == "text/html" and not first.startswith((*_STREAMS, *_OBJECTS))):
+        raise ModelError(PAGE)
+    if first.startswith(_OBJECTS):
+        for event in _objects(await _whole(begun, chunks), field):
+            yield event
     else:
-        async with aclosing(data_of(_checked(response, check))) as events:
-            async for data in events:
-                yield data
+        async with aclosing(split_events(_chained(begun, chunks))) as events:
+            async for event in events:
+                yield event
+
+
+async def _chained(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield begun
+    async for chunk in chunks:
+        yield chunk
+
+
+async def _whole(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
+    content = bytearray(begun)
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > MAX_OBJECT_BYTES:
+            raise ModelError(_TOO_LONG)
+    return content.decode("utf-8-sig").strip()
+
+
+def _objects(content: str, field: str) -> Iterator[Event]:
+    """One object, or one to a line. Each is read strictly where it is all that came."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError):
+        lines = [line for line in content.splitlines() if line.strip()]
+        if len(lines) > 1:
+            yield from map(Event, lines)
+            return
+        raise ModelError(STRANGE) from None
+    inner = answer.get("data") if isinstance(answer, dict) else None
+    is_answer = isinstance(answer, dict) and (answer.get(field) or isinstance(inner, dict))
+    if not is_answer and find_error(answer) is None:
+        raise ModelError(STRANGE)
+    yield Event(content)
+    yield Event("[DONE]")
 
 
 async def _checked(response: httpx2.Response, check: Callable[[], None]) -> AsyncGenerator[bytes, None]:
@@ -303,3 +380,18 @@ def _window(listed: Any, model: str) -> int | None:
             sizes = [fields.get(name) for name in _WINDOWS]
             return next((size for size in sizes if isinstance(size, int) and size > 0), None)
     return None
+
+
+def _named_calls(finished: Finished, tools: Sequence[ToolSpec]) -> Finished:
+    return replace(finished, calls=name_calls(finished.calls, {spec.name for spec in tools}))
+
+
+def _without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
+    """The history for a model that has no such role: what it is told begins people's first message."""
+    told = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
+    others: list[Entry] = [entry for entry in transcript if not isinstance(entry, SystemText)]
+    match others:
+        case [UserText() as first, *rest] if told:
+            return [replace(first, text=f"{told}\n\n{first.spoken}", name="", when=""), *rest]
+        case _:
+            return [UserText(told), *others] if told else others

@@ -143,17 +143,7 @@ TurnEvents = (
     | TurnDone
     | TurnBroke
 )
-
-
-class TurnTold(View):
-    """What the stream of one conversation tells, and of which; only where ``turns`` was asked for."""
-
-    type: Literal["turn"] = "turn"
-    conversation_id: str
-    event: Annotated[TurnEvents, Field(discriminator="type")]
-
-
-ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
+ChangeEvents = ProposalEvent | QuestionAnswered | Reload
 
 
 def told_of(event: TurnEvent) -> TurnEvents | None:

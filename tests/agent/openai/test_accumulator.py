@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.agent.openai.streams import Calls
+from bot.agent.openai.answers.calls import Calls
 from bot.domain.model import ToolCall
 from tests.fakes.openai_server import fragment
 

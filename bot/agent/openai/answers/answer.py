@@ -1,0 +1,102 @@
+"""An answer as its stream brings it: what both interfaces share. Pure."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from bot.agent.openai.answers.ends import is_window_full, may_pass, stop_of, tell_end
+from bot.agent.openai.answers.thoughts import Thoughts
+from bot.domain.model import Finished, Part, Retracted, Stop, Text, Thought
+from bot.errors import ModelCut, ModelTooLong
+
+Json = dict[str, Any]
+
+_MAX_TEXT_CHARS = 100_000
+_MAX_OTHER_CHARS = 500_000  # of its calls' arguments, and as many of its thoughts
+_MAX_EVENTS = 200_000
+_MAX_TOKENS = 1_000_000_000
+
+
+class RefusedError(Exception):
+    """An event is an error; ``error`` is what of it says why."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__()
+        self.error = error
+
+
+class StreamedAnswer(ABC):
+    """Takes each decoded event in and gives what it says."""
+
+    def __init__(self, model: str) -> None:
+        self.ended = False  # the server said that this is all
+        self.spoke = False  # a word or a call
+        self._model = model
+        self._thoughts = Thoughts()
+        self._size = self._thought = self._called = self._events = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.ended or self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more of it is read; what is there counts as cut at its length."""
+        other = max(self._called, self._thought)
+        return self._size > _MAX_TEXT_CHARS or other > _MAX_OTHER_CHARS or self._events > _MAX_EVENTS
+
+    @abstractmethod
+    def take(self, event: Any) -> Sequence[Part]:
+        """Read an event; raises RefusedError for one that is an error."""
+
+    @abstractmethod
+    def finished(self) -> Finished:
+        """Return the end of an answer that is complete; raises ModelError where that is not a good one."""
+
+    def end(self) -> None:
+        """Note that the server closed the stream on purpose."""
+        self.ended = True
+
+    def rest(self) -> Sequence[Part]:
+        """What was held back because more of it might have come."""
+        return self._parts(self._thoughts.rest())
+
+    def _add(self, said: str, thought: str) -> Sequence[Part]:
+        """More text of the answer, and of what was thought."""
+        self.spoke = self.spoke or bool(said)
+        self._size += len(said)
+        self._thought += len(thought)
+        return self._parts(self._thoughts.add(said), thought)
+
+    def _parts(self, text: str, thought: str = "") -> Sequence[Part]:
+        parts: list[Part] = []
+        if self._thoughts.take_retraction():
+            parts.append(Retracted())
+        if thought := self._thoughts.thought(thought):
+            parts.append(Thought(thought))
+        if text:
+            parts.append(Text(text))
+        return parts
+
+    def _stop(self, end: str, completion_tokens: int | None) -> Stop:
+        """Judge how it ended; raises ModelTooLong or ModelCut where nothing of it may be used."""
+        if self.is_full:
+            return Stop.LENGTH
+        if not self.spoke and is_window_full(end, completion_tokens):
+            raise ModelTooLong
+        stop = stop_of(end)
+        if stop is None:
+            cut = ModelCut(tell_end(end))
+            cut.passing, cut.has_reason = may_pass(end), True
+            raise cut
+        return stop
+
+
+def counted(tokens: Any) -> int:
+    """Return a server's count of tokens; 0 for anything else."""
+    return tokens if isinstance(tokens, int) and 0 < tokens < _MAX_TOKENS else 0
+
+
+def cached(details: Any) -> int:
+    """Return how many tokens of the prompt the server had already, as far as it says."""
+    return counted(details.get("cached_tokens") if isinstance(details, dict) else 0)

@@ -1,0 +1,135 @@
+"""The stream of an answer of Chat Completions, and what servers send in its place. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, cached, counted
+from bot.agent.openai.answers.calls import Calls
+from bot.agent.openai.answers.ends import read_end
+from bot.agent.openai.answers.refusals import find_error
+from bot.agent.openai.answers.thoughts import joined
+from bot.domain.model import Finished, Part, Stop, ToolCall
+
+_KNOWN = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+
+
+class ChatAnswer(StreamedAnswer):
+    """An answer of Chat Completions."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self._extra: dict[str, Any] = {}
+        self._texts: set[str] = set()  # names of those that come in pieces of text
+        self._end = ""
+        self._calls = Calls()
+        self._usage: Json = {}
+
+    @property
+    def complete(self) -> bool:
+        return super().complete or self._end != ""
+
+    def take(self, event: Any) -> Sequence[Part]:
+        self._events += 1
+        if (error := find_error(event)) is not None:
+            raise RefusedError(error)
+        if not isinstance(event, dict):
+            return ()
+        if isinstance(inner := event.get("data"), dict) and "choices" not in event:
+            event = inner  # in an envelope of a gateway
+        self._usage = said if isinstance(said := event.get("usage"), dict) else self._usage
+        choices = event.get("choices")
+        if not choices:
+            return ()
+        return self._take_choice(choices[0])
+
+    def _take_choice(self, choice: Json) -> Sequence[Part]:
+        if error := choice.get("error"):
+            raise RefusedError(error)
+        self._end = read_end(choice.get("finish_reason")) or self._end
+        delta, message = choice.get("delta"), choice.get("message")
+        if not isinstance(delta, dict) and isinstance(message, dict):
+            if self._size:  # its words came in parts before, its calls perhaps not
+                message = {} if self._called else {"tool_calls": message.get("tool_calls")}
+            delta = message if not self._called else {}
+        if not isinstance(delta, dict):
+            return ()
+        if isinstance(error := delta.get("error"), dict | str) and error:
+            raise RefusedError(error)
+        if fragments := list(_fragments(delta)):
+            self._calls.add(fragments)
+            self._called, self.spoke = self._calls.size, True
+        self._keep(delta)
+        return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _thought(delta))
+
+    def _keep(self, delta: Json) -> None:
+        """Keep the fields that are the server's own: some want them back with the calls of an answer."""
+        for name, value in delta.items():
+            before = self._extra.get(name)
+            if name in _KNOWN or not value:
+                continue
+            if isinstance(value, str) and isinstance(before, list):
+                before.append(value)
+            elif isinstance(value, list) and isinstance(before, list):
+                before.extend(value)
+            else:
+                self._extra[name] = [value] if isinstance(value, str) else value
+                if isinstance(value, str):
+                    self._texts.add(name)
+
+    def finished(self) -> Finished:
+        written = self._usage.get("completion_tokens")
+        stop = self._stop(self._end, written if isinstance(written, int) else None)
+        return Finished(
+            stop=stop,
+            calls=self._done() if stop is Stop.FINISHED else (),
+            prompt_tokens=counted(self._usage.get("prompt_tokens")),
+            completion_tokens=counted(written),
+            cached_tokens=cached(self._usage.get("prompt_tokens_details")),
+        )
+
+    def _done(self) -> tuple[ToolCall, ...]:
+        """The calls with what their server wants back; what belongs to the answer goes with the first."""
+        answer = {name: joined("".join(v)) if name in self._texts else v for name, v in self._extra.items()}
+        calls = self._calls.done()
+        return tuple(
+            replace(call, extra={"model": self._model, "call": call.extra, "answer": {} if at else answer})
+            if call.extra or (answer and not at)
+            else call
+            for at, call in enumerate(calls)
+        )
+
+
+def _fragments(delta: Json) -> Iterator[Json]:
+    """The calls in a delta: a list, one object, objects by their number, the older field, or parts of it."""
+    calls = delta.get("tool_calls")
+    if isinstance(calls, dict):
+        single = {"function", "name", "arguments"} & calls.keys()
+        calls = [calls] if single else [{"index": at} | call for at, call in enumerate(calls.values())]
+    yield from calls or ()
+    if isinstance(older := delta.get("function_call"), dict) and not calls:
+        yield {"index": 0, "function": older}
+    parts = delta.get("content")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call", "function_call"):
+            yield part
+
+
+def _text(content: Any) -> str:
+    """Read a delta's text; some servers send a list of parts, thoughts among them."""
+    if isinstance(content, dict):
+        content = [content]
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content if part.get("type") in ("text", None))
+    return content or ""
+
+
+def _thought(delta: Json) -> str:
+    """What the model thinks, by the fields that servers use for it; not one of them is OpenAI's own."""
+    for name in _THOUGHT_FIELDS:
+        if isinstance(said := delta.get(name), str) and said:
+            return said
+    parts = delta.get("content")
+    thinking = [part.get("thinking") for part in parts] if isinstance(parts, list) else []
+    return "".join(_text(part) for part in thinking)

@@ -1,0 +1,110 @@
+"""The bytes of an answer as events, whatever they are labelled as. Pure.
+
+A stream is server-sent events. Other servers send one JSON object, one to a line, or only words. Events are
+split at the byte, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import NamedTuple
+
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_OBJECT_BYTES = 8 * 1024 * 1024  # of an answer that is not a stream
+_BOM = b"\xef\xbb\xbf"
+_OBJECT_STARTS = (b"{", b"[")
+_FIELDS = (b"data", b"event", b"id", b"retry", b"")  # an empty one begins a comment
+_MAX_STRAY_BYTES = 4_000  # of words outside of events
+
+
+class EventTooLongError(Exception):
+    """An event without an end."""
+
+
+class Event(NamedTuple):
+    """``name`` is "" for most; ``is_stray`` says that the data stood outside of any event."""
+
+    data: str
+    name: str = ""
+    is_stray: bool = False
+
+
+async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
+    """Yield one event at a time; one that the server did not close with an empty line counts too.
+
+    A JSON object on a line of its own is an event. All that is neither comes last, as one stray event.
+    Raises UnicodeDecodeError for what is not UTF-8, EventTooLongError for one of more than
+    `MAX_EVENT_BYTES`, and whatever ``chunks`` raises.
+    """
+    event = _Growing()
+    lines = split_lines(chunks)
+    async for line in lines:
+        if found := event.add(line):
+            yield found
+    if found := event.add(b""):
+        yield found
+    if stray := event.stray:
+        yield Event(stray.decode(), is_stray=True)
+
+
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield each line without its end, which is LF, CR LF or CR, and without a byte-order mark."""
+    begun: list[bytes] = []
+    size, first, after_cr = 0, True, False
+    async for chunk in chunks:
+        if not chunk:
+            continue
+        if after_cr:
+            chunk = chunk.removeprefix(b"\n")  # noqa: PLW2901 - the second half of a line's end
+        after_cr = chunk.endswith(b"\r") if chunk else False
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # noqa: PLW2901
+        size += len(chunk)
+        if size > MAX_EVENT_BYTES:
+            raise EventTooLongError
+        head, *others = chunk.split(b"\n")
+        begun.append(head)
+        if not others:
+            continue
+        for line in (b"".join(begun), *others[:-1]):
+            yield line.removeprefix(_BOM) if first else line
+            first = False
+        begun = [others[-1]]
+        size = len(begun[0])
+    if rest := b"".join(begun):
+        yield rest.removeprefix(_BOM) if first else rest
+
+
+class _Growing:
+    """Takes lines in; gives out an event when one is complete."""
+
+    def __init__(self) -> None:
+        self.stray = b""
+        self._data: list[bytes] = []
+        self._name = b""
+        self._size = 0
+
+    def add(self, line: bytes) -> Event | None:
+        if not line.strip():
+            return self._close()
+        name, colon, value = line.partition(b":")
+        if name in _FIELDS and (colon or name):
+            self._keep(name, value.removeprefix(b" "))
+            return None
+        if line.lstrip().startswith(_OBJECT_STARTS) and not self._data:
+            return Event(line.strip().decode(), self._name.decode())
+        if len(self.stray) < _MAX_STRAY_BYTES:
+            self.stray += line[:_MAX_STRAY_BYTES] + b"\n"
+        return None
+
+    def _keep(self, name: bytes, value: bytes) -> None:
+        if name == b"data":
+            self._size += len(value)
+            if self._size > MAX_EVENT_BYTES:
+                raise EventTooLongError
+            self._data.append(value)
+        elif name == b"event":
+            self._name = value.strip()
+
+    def _close(self) -> Event | None:
+        found = Event(b"\n".join(self._data).decode(), self._name.decode()) if self._data else None
+        self._data, self._name, self._size = [], b"", 0
+        return found

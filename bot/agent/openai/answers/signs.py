@@ -1,0 +1,92 @@
+"""The words by which a refusal is recognised, as makers of models and servers write them. Pure.
+
+Taken from public reports of what OpenAI, Anthropic, Bedrock, Gemini, xAI, Mistral, Moonshot, DashScope, z.ai,
+MiniMax, Groq, Together, Fireworks, Cohere, watsonx, Cloudflare, OpenRouter, LiteLLM, vLLM, SGLang, TGI,
+llama.cpp, LM Studio and Ollama answer. All of it is matched against lower case.
+"""
+
+import re
+
+
+def _signs(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
+_ASKED = (
+    r"(?:prompt|inputs?|messages?|request|conversation|content|query|payload|body|text|history|transcript)"
+)
+_MORE = (
+    r"(?:exceed|too (?:long|large|big|many)|(?:longer|greater|larger|bigger|more) than|over the|above the"
+    r"|supports? (?:only |at most |up to )|only supports"
+    r"|must (?:be|have) (?:<|less|at most|shorter|under|no more)"
+    r"|but (?:the )?(?:limit|maximum|configured))"
+)
+SURELY_LONG = _signs(
+    r"context_length_exceeded|context_window_exceeded|exceed_context_size|model_context_window|context_overflow",
+    r"request_too_large|prompt_too_long|input_too_long|max_prompt_tokens_exceeded|request entity too large",
+    r"(?:request|payload|body|message)[^.]{0,20} too large\b(?! an? )",
+    r"reduce (?:the length|the size|the (?:number|input)|your (?:message|prompt|input|context|request))",
+    r"input or output tokens must be reduced",
+)
+LONG = _signs(
+    r"context[ _-]?(?:length|window|size|limit)|context[^.]{0,20}overflow|maximum context",
+    r"max_model_len|model_max_length",
+    r"max(?:imum)?[ _](?:model|prompt|input|sequence|seq|total|allowed)[ _](?:(?:context|input|sequence) )?"
+    r"(?:len|length|size|tokens?)",
+    r"range of input length|context shift|physical batch size|kv cache|n_ctx",
+    rf"too many (?:\w+ )?tokens|{_ASKED}s?[`'\"]?(?: \([^)]{{0,40}}\))?(?: \w+){{0,4}} {_MORE}",
+    rf"tokens?\b[^.]{{0,80}}{_MORE}",
+    rf"(?:exceed\w*|maximum number of|more than|limit of)[^.]{{0,60}}(?:tokens?|{_ASKED} length)",
+    rf"exceed\w*[^.]{{0,40}}(?:{_ASKED} (?:limit|size)|maximum (?:length|size)|(?:max|maximum) length)",
+    rf"{_ASKED}[^.]{{0,40}}exceed\w*[^.]{{0,20}}(?:limit|max)",
+    r"max_tokens must be at least 1, got -",
+    r"string_above_max_length",
+    r"超长|过长|上下文(?:长度|窗口)|长度超限|超[过出].{0,16}(?:长度|上限|限制|token)",
+)
+NOT_LONG = _signs(
+    r"rate.?limit|too many requests|throttl|per (?:minute|min|hour|day|second|month)|\b[tr]p[mdh]\b|quota",
+    r"please wait|concurren|spend",
+    r"\btools?[\[.]|tools?\[|tool_calls?[\[.]|tool_use|function_declarations",
+    r"functions?[.\[]|too many (?:tools|func)",
+    r"'[\w.\[\]]{0,80}\b(?:name|description|id|metadata|user|stop|prompt_cache_key)'",
+    r"\bdescription\b|\bfile (?:is )?too|images?\b[^.]{0,40}(?:large|exceed|size)",
+)
+IS_OUTPUT = re.compile(
+    r"(?=.*(?:max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens))"
+    r"(?!.*(?:context|prompt|input|message|got -)).*",
+    re.DOTALL,
+)
+"""A limit of the answer's length, which a shorter history does not change."""
+PASSING = _signs(
+    r"overload|busy|capacity|unavailable|temporar|time.?out|timed out|rate.?limit|too many requests|throttl",
+    r"try again|retry|server.?error|internal|bad gateway|gateway|upstream|disconnect|connection|network",
+    r"loading model|starting|warming|cancel|abort|interrupt|resource",
+)
+NO_SYSTEM_ROLE = _signs(
+    r"system (?:role|messages?|prompts?|instructions?) (?:is |are )?(?:not|un)[ -]?(?:supported|allowed)",
+    r"system role not|developer instruction is not enabled|does not support (?:the )?['\"`]?system",
+    r"roles must alternate",
+    r"(?:system|developer) (?:instruction|prompt|message)s? (?:is|are) not (?:enabled|supported|allowed)",
+    r"(?:unsupported|invalid|unknown|unexpected) (?:message )?role:? ['\"`]?(?:system|developer)",
+    r"only (?:supports? )?['\"`]?user['\"`]?(?:,| and) ['\"`]?(?:assistant|model)['\"`]? roles",
+)
+NO_TOOLS = _signs(
+    r"(?:not|n't|unable to) support (?:\w+ ){0,2}(?:tools?|function)\b|support tool use",
+    r"tool-call-parser",
+    r"enable-auto-tool-choice",
+    r"(?:tools?|functions?|function calling) (?:is|are) not (?:supported|enabled|available)",
+    r"tools? (?:use|calls?|calling|param)[\w ]{0,20} not (?:supported|enabled|available)",
+)
+NO_MONEY = _signs(
+    r"insufficient.{0,3}(?:quota|funds|balance|credit)|credit balance|exceeded_current_quota|arrear",
+    r"payment required",
+    r"(?:no|not enough|out of|used up|low) (?:\w+ ){0,3}(?:credits?|balance|funds)\b",
+    r"balance is (?:not|too|low)",
+    r"余额|欠费|额度",
+)
+PLAN = _signs(r"\bcredits?\b|billing|payment|recharge|top.?up|spend(?:ing)? limit|balance|\bquota\b")
+KEY = _signs(
+    r"(?:invalid|incorrect|wrong|missing|expired|no|bad|unknown) (?:\w+ )?(?:api.?)?(?:key|credential)",
+    r"invalid_api_key|authentication|unauthori[sz]ed|unauthenticated|api.?key (?:is |has |not )",
+    r"account.{0,20}(?:deactivated|suspended|disabled|not active)",
+)
