@@ -72,8 +72,17 @@ def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
     return row if row is not None and row.off_at is None else None
 
 
-def mark_off(session: Session, team: str, reason: str, now: datetime) -> None:
-    statement = update(WorkspaceRow).where(col(WorkspaceRow.team) == team, col(WorkspaceRow.off_at).is_(None))
+def find_team_of_bot(session: Session, bot_id: str) -> str | None:
+    """Find the installation that a bot is of, or None: Slack gives each a bot of its own."""
+    on = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, col(WorkspaceRow.off_at).is_(None))
+    found = session.exec(on.limit(2)).all()
+    return found[0] if len(found) == 1 else None
+
+
+def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
+    """End an installation whose ``token`` no longer works; one that got another since stays."""
+    is_it = col(WorkspaceRow.team) == team, col(WorkspaceRow.token) == token
+    statement = update(WorkspaceRow).where(*is_it, col(WorkspaceRow.off_at).is_(None))
     session.execute(statement.values(off_at=now, off_reason=reason, token=""))
 
 

@@ -207,9 +207,9 @@ async def driver(database_of: Urls, clock: FakeClock) -> AsyncIterator[SlackDriv
 
 @asynccontextmanager
 async def in_slack(
-    url: str, clock: Clock, *, elsewhere: bool = False, **changes: str
+    url: str, clock: Clock, *, elsewhere: bool = False, slack: FakeSlack | None = None, **changes: str
 ) -> AsyncIterator[SlackDriver]:
-    slack = FakeSlack()
+    slack = slack or FakeSlack()
     slack.now = clock
     await slack.start()
 

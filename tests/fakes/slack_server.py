@@ -20,6 +20,7 @@ import aiohttp
 from aiohttp import web
 from slack_sdk.signature import SignatureVerifier
 
+from tests.fakes.slack_grid import ORG, PEOPLE, RECORDS, SISTER, Grid, is_org
 from tests.fakes.slack_rules import Refusal, check_blocks, check_view
 from tests.fakes.slack_state import Channel, Modal, Posted, buttons_in
 
@@ -92,7 +93,9 @@ class FakeSlack:
         self.moved: dict[str, str] = {}  # where a file's address redirects to
         self._lengths: dict[str, int] = {}  # announced, not yet uploaded
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.tokens = {BOT_TOKEN: TEAM}
+        self.tokens = {BOT_TOKEN: TEAM}  # the installation that each is of
+        self.grid = Grid()
+        self._caller = TEAM
         self.revoked: set[str] = set()
         self.scopes = SCOPES
         self.codes: dict[str, dict[str, Any]] = {}
@@ -109,6 +112,23 @@ class FakeSlack:
         self.events_url = ""
         self.secret = SECRET
         self.now: Callable[[], datetime] | None = None  # the time that messages are given
+
+    def make_grid(self, *, wide: bool) -> None:
+        """Be an organisation of two workspaces, in which Nod is installed as a whole or in the first one."""
+        self.grid.org_of = {TEAM: ORG, SISTER: ORG}
+        self.grid.installed = self.tokens[BOT_TOKEN] = ORG if wide else TEAM
+        self.users, self.records = dict(PEOPLE), {user: dict(said) for user, said in RECORDS.items()}
+
+    async def uninstall(self, team: str = "", *, late: bool = False) -> Delivered:
+        """Remove the app, or say so ``late``: after it was installed again with another token."""
+        team = team or self.grid.installed
+        if not late:
+            self.revoked |= {token for token, of in self.tokens.items() if of == team}
+        return await self.deliver_event({"type": "app_uninstalled"}, team=team)
+
+    def bot_of(self, installed: str) -> tuple[str, str]:
+        """The account and the id of Nod's bot in an installation."""
+        return self.grid.bots.get(installed, (BOT_USER, BOT_ID))
 
     # --- running
 
@@ -251,17 +271,19 @@ class FakeSlack:
         return str(self.records.get(user, {}).get("team_id", team))
 
     async def deliver_event(
-        self, event: dict[str, Any], *, event_id: str = "", team: str = TEAM, retry: int = 0
+        self, event: dict[str, Any], *, event_id: str = "", team: str = "", retry: int = 0
     ) -> Delivered:
+        """Send an event to an installation, the usual one or the named."""
+        team = team or self.grid.installed
         body = {
             "type": "event_callback",
             "token": "unused",
-            "team_id": team,
+            **self.grid.envelope(team, self.home_of(str(event.get("user")))),
             "api_app_id": "A1",
             "event": event,
             "event_id": event_id or f"Ev{next(self._count)}",
             "event_time": int(time.time()),
-            "authorizations": [{"team_id": team, "enterprise_id": None, "user_id": BOT_USER, "is_bot": True}],
+            "authorizations": [self.grid.authorized(team, self.bot_of(team)[0])],
         }
         return await self._deliver("events_api", body, retry=retry)
 
@@ -272,15 +294,27 @@ class FakeSlack:
         return await self.press(message, message.buttons[label], user)
 
     async def press(
-        self, message: Posted, action: dict[str, Any], user: str = "U7", team: str = TEAM
+        self, message: Posted, action: dict[str, Any], user: str = "U7", team: str = ""
     ) -> Delivered:
         """Send an action for a message, whatever stands there: what a forger or a slow person could send."""
+        return await self.interact(self.body_of(message, action, user, team))
+
+    async def interact(self, body: dict[str, Any]) -> Delivered:
+        """Send what a person did with a button or a window, as it is."""
+        return await self._deliver("interactive", body)
+
+    def body_of(
+        self, message: Posted, action: dict[str, Any], user: str = "U7", team: str = ""
+    ) -> dict[str, Any]:
+        """What Slack sends when someone presses on a message."""
         container = {"type": "message", "message_ts": message.ts, "channel_id": message.channel}
-        shown: dict[str, Any] = {"ts": message.ts, "blocks": message.blocks, "user": BOT_USER}
+        bot_user, bot_id = self.bot_of(message.installation)
+        shown: dict[str, Any] = {"ts": message.ts, "blocks": message.blocks, "user": bot_user}
+        shown |= {"bot_id": bot_id, "app_id": "A1", "team": message.installation}
         replied = any((m.channel, m.thread) == (message.channel, message.ts) for m in self.posted)
         if message.thread or replied:  # a message with replies names itself as the root
             container["thread_ts"] = shown["thread_ts"] = message.thread or message.ts
-        body = self._interaction(user, team) | {
+        return self._interaction(user, team) | {
             "type": "block_actions",
             "container": container,
             "channel": {"id": message.channel, "name": self._name_of(message.channel)},
@@ -288,17 +322,16 @@ class FakeSlack:
             "response_url": f"{self._root}/respond/{next(self._count)}",
             "actions": [action | {"action_ts": self._ts()}],
         }
-        return await self._deliver("interactive", body)
 
     async def click_home(self, user: str, label: str) -> Delivered:
         """Press the first such button in a person's App Home."""
         view = self.homes[user]
         for block in view["blocks"]:
             if label in (found := buttons_in([block])):
-                body = self._interaction(user, TEAM) | {
+                body = self._interaction(user) | {
                     "type": "block_actions",
                     "container": {"type": "view", "view_id": "V0"},
-                    "view": view,
+                    "view": view | self._of_view(user, "V0"),
                     "actions": [found[label]],
                 }
                 return await self._deliver("interactive", body)
@@ -306,8 +339,8 @@ class FakeSlack:
 
     async def act(self, user: str, action: dict[str, Any]) -> Delivered:
         """Send an action of the open modal, such as a choice from a menu outside of its inputs."""
-        view = self.screen(user).view | {"id": "V1", "team_id": TEAM}
-        body = self._interaction(user, TEAM) | {
+        view = self.screen(user).view | self._of_view(user, "V1")
+        body = self._interaction(user) | {
             "type": "block_actions",
             "container": {"type": "view", "view_id": "V1"},
             "view": view,
@@ -320,8 +353,8 @@ class FakeSlack:
         modal = self.screen(user)
         if "submit" not in modal.view:
             raise LookupError(f"{modal.title!r} has nothing to submit")
-        view = modal.view | {"state": modal.state(filled or {}), "id": "V1", "team_id": TEAM}
-        body = self._interaction(user, TEAM) | {"type": "view_submission", "view": view}
+        view = modal.view | {"state": modal.state(filled or {})} | self._of_view(user, "V1")
+        body = self._interaction(user) | {"type": "view_submission", "view": view}
         done = await self._deliver("interactive", body)
         answer = done.payload
         modal.errors = answer.get("errors", {}) if answer.get("response_action") == "errors" else {}
@@ -342,7 +375,7 @@ class FakeSlack:
             "text": self._escaped(text),
             "user_id": user,
             "user_name": self.users.get(user, "someone").lower(),
-            "team_id": TEAM,
+            **self.grid.commanded(self._offered_in(user)),
             "channel_id": channel,
             "channel_name": self._name_of(channel),
             "api_app_id": "A1",
@@ -370,18 +403,27 @@ class FakeSlack:
             return "directmessage"
         return "privategroup" if known.private else known.name
 
-    def _interaction(self, user: str, team: str) -> dict[str, Any]:
+    def _interaction(self, user: str, team: str = "") -> dict[str, Any]:
+        """What Slack says of who pressed; ``team``: as a person of another workspace than theirs."""
+        home = team or self.home_of(user)
         return {
-            "user": {
-                "id": user,
-                "username": self.users.get(user, "x").lower(),
-                "team_id": self.home_of(user, team),
-            },
+            "user": {"id": user, "username": self.users.get(user, "x").lower(), "team_id": home},
             "api_app_id": "A1",
             "token": "unused",
             "trigger_id": self._trigger(user),
-            "team": {"id": team, "domain": "acme"},
+            **self.grid.pressed(home),
         }
+
+    def _offered_in(self, user: str) -> str:
+        """The workspace whose commands someone has: of another company's app, that app's."""
+        home = self.home_of(user)
+        return home if home in self.grid.org_of or is_org(self.grid.installed) else self.grid.installed
+
+    def _of_view(self, user: str, ident: str) -> dict[str, Any]:
+        """What Slack adds to a view: who opened it, and for which installation."""
+        installed = self.grid.installed
+        said = {"id": ident, "team_id": self.home_of(user), "bot_id": self.bot_of(installed)[1]}
+        return said | {"app_installed_team_id": installed, "app_id": "A1"}
 
     # --- delivering
 
@@ -493,15 +535,20 @@ class FakeSlack:
                 raise Refusal("invalid_auth" if token else "not_authed")
         if (scope := _NEEDED.get(method)) is not None:
             self._need(scope)
+        self._caller = self.tokens.get(token, TEAM)
         result: dict[str, Any] = handler(**_snake(arguments)) or {}
         if method == "auth.test":
-            team = self.tokens[token]
+            team = self._caller
+            bot_user, bot_id = self.bot_of(team)
+            org = team if is_org(team) else self.grid.org_of.get(team)
             return {
                 "team_id": team,
                 "team": f"Acme {team}",
-                "user_id": BOT_USER,
+                "user_id": bot_user,
                 "user": "nod",
-                "bot_id": BOT_ID,
+                "bot_id": bot_id,
+                **({"enterprise_id": org} if org else {}),
+                "is_enterprise_install": is_org(team),
             }
         return result
 
@@ -523,11 +570,28 @@ class FakeSlack:
         said = {"id": user, "name": name.lower(), "profile": {"display_name": name}}
         return {"user": said | self.records.get(user, {})}
 
-    def _do_usergroups_list(self) -> dict[str, Any]:
+    def _do_auth_teams_list(self, **_: Any) -> dict[str, Any]:
+        teams = self.grid.org_of if is_org(self._caller) else [self._caller]
+        return {"teams": [{"id": team, "name": f"Acme {team}"} for team in teams]}
+
+    def _check_team(self, team_id: str | None, *, group: str = "") -> None:
+        """An organisation's token names the workspace; a group is in one of them."""
+        if not is_org(self._caller):
+            return
+        if team_id is None:
+            raise Refusal("missing_argument", "team_id")
+        if team_id not in self.grid.org_of:
+            raise Refusal("team_access_not_granted")
+        if group and team_id != SISTER:
+            raise Refusal("no_such_subteam")
+
+    def _do_usergroups_list(self, team_id: str | None = None) -> dict[str, Any]:
+        self._check_team(team_id)
         each = [{"id": i, "handle": h, "name": h.capitalize()} for i, (h, _) in self.groups.items()]
         return {"usergroups": each}
 
-    def _do_usergroups_users_list(self, usergroup: str) -> dict[str, Any]:
+    def _do_usergroups_users_list(self, usergroup: str, team_id: str | None = None) -> dict[str, Any]:
+        self._check_team(team_id, group=usergroup)
         if usergroup not in self.groups:
             raise Refusal("no_such_subteam")
         return {"users": self.groups[usergroup][1]}
@@ -575,6 +639,7 @@ class FakeSlack:
         self, channel: str, thread_ts: str | None = None, **content: Any
     ) -> dict[str, Any]:
         message = Posted(self._place(channel), self._ts(), thread_ts, BOT_USER)
+        message.installation = self._caller
         message.unfurls = content.get("unfurl_links", True) or content.get("unfurl_media", True)
         message.metadata = content.get("metadata") or {}
         self._fill(message, content)
@@ -586,6 +651,7 @@ class FakeSlack:
         if place.startswith("D") and place != self.dm(user):
             raise Refusal("user_not_in_channel")
         message = Posted(place, self._ts(), content.get("thread_ts"), BOT_USER, only_for=user)
+        message.installation = self._caller
         self._fill(message, content)
         self.posted.append(message)
         return {"message_ts": message.ts}
@@ -642,7 +708,10 @@ class FakeSlack:
             raise Refusal("invalid_thread_ts")
         if not place.startswith("D") and not (recipient_team_id and recipient_user_id):
             raise Refusal("missing_recipient_user_id")
+        if recipient_team_id and is_org(recipient_team_id):
+            raise Refusal("team_not_found", "the recipient's workspace")
         message = Posted(place, self._ts(), thread_ts, BOT_USER, stream="open")
+        message.installation = self._caller
         self._append(message, chunks)
         self.posted.append(message)
         return {"channel": place, "ts": message.ts}

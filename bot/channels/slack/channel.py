@@ -19,7 +19,6 @@ from weakref import WeakSet
 import aiohttp
 from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
 from slack_bolt.async_app import AsyncApp
-from slack_bolt.context.async_context import AsyncBoltContext
 from slack_bolt.response import BoltResponse
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
@@ -32,7 +31,7 @@ from bot.channels.base import Hearing, Lookup, Stream, heard
 from bot.channels.connecting import Connection, download
 from bot.channels.kinds import Platform
 from bot.channels.slack import blocks as b
-from bot.channels.slack import doctor, posting, text
+from bot.channels.slack import doctor, posting, screens, text
 from bot.channels.slack.card import brief, brief_team, render, render_team
 from bot.channels.slack.errors import (
     NO_REPLIES,
@@ -45,6 +44,7 @@ from bot.channels.slack.errors import (
 from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events, FollowedThreads
 from bot.channels.slack.install import INSTALL_PATH, REDIRECT_PATH, oauth_flow
+from bot.channels.slack.installations import list_names
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
@@ -77,6 +77,11 @@ _MENDS = {
         "and turn Socket Mode on."
     ),
 }
+_PRESSED = frozenset({"block_actions", "view_submission"})
+_SHORTCUTS = frozenset({"shortcut", "message_action"})
+_MOST_STRANGERS = 1000
+_NOT_INSTALLED = "Nod is not installed in this workspace. Ask an admin of it to install the app."
+_CONNECTING = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
 _SOON = timedelta(seconds=5)  # a card that was not posted by then may be what a process left that is gone
 _TOO_BIG = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
 _bolt_logger = logging.getLogger("bot.slack.bolt")
@@ -112,6 +117,7 @@ class SlackChannel(Platform):
         self._sleep = sleep
         self._streams: WeakSet[SlackStream] = WeakSet()
         self._received: float | None = None  # the last signed request, of ``elapsed``
+        self._strangers: set[str] = set()  # workspaces where Nod is not installed, as logged
         self._started: datetime | None = None
         self._with_others = False
         self._unsure: dict[tuple[SlackPlace, str], datetime] = {}
@@ -134,7 +140,7 @@ class SlackChannel(Platform):
             logger=_bolt_logger,
             signing_secret=secret.get_secret_value() if secret else "",
             client=client,
-            authorize=self._workspaces,  # type: ignore[arg-type]  # bolt takes an AsyncAuthorize as it is
+            authorize=self._workspaces,
             oauth_flow=oauth_flow(self._settings, self._database, self._clock, client),
         )
         app.middleware(self._take_in)
@@ -221,57 +227,96 @@ class SlackChannel(Platform):
     async def _take_in(
         self,
         body: dict[str, Any],
-        context: AsyncBoltContext,
         next: Callable[[], Awaitable[None]],  # noqa: A002
     ) -> BoltResponse | None:
-        """Handle every event before bolt would acknowledge it; the rest goes to the listeners."""
-        if body.get("type") != "event_callback":
+        """Handle every event before bolt would acknowledge it; what people press goes to the listeners.
+
+        Bolt answers 404 to what no listener takes, so the rest is answered here.
+        """
+        kind = body.get("type")
+        if kind in _PRESSED or "command" in body:
             await next()
             return None
-        if self._events is None or self._workspaces.connecting:
-            raise ChannelError("the Slack channel is not connected")
-        await self._events.take_in(body, context.team_id or context.enterprise_id or "")
+        if kind == "event_callback":
+            if self._events is None or self._workspaces.connecting:
+                raise ChannelError("the Slack channel is not connected")
+            workspace = await self._workspaces.find_named(body)
+            if workspace is not None:
+                await self._events.take_in(body, workspace.team)
+            else:
+                self._log_stranger(body)
+        elif kind == "app_rate_limited":
+            since = body.get("minute_rate_limited")
+            log.warning(
+                "Slack holds events back: too many came within an hour", team=body.get("team_id"), since=since
+            )
+        elif kind in _SHORTCUTS and self._events is not None:
+            await self._events.refuse_shortcut(body)
+        else:
+            log.warning("Slack sent what Nod has no use for", kind=str(kind)[:80])
         return BoltResponse(status=200, body="")
 
-    async def _clicked(
-        self, ack: Ack, body: dict[str, Any], action: dict[str, Any], context: AsyncBoltContext
-    ) -> None:
-        await ack()
-        if self._presses is not None:
-            await self._presses.clicked(body, action, context.team_id or "")
+    def _log_stranger(self, body: Mapping[str, Any]) -> None:
+        """Log once for each workspace that something came for it, though Nod is not installed there."""
+        named = ", ".join(list_names(body))[:80]
+        if named not in self._strangers and len(self._strangers) < _MOST_STRANGERS:
+            self._strangers.add(named)
+            log.warning("Slack sends events of a workspace where Nod is not installed", workspace=named)
 
-    async def _submitted(
-        self, ack: Ack, body: dict[str, Any], view: dict[str, Any], context: AsyncBoltContext
-    ) -> None:
-        if self._presses is not None:
-            await ack(**await self._presses.submitted(body, view, context.team_id or ""))
-
-    async def _commanded(
-        self, ack: Ack, body: dict[str, Any], respond: Any, context: AsyncBoltContext
-    ) -> None:
+    async def _clicked(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
         await ack()
-        words = BROKEN
+        workspace = await self._workspaces.find_named(body)
+        if self._presses is not None and workspace is not None:
+            await self._presses.clicked(body, action, workspace.team)
+        elif "response_url" in body:
+            await self._respond(respond, self._absent, "")
+
+    async def _submitted(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
+        workspace = await self._workspaces.find_named(body)
+        if self._presses is not None and workspace is not None:
+            await ack(**await self._presses.submitted(body, view, workspace.team))
+        else:
+            await ack(response_action="update", view=screens.last_word("Not done", self._absent))
+
+    @property
+    def _absent(self) -> str:
+        """What people are told whose request is for no installation that Nod knows."""
+        return _CONNECTING if self._workspaces.connecting else _NOT_INSTALLED
+
+    async def _commanded(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
+        await ack()
+        words, workspace = BROKEN, None
         try:
-            if self._events is not None:
-                words = (await self._events.command(body, context.team_id or "")).text or "Done."
+            workspace = await self._workspaces.find_named(body)
+            if workspace is None:
+                words = self._absent
+            elif self._events is not None:
+                words = (await self._events.command(body, workspace.team)).text or "Done."
         except Exception:
             log.exception("command failed")
+        if await self._respond(respond, words, workspace.team if workspace else "") or workspace is None:
+            return
         try:
-            answered = await respond(
-                text=text.escape(text.cut(words, 2000)[0]),
-                blocks=[b.markdown(words, context.team_id or "")],
-                response_type="ephemeral",
-            )
-            if answered.status_code == HTTPStatus.OK:
-                return
-            log.warning("Slack did not take a command's answer, it is sent another way", why=answered.body)
-        except (SlackClientError, aiohttp.ClientError, OSError) as error:
-            log.warning("a command's answer is sent another way", why=str(error))
-        try:
-            place = SlackPlace(context.team_id or "", str(body["channel_id"]))
+            place = SlackPlace(workspace.team, str(body["channel_id"]))
             await posting.tell(self._workspaces, place, str(body["user_id"]), words)
         except Exception:
             log.exception("command answer not delivered")
+
+    async def _respond(self, respond: Any, words: str, team: str) -> bool:
+        """Answer one person by the address that came with their request; False where it was not taken."""
+        try:
+            answered = await respond(
+                text=text.escape(text.cut(words, 2000)[0]),
+                blocks=[b.markdown(words, team)],
+                response_type="ephemeral",
+                replace_original=False,
+            )
+        except (SlackClientError, aiohttp.ClientError, OSError) as error:
+            log.warning("an answer to one person was not sent", why=str(error))
+            return False
+        if answered.status_code != HTTPStatus.OK:
+            log.warning("Slack did not take an answer to one person", why=answered.body)
+        return bool(answered.status_code == HTTPStatus.OK)
 
     def hearing(self) -> Hearing:
         """Slack answers pings on its socket; over HTTP it calls only when there is something to tell."""

@@ -11,7 +11,7 @@ from bot.channels.slack.errors import code_of, translated
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import check as check_place
-from bot.channels.slack.workspaces import make_client
+from bot.channels.slack.workspaces import make_client, organisation_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.settings import Settings
@@ -84,16 +84,19 @@ async def _bot_token(settings: Settings, token: str) -> list[Finding]:
         return [fail("Slack reachable", fix)]
     who = ok(f"Slack bot token: {found.get('user')} in {found.get('team')}")
     headers = {str(k).lower(): v for k, v in (found.headers or {}).items()}
-    return [who, _scopes(headers.get("x-oauth-scopes")), *_accounts(settings, str(found.get("team_id")))]
+    scopes = _scopes(headers.get("x-oauth-scopes"))
+    if organisation := organisation_of(found):
+        return [who, scopes, *_accounts(settings, organisation, "organisation")]
+    return [who, scopes, *_accounts(settings, str(found.get("team_id")), "workspace")]
 
 
-def _accounts(settings: Settings, team: str) -> list[Finding]:
-    """Accounts of another workspace than the token's would never be anybody there."""
+def _accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
+    """Accounts of another workspace or organisation than the token's would never be anybody there."""
     named = (*settings.admins, *settings.approvers, *settings.approver_chats)
     others = [account for account in named if account.startswith("slack:") and not _is_in(account, team)]
     if not others:
         return []
-    fix = f"write slack:{team}/U… (a member's profile, ⋮, Copy member ID); this workspace is {team}"
+    fix = f"write slack:{team}/U… (a member's profile, ⋮, Copy member ID); this {kind} is {team}"
     return [fail(f"Slack accounts {', '.join(others)}", fix)]
 
 

@@ -43,6 +43,7 @@ _MOST_NAMED = 10  # people in one text whose names are looked up
 _LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
 _CORRECTIONS = frozenset({"message_changed", "message_deleted"})
+_NO_SHORTCUTS = "I have no shortcuts. Write to me here, or mention me in a channel."
 _EDITED = "I don't read edited messages. Send the change as a new message."
 _DELETED = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 
@@ -298,11 +299,22 @@ class Events:
             case "app_home_opened":
                 self.background.start(self._opened(event, team))
             case "app_uninstalled":
-                await self.workspaces.mark_off(team, "the app was uninstalled")
+                await self._ended(team, "the app was uninstalled")
             case "tokens_revoked" if (event.get("tokens") or {}).get("bot"):
-                await self.workspaces.mark_off(team, "the bot token was revoked")
+                await self._ended(team, "the bot token was revoked")
             case _:
                 pass  # subscribed for what Slack wants to see, nothing to do
+
+    async def _ended(self, team: str, why: str) -> None:
+        """Ask whether an installation ended: such an event may come after it began again.
+
+        Should Slack not say so soon, its answer to the next call does.
+        """
+        try:
+            async with asyncio.timeout(_LOOKING):
+                await self.workspaces.check(team, why)
+        except TimeoutError:
+            log.info("Slack did not say whether an installation ended", team=team, why=why)
 
     async def _corrected(self, body: Mapping[str, Any], team: str) -> None:
         """Say that a correction was not read where Nod has the words; take in a mention that came by it."""
@@ -401,6 +413,13 @@ class Events:
             title=_GREETING,
             prompts=[{"title": title, "message": message} for title, message in PROMPTS],
         )
+
+    async def refuse_shortcut(self, body: Mapping[str, Any]) -> None:
+        """Tell a person that the shortcut they used, which Nod's manifest has not, does nothing."""
+        workspace = await self.workspaces.find_named(body)
+        user = str((body.get("user") or {}).get("id") or "")
+        if workspace is not None and user:
+            self.background.start(tell(self.workspaces, None, user, _NO_SHORTCUTS, workspace.team))
 
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
         """Hand on a slash command; it carries no thread, so its address is the channel."""

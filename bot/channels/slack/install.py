@@ -36,12 +36,14 @@ class _OAuthRows(AsyncInstallationStore, AsyncOAuthStateStore):
         return logging.getLogger(__name__)
 
     async def async_save(self, installation: Installation) -> None:
-        team = installation.team_id or installation.enterprise_id
+        everywhere = installation.is_enterprise_install
+        team = installation.enterprise_id if everywhere else installation.team_id
+        called = installation.enterprise_name if everywhere else installation.team_name
         if not (team and installation.bot_token):
-            raise ChannelError("Slack sent an installation without a workspace or a bot token")
+            raise ChannelError("Slack sent an installation without its name or a bot token")
         row = WorkspaceRow(
             team=team,
-            name=installation.team_name or installation.enterprise_name or "",
+            name=called or "",
             token=installation.bot_token,
             bot_id=installation.bot_id or "",
             bot_user=installation.bot_user_id or "",

@@ -83,7 +83,7 @@ def manifest(http: str | None = None) -> dict[str, Any]:
         "settings": {
             "event_subscriptions": at | {"bot_events": list(EVENTS)},
             "interactivity": {"is_enabled": True} | at,
-            "org_deploy_enabled": False,
+            "org_deploy_enabled": True,
             "socket_mode_enabled": url is None,
             "token_rotation_enabled": False,
         },

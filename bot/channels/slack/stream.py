@@ -245,7 +245,9 @@ class SlackStream:
 
     async def _start(self, client: AsyncWebClient, chunks: list[Chunk]) -> None:
         await self.sessions.settle(self.place)
-        team, user = self.recipient if self.recipient and not self.place.private else (None, None)
+        team, user = None, None
+        if self.recipient and not self.place.private:
+            team, user = await self.workspaces.find_recipient(self.place.team, *self.recipient)
         started = await client.chat_startStream(
             channel=self.place.channel,
             thread_ts=self.place.thread or "",

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
+from bot.channels.slack.installations import find_bot, list_names
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
@@ -35,11 +36,12 @@ from bot.domain.schedules import zone_called
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.slack import find_workspace, mark_off
+from bot.store.slack import find_team_of_bot, find_workspace, mark_off
 
 _NAME_LIVES = timedelta(hours=1)
 _UNANSWERED = timedelta(minutes=1)
 _LARGEST = 1000  # people of a user group that decides
+_MOST_WORKSPACES = 100  # of an organisation that are asked for a user group
 _NAME_PATIENCE = 1.0  # seconds; Slack waits three for an acknowledgement
 _MANY = 10_000
 _WAITS = 2  # times that one call waits because Slack says so
@@ -62,13 +64,20 @@ sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its d
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A workspace that installed Nod."""
+    """A workspace that installed Nod, or an organisation that did for all of its workspaces.
+
+    ``team`` is the installation's name in addresses, accounts and rows: ``T…``, or ``E…`` of an organisation.
+    """
 
     team: str
     token: str
     bot_id: str
     bot_user: str
     enterprise: str = ""  # the organisation that Nod is installed in as a whole
+
+    def is_bot(self, bot: str, user: str) -> bool:
+        """Tell whether it is Nod's bot here, by its id where Slack names it, else by its account."""
+        return bot == self.bot_id if bot else user == self.bot_user
 
 
 _WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
@@ -190,6 +199,7 @@ class Workspaces(AsyncAuthorize):
         self._unanswered: dict[tuple[str, str], datetime] = {}  # when Slack last did not say who they are
         self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
+        self._groups_at: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
 
     async def open(self) -> None:
         """Learn who the bot token is; raises NotDeliverable when Slack refuses it, else ChannelError."""
@@ -201,9 +211,13 @@ class Workspaces(AsyncAuthorize):
         client = make_client(self._settings, token.get_secret_value(), self._session)
         with translated():
             found = await client.auth_test()
-        everywhere = str(found.get("enterprise_id") or "") if found.get("is_enterprise_install") else ""
+        organisation = organisation_of(found)
         self._own = Workspace(
-            found["team_id"], token.get_secret_value(), found["bot_id"], found["user_id"], everywhere
+            organisation or found["team_id"],
+            token.get_secret_value(),
+            found["bot_id"],
+            found["user_id"],
+            organisation,
         )
 
     @property
@@ -236,6 +250,22 @@ class Workspaces(AsyncAuthorize):
         everywhere = team if team.startswith("E") else ""
         return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere) if row else None
 
+    async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
+        """Find the installation that a signed request is for, or None where there is no such one.
+
+        Whose message or view was pressed tells it before anything else: the person may be of a workspace
+        that has an installation of its own.
+        """
+        named = [await self.find(name) for name in list_names(body)]
+        found = [workspace for workspace in named if workspace is not None]
+        bot, user = find_bot(body)
+        own = await self.find(self._own.team) if self._own is not None else None
+        pressed = [each for each in (*found, own) if each is not None and each.is_bot(bot, user)]
+        if not pressed and bot and self._settings.slack_client_id is not None:
+            team = await self._database.read(find_team_of_bot, bot)
+            pressed = [each for each in [await self.find(team)] if each is not None]
+        return next(iter((*pressed, *found)), None)
+
     async def bot_user(self, team: str) -> str:
         """Nod's own account in a workspace; empty where Nod is not installed."""
         workspace = await self.find(team)
@@ -251,13 +281,20 @@ class Workspaces(AsyncAuthorize):
         known = self._clients.get(team)
         if known is None or known.token != workspace.token:
             known = make_client(self._settings, workspace.token, self._session)
-            known.refused = partial(self._refused, team)
+            known.refused = partial(self._is_refused, team)
             known.waits, known.team = self.waits, team
             self._clients[team] = known
         return known
 
-    async def _refused(self, team: str, code: str) -> bool:
-        """Slack refused the workspace's token: when it says so again, the workspace is off."""
+    async def _is_refused(self, team: str, code: str) -> bool:
+        return await self.check(team, f"Slack answered {code}")
+
+    async def check(self, team: str, why: str) -> bool:
+        """Ask Slack whether the token that is there works; the workspace is off where it does not.
+
+        Gives whether it is off. A refusal may be a mistake of Slack's, and an event that tells of an end may
+        come after the app was installed again. Where Slack does not say, nothing changes.
+        """
         workspace = await self.find(team)
         if workspace is None:
             return True
@@ -265,19 +302,19 @@ class Workspaces(AsyncAuthorize):
             await make_client(self._settings, workspace.token, self._session).auth_test()
         except SlackApiError as error:
             if code_of(error) in OFF:
-                sdk_logger.error("Slack workspace %s is off (%s). Install the app there again.", team, code)
-                await self.mark_off(team, f"Slack answered {code}")
+                sdk_logger.error("Slack workspace %s is off (%s). Install the app there again.", team, why)
+                await self._mark_off(workspace, why)
                 return True
         except (aiohttp.ClientError, OSError) as error:
             sdk_logger.warning("Slack did not say whether a token works: %s", error)
         return False
 
-    async def mark_off(self, team: str, reason: str) -> None:
-        """Stop using a workspace that removed the app or revoked its token."""
-        if self._own is not None and self._own.team == team:
-            self._off.add(team)
-        await self._database.write(mark_off, team, reason, self._clock())
-        self._clients.pop(team, None)
+    async def _mark_off(self, workspace: Workspace, reason: str) -> None:
+        """Stop using an installation, unless it has another token by now."""
+        if self._own is not None and self._own.team == workspace.team:
+            self._off.add(workspace.team)
+        await self._database.write(mark_off, workspace.team, workspace.token, reason, self._clock())
+        self._clients.pop(workspace.team, None)
 
     async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
         """A person as an account of their own team, with what they are to the one that Nod works for.
@@ -290,6 +327,18 @@ class Workspaces(AsyncAuthorize):
         if standing is Membership.MEMBER and not fresh:
             standing = Membership.UNKNOWN
         return actor_of(own, user, _display_name(said) or name, standing)
+
+    async def find_recipient(self, team: str, own: str, user: str) -> tuple[str, str]:
+        """Return the workspace and id of who is to see an answer grow; ``own`` is the team of their account.
+
+        Slack takes no organisation's id there, so a person of one is named by their home in it.
+        """
+        workspace = await self.find(team)
+        if workspace is None or not workspace.enterprise or own != team:
+            return own, user
+        said, _ = await self._user(team, user)
+        homes = (said.get("team_id"), *((said.get("enterprise_user") or {}).get("teams") or ()))
+        return next((str(home) for home in homes if str(home).startswith("T")), own), user
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
         """The time zone that a person has chosen; None where Slack tells none. As for `actor`, it is kept.
@@ -362,23 +411,45 @@ class Workspaces(AsyncAuthorize):
         """Who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""
         with translated():
             client = await self.client(team)
+            users, at = await self._users_in(client, team, ident)
+            if users is None:
+                return UserGroup(f"{NAME}:{team}/{ident}", frozenset())
+            if len(users) > _LARGEST:
+                raise NotDeliverable(f"It has {len(users):,} people; at most {_LARGEST:,} can decide")
+            handle = await self._handle(client, team, ident, at)
+        return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
+
+    async def _users_in(self, client: Client, team: str, ident: str) -> tuple[list[str] | None, str | None]:
+        """Who is in a user group, and the workspace of an organisation that it is in.
+
+        None where there is no such group. Raises what the client raises.
+        """
+        for at in await self._where_groups_are(client, team, ident):
             try:
-                found = await client.usergroups_users_list(usergroup=ident)
+                found = await client.usergroups_users_list(usergroup=ident, team_id=at)
             except SlackApiError as error:
                 if code_of(error) not in _NO_GROUP:
                     raise
-                return UserGroup(f"{NAME}:{team}/{ident}", frozenset())
-            users = [str(each) for each in found.get("users") or ()]
-            if len(users) > _LARGEST:
-                raise NotDeliverable(f"It has {len(users):,} people; at most {_LARGEST:,} can decide")
-            handle = await self._handle(client, team, ident)
-        return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
+                continue
+            self._groups_at[team, ident] = at
+            return [str(each) for each in found.get("users") or ()], at
+        return None, None
 
-    async def _handle(self, client: Client, team: str, ident: str) -> str:
+    async def _where_groups_are(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
+        """Where to ask for a user group, the last place first; a workspace's token needs none."""
+        workspace = await self.find(team)
+        if workspace is None or not workspace.enterprise:
+            return [None]
+        listed = (await client.auth_teams_list(limit=_MOST_WORKSPACES)).get("teams") or ()
+        everywhere = [str(each["id"]) for each in listed if each.get("id")]
+        last = self._groups_at.get((team, ident))
+        return sorted(everywhere, key=lambda each: each != last)
+
+    async def _handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
         """What a user group is called, such as @oncall; asked for once an hour."""
         handle, until = self._handles.get((team, ident), ("", self._clock()))
         if until <= self._clock():
-            listed = (await client.usergroups_list()).get("usergroups") or ()
+            listed = (await client.usergroups_list(team_id=at)).get("usergroups") or ()
             found: Mapping[str, Any] = next((each for each in listed if each.get("id") == ident), {})
             handle = f"@{link_text(str(found.get('handle') or found.get('name') or ident))[:80]}"
             self._handles[team, ident] = handle, self._clock() + _NAME_LIVES
@@ -386,19 +457,17 @@ class Workspaces(AsyncAuthorize):
 
     async def __call__(
         self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None, **_: Any
-    ) -> AuthorizeResult | None:
-        """Answer bolt without a call to Slack, so that an acknowledgement never waits for one."""
-        workspace = await self.find(team_id) or await self.find(enterprise_id)
-        if workspace is None:
-            return None
-        return AuthorizeResult(
-            enterprise_id=enterprise_id,
-            team_id=team_id or workspace.team,
-            bot_user_id=workspace.bot_user,
-            bot_id=workspace.bot_id,
-            bot_token=workspace.token,
-            user_id=user_id,
-        )
+    ) -> AuthorizeResult:
+        """Let bolt pass on what Slack signed, with no token: bolt is told too little of it to find one.
+
+        `find_named` says which installation it is for, by all of the request.
+        """
+        return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
+
+
+def organisation_of(said: AsyncSlackResponse) -> str:
+    """The organisation that a token is for as a whole, by ``auth.test``; empty for a workspace's."""
+    return str(said.get("enterprise_id") or "") if said.get("is_enterprise_install") else ""
 
 
 def standing_of(
@@ -410,6 +479,8 @@ def standing_of(
     they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed
     as a whole (``everywhere``) are no outsiders, nor is a member of ``team`` whose home is another one.
     """
+    if everywhere and not said:
+        return Membership.UNKNOWN, team  # its workspaces are many, and Slack has not said whose they are
     organisation = said.get("enterprise_user") or {}
     ours = {team, everywhere, ""}
     named = [str(each or "") for each in (said.get("team_id"), *teams)]

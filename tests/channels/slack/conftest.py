@@ -103,6 +103,7 @@ class FakeCore:
         (GrantScope.TOOL, "update_issue with any arguments"),
     )
     visible_at: set[str] = field(default_factory=set)  # addresses; empty: everywhere in T1
+    team: str = "T1"  # whose accounts see cards
     followed: set[Address] = field(default_factory=set)  # where a conversation is open
     reply: Reply = field(default_factory=lambda: Reply(Answer.ACCEPTED, ""))
     seen: set[str] = field(default_factory=set)
@@ -128,7 +129,7 @@ class FakeCore:
         *,
         together: bool = False,
     ) -> Card | None:
-        if not actor.key.startswith("T1/"):
+        if not actor.key.startswith(f"{self.team}/"):
             return None
         if self.visible_at and str(address) not in self.visible_at:
             return None

@@ -21,7 +21,7 @@ from bot.channels.slack.kind import KIND
 from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
 from bot.cli.main import main
 from bot.domain.cards import Card
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Press
 from bot.domain.findings import Health
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.store.database import Database
@@ -122,6 +122,13 @@ async def test_the_doctor_compares_accounts_with_the_workspace_of_the_token(
 ) -> None:
     found = await _findings(slack, NOD_ADMINS=account)
     assert "this workspace is T" in found[f"Slack accounts {account}"]
+
+
+async def test_the_doctor_knows_the_organisation_that_nod_is_installed_in(slack: FakeSlack) -> None:
+    slack.make_grid(wide=True)
+    assert "slack:E1/U" in (await _findings(slack, NOD_ADMINS="slack:T1/W7"))["Slack accounts slack:T1/W7"]
+    right = await check(settings_for(slack, NOD_ADMINS="slack:E1/W7"))
+    assert [each.name for each in right if each.failed] == []
 
 
 async def test_a_token_of_another_kind_is_noticed_without_the_network(slack: FakeSlack) -> None:
@@ -283,14 +290,18 @@ async def installable(slack: FakeSlack, core: FakeCore, database: Database, cloc
     await channel.stop()
 
 
-async def _install(running: Running, team: str) -> str:
+async def _install(running: Running, team: str, token: str = "") -> str:
     """Go through the install as a browser does; returns the state that was used."""
-    token = f"xoxb-token-of-{team}"
+    token = token or f"xoxb-token-of-{team}"
     running.slack.tokens[token] = team
+    wide = team.startswith("E")
+    of = {"id": "E1", "name": "Acme Group"} if wide or team in running.slack.grid.org_of else None
     running.slack.codes["code-1"] = {
         "access_token": token,
         "bot_user_id": BOT_USER,
-        "team": {"id": team, "name": "Beta"},
+        "team": None if wide else {"id": team, "name": "Beta"},
+        "enterprise": of,
+        "is_enterprise_install": wide,
         "authed_user": {"id": "U1"},
         "scope": "chat:write",
         "app_id": "A1",
@@ -321,6 +332,7 @@ async def test_a_workspace_installs_speaks_and_is_off_after_its_token_is_revoked
     assert str(running.core.last.actor) == "slack:T2/U7"
     assert await running.channel.post_card(Address("slack", "T2/C1/1.1"), card_factory())
 
+    running.slack.revoked.add("xoxb-token-of-T2")
     event = {"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}
     assert (await running.slack.deliver_event(event, team="T2")).status == 200
     assert await database.read(find_workspace, "T2") is None
@@ -347,11 +359,90 @@ async def test_an_uninstalled_app_is_off_and_can_be_installed_again(
     installable: Running, database: Database
 ) -> None:
     await _install(installable, "T2")
-    await installable.slack.deliver_event({"type": "app_uninstalled"}, team="T2")
+    await installable.slack.uninstall("T2")
     assert await database.read(find_workspace, "T2") is None
 
+    installable.slack.revoked.clear()
     await _install(installable, "T2")
     assert await database.read(find_workspace, "T2") is not None
+
+
+@pytest.mark.filterwarnings(_SDK)
+@pytest.mark.parametrize(
+    "event",
+    [{"type": "app_uninstalled"}, {"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}],
+    ids=["uninstalled", "revoked"],
+)
+async def test_an_end_that_is_told_late_leaves_the_newer_installation(
+    installable: Running, database: Database, event: dict[str, Any]
+) -> None:
+    await _install(installable, "T2")
+    installable.slack.revoked.add("xoxb-token-of-T2")
+    installable.slack.tokens["xoxb-the-second-token"] = "T2"
+    await _install(installable, "T2", "xoxb-the-second-token")
+    await installable.slack.deliver_event(event, team="T2")
+
+    kept = await database.read(find_workspace, "T2")
+    assert kept is not None
+    assert kept.token == "xoxb-the-second-token"
+
+
+@pytest.mark.filterwarnings(_SDK)
+async def test_an_end_while_slack_does_not_say_whether_the_token_works_is_known_by_the_next_call(
+    installable: Running, database: Database, card_factory: Factory
+) -> None:
+    await _install(installable, "T2")
+    installable.slack.fail("auth.test", status=503, times=3)
+    assert (await installable.slack.uninstall("T2")).status == 200
+    assert await database.read(find_workspace, "T2") is not None
+
+    installable.slack.heal()
+    with pytest.raises(NotDeliverable):
+        await installable.channel.post_card(Address("slack", "T2/C1/1.1"), card_factory())
+    assert await database.read(find_workspace, "T2") is None
+
+
+@pytest.mark.filterwarnings(_SDK)
+@pytest.mark.parametrize("team", ["E1", "T1"])
+async def test_an_organisation_and_a_workspace_of_it_install_speak_press_and_end_by_one_name(
+    installable: Running, card_factory: Factory, database: Database, team: str
+) -> None:
+    running, slack = installable, installable.slack
+    slack.make_grid(wide=team == "E1")
+    await _install(running, team)
+    await slack.say("W7", "hello")
+    assert str(running.core.last.actor) == f"slack:{team}/W7"
+    await slack.slash("W7", "/nod", "status")
+    assert str(running.core.last.actor) == f"slack:{team}/W7"
+
+    running.core.team, running.core.cards = team, {"p1": (card := card_factory())}
+    await running.channel.post_card(Address("slack", f"{team}/C1"), card)
+    await slack.click(slack.cards("C1")[0], "Approve", "W7")
+    await slack.until(lambda: isinstance(running.core.last, Press))
+    assert str(running.core.last.actor) == f"slack:{team}/W7"
+
+    await slack.uninstall()
+    assert await database.read(find_workspace, team) is None
+
+
+@pytest.mark.filterwarnings(_SDK)
+async def test_a_press_in_a_shared_channel_is_for_the_installation_whose_card_it_is(
+    installable: Running, card_factory: Factory
+) -> None:
+    """The person's own company has Nod, too; they are a person of theirs all the same."""
+    running, slack = installable, installable.slack
+    slack.grid.bots = {"T2": ("UBOT2", "BBOT2")}
+    await _install(running, "T1")
+    await _install(running, "T2")
+    slack.users["U66"], slack.records["U66"] = "Eve", {"team_id": "T2"}
+    await running.channel.post_card(Address("slack", "T1/C1"), card_factory())
+    [shown] = slack.cards("C1")
+    await slack.click(shown, "Approve", "U66")
+
+    await slack.until(lambda: any(each.only_for == "U66" for each in slack.posted))
+    [said] = [each for each in slack.posted if each.only_for == "U66"]
+    assert said.installation == "T1"
+    assert "not affected" in said.words
 
 
 async def test_it_tells_when_slack_was_heard_and_that_a_dead_socket_is_dead(
