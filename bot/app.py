@@ -138,6 +138,7 @@ class App:
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
             await self.own.start()
+            self.mcp.start()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(

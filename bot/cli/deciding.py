@@ -41,6 +41,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.locks.process_lock import notify
 from bot.telemetry import tracing
+from bot.tools.mcp.base import SETTLE_SECONDS
 from bot.tools.registry import AvailableTools, Registry
 
 _ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
@@ -162,11 +163,13 @@ async def tools_of(
     await own.start()
     try:
         if all_now:
+            await mcp.settle(SETTLE_SECONDS)
             await mcp.tools()
         for server in await mcp.status():
             if server.trouble and all_now:
                 why = f"the MCP server {server.name} is unavailable ({server.trouble})"
-                print(line(f"nod: {why}; without its tools"), file=sys.stderr)
+                said = f"; it said: {server.said}" if server.said else ""
+                print(line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
             elif server.left_out and all_now:
                 print(line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
         yield registry

@@ -38,7 +38,7 @@ from bot.store.engine import check_pages, open_engine
 from bot.store.locks.process_lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage
-from bot.tools.mcp.base import Servers, ServerStatus
+from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
 from bot.web.server import listen
 
 _MODEL_SECONDS = 10.0
@@ -142,6 +142,11 @@ async def _running(settings: Settings) -> list[Finding]:
             if channel["fault"]
             else ok(f"{name}, {channel['name']}", _ago(channel["heard_seconds_ago"]))
             for channel in health["channels"]
+        ]
+        heard += [
+            fail(f"{name}, MCP server {server['name']}", "it is unavailable there. Its log says why.")
+            for server in health.get("mcp_servers", [])
+            if server["fault"]
         ]
         if not ready["ok"]:
             return [*heard, fail(name, f"{ready['error']}. Its log says why.")]
@@ -354,23 +359,25 @@ async def _docker(url: str | None) -> list[Finding]:
 async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Each MCP server, started as for a turn and ended again."""
     try:
+        await mcp.settle(SETTLE_SECONDS)
         offered = [tool.group for tool in await mcp.tools()]
-        return [
-            (warn if server.left_out else ok)(
-                f"MCP server {server.name}", _offers(offered.count(server.group), server.left_out)
-            )
-            if server.trouble is None
-            else fail(f"MCP server {server.name}", _fix(server, settings))
-            for server in await mcp.status()
-        ]
+        return [_server(server, offered.count(server.group), settings) for server in await mcp.status()]
     finally:
         await mcp.stop()
 
 
-def _fix(server: ServerStatus, settings: Settings) -> str:
+def _server(server: ServerStatus, count: int, settings: Settings) -> Finding:
+    name = f"MCP server {server.name}"
+    if server.trouble is None:
+        return (warn if server.left_out else ok)(name, _offers(count, server.left_out))
+    said = f"; it said: {server.said}" if server.said else ""
+    if server.is_starting:
+        return warn(name, f'{server.trouble}; "startup_timeout_sec" in its entry gives it longer{said}')
     if server.signed_out:
-        return f"{server.trouble}, or sign in at {settings.public_url or settings.own_url}/#/rules"
-    return f'NOD_MCP_CONFIG: {server.trouble}; fix its entry, or set "disabled": true there'
+        where = settings.public_url or settings.own_url
+        return fail(name, f"{server.trouble}, or sign in at {where}/#/rules")
+    fix = 'fix its entry, or set "disabled": true there'
+    return fail(name, f"NOD_MCP_CONFIG: {server.trouble}; {fix}{said}")
 
 
 def _offers(count: int, left_out: str) -> str:

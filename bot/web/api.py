@@ -44,7 +44,7 @@ from bot.web.limits import BodyLimits, Capacity
 from bot.web.mcp import logins
 from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
-from bot.web.schemas.status import HealthBody, HeardView, Me, ModelView, PauseView
+from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
 from bot.web.server import files_left, most_connections
 from bot.web.sign_in import sessions
 from bot.web.sign_in.oidc import BACK
@@ -95,6 +95,7 @@ A script asks people with `POST /api/approvals`; `GET /api/approvals/{id}?wait=6
 """
 _STATIC = Path(__file__).parent / "static"
 _NO_ANSWERS = "The language model gives no answers."
+_UNAVAILABLE = "It is unavailable. The console and the log say why."
 _CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
 router = api_routes("status")
 
@@ -241,6 +242,10 @@ def _healthy(site: Site) -> HealthBody:
                 fault=hearing.fault,
             )
             for name, hearing in found.items()
+        ],
+        mcp_servers=[
+            McpHealthView(name=name, fault=_UNAVAILABLE if trouble else "")
+            for name, trouble in site.logins.troubles().items()
         ],
     )
 

@@ -135,7 +135,7 @@ async def test_the_pages_own_origin_is_welcome(serve: Serve):
 async def test_health_and_pages_need_no_token_and_tell_nothing(serve: Serve):
     async with serve(NOD_HTTP_TOKENS=TOKENS) as nod:
         models = [{"name": nod.app.models[0].name, "fault": ""}]
-        told = {"ok": True, "channels": [], "model_fault": "", "models": models}
+        told = {"ok": True, "channels": [], "model_fault": "", "models": models, "mcp_servers": []}
         assert (await nod.client.get("/healthz")).json() == told
         assert (await nod.client.get("/readyz")).json() == told
         assert (await nod.client.get("/docs")).status_code == 200

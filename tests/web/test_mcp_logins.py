@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from bot.cli.main import main
 from tests.tools.mcp.conftest import HttpLamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
+from tests.tools.mcp.servers.plain import Plain
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve, Served
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,13 @@ async def lamps(tmp_path: Path) -> AsyncIterator[HttpLamps]:
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     yield served
     await served.down()
+
+
+@pytest.fixture
+def plain() -> Iterator[Plain]:
+    served = Plain()
+    yield served
+    served.down()
 
 
 async def browse(url: str) -> httpx.Response:
@@ -103,3 +111,25 @@ async def test_the_command_line_prints_the_page_and_ends_when_the_person_was_the
         assert "set NOD_TOKEN to one of its tokens" in (await ended("login", "lamps", NOD_TOKEN=None)).output
         lost = await ended("login", "nowhere")
         assert (lost.exit_code, lost.stderr) == (1, "nod: There is no MCP server nowhere. See: nod doctor\n")
+
+
+async def test_a_server_that_is_down_says_so_to_everyone_who_looks_and_comes_back(
+    serve: Serve, tmp_path: Path, plain: Plain
+):
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": {"url": plain.url}}}))
+    plain.down()
+    async with serve(NOD_MCP_CONFIG="mcp.json", **SETTINGS) as nod:
+
+        async def fault() -> str:
+            [server] = (await nod.client.get("/readyz")).json()["mcp_servers"]
+            return str(server["fault"])
+
+        [server] = (await nod.client.get("/api/mcp")).json()["servers"]
+        assert server["trouble"] == "it can't be reached"
+        assert await fault() == "It is unavailable. The console and the log say why."
+        plain.up()
+        async with asyncio.timeout(30):
+            while await fault():  # noqa: ASYNC110 - another task does it
+                await asyncio.sleep(0.1)
+        [server] = (await nod.client.get("/api/mcp")).json()["servers"]
+        assert (server["trouble"], server["tools"]) == (None, 2)

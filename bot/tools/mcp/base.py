@@ -22,6 +22,7 @@ from bot.tools.tool import Tool
 
 OVER = "This sign-in is over or was never started. Start it again."
 UNKNOWN = "There is no such sign-in. Start it again."
+SETTLE_SECONDS = 30.0  # that a command waits for servers to start
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class SignInStatus:
 class ServerStatus:
     """One configured server, as it is right now.
 
-    ``trouble``: why it is unavailable; ``tools``: how many it offered; ``left_out``: which are not taken, and
-    why. ``sign_in`` is None where people don't sign in; ``signed_out``: down because no one is signed in.
+    ``trouble``: why it is unavailable; ``said``: its last words on stderr; ``tools``: how many it offered;
+    ``left_out``: which are not taken, and why. ``sign_in`` is None where people don't sign in;
+    ``signed_out``: down because no one is signed in.
     """
 
     name: str
@@ -49,6 +51,8 @@ class ServerStatus:
     left_out: str
     sign_in: SignInStatus | None
     signed_out: bool
+    said: str = ""
+    is_starting: bool = False
 
 
 def no_server(name: str) -> SignInError:
@@ -61,6 +65,10 @@ class SignIns:
     async def status(self) -> list[ServerStatus]:
         """Every configured server."""
         return []
+
+    def troubles(self) -> Mapping[str, str | None]:
+        """Why each configured server is unavailable right now, by its name; None for one that is up."""
+        return {}
 
     def check(self, name: str) -> object:
         """Raise SignInError where there is no server of that name, or people don't sign in there."""
@@ -92,6 +100,12 @@ class Servers:
     """Implements `Toolset`: the tools of no server; `McpToolset` has those of configured ones."""
 
     name = "mcp"
+
+    def start(self) -> None:
+        """Begin to start every server; they come up by and by."""
+
+    async def settle(self, seconds: float) -> None:
+        """Start every server and wait until each is up or has failed, so long at most."""
 
     async def tools(self) -> Sequence[Tool]:
         return ()

@@ -17,7 +17,7 @@ log = logger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
 
-LONGEST_PAUSE = 60.0
+LONGEST_PAUSE = 20.0  # seconds; who is back is seen within 30
 MOST_PAGES = 100
 _MOST_TOOLS = 500
 _MOST_WORDS = 500  # characters of a server's own error message
@@ -54,7 +54,7 @@ class Catalogue:
             try:
                 await self.read(client)
             except Exception as error:  # noqa: BLE001 - a bad list is no reason to break off calls under way
-                why = told(self._config, error)
+                why = tell_cause(self._config, error)
                 log.warning("an mcp server gave no new list", server=self._config.name, why=why)
 
     async def subscribe(self, client: Client) -> None:
@@ -100,15 +100,17 @@ def cause(error: BaseException) -> BaseException:
     return error
 
 
-def told(config: ServerConfig, error: BaseException) -> str:
+def tell_cause(config: ServerConfig, error: BaseException) -> str:
     """Why, in words without the server's secrets; of a group the first cause."""
     error = cause(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"
     if isinstance(error, httpx2.TransportError):
-        return "it cannot be reached"
+        return "it can't be reached"
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
+    if isinstance(error, MCPError) and error.message == "Connection closed":  # the SDK's
+        return "it ended"
     if isinstance(error, MCPError):
         return config.scrub(" ".join(error.message.split()))[:_MOST_WORDS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK's, for any answer out of form

@@ -41,6 +41,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _IGNORED = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
 _TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
+ADDRESS_STARTUP_SECONDS = 60.0
+PROCESS_STARTUP_SECONDS = 300.0  # npx and uvx may fetch it first
 _SECRET_LENGTH = 8  # shorter values are words such as "true", which hiding would only garble
 _TEXTS = 'write a list of texts such as ["one", "two"]'
 _NAMED_TEXTS = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
@@ -104,7 +106,10 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One server. ``timeout`` is in seconds, for each call; ``prefix`` stands before its tools' names."""
+    """One server. ``prefix`` stands before its tools' names.
+
+    ``timeout`` is in seconds, for each call, ``startup`` for its first word and its list.
+    """
 
     name: str
     launch: Stdio | Http
@@ -113,6 +118,7 @@ class ServerConfig:
     deny: tuple[str, ...] = ()
     prefix: str = ""
     timeout: float = 60.0
+    startup: float = ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
         """Whether a tool, by the name its server gives it, is for the model at all; deny wins."""

@@ -84,6 +84,9 @@ class Logins(SignIns):
     async def status(self) -> list[ServerStatus]:
         return [await server.status() for server in self.servers]
 
+    def troubles(self) -> Mapping[str, str | None]:
+        return {server.config.name: server.trouble for server in self.servers}
+
     def check(self, name: str) -> tuple[Server, Keys]:
         """The server of that name, where people can sign in. Raises SignInError."""
         for server in self.servers:

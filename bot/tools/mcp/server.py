@@ -1,16 +1,19 @@
 """One MCP server: started when first needed, called by any task, started again when it dies.
 
-An SDK client must be entered and left by the same task, so each server has one owner task; calls of other
-tasks go through the client it holds. Nothing here knows risk or approval: see ``bot/tools/mcp/tools.py``.
+An SDK client must be entered and left by the same task, so each line has one; calls of other tasks go through
+the client it holds. A call of which it is certain that nothing was done, because the server refused its
+session, is made once more in a new one; any other is never sent twice. Nothing here knows risk or approval:
+see ``bot/tools/mcp/tools.py``.
 """
 
 import asyncio
 import contextvars
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -18,15 +21,18 @@ import anyio
 from mcp import Client, MCPError, types
 from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import ProgressFnT
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from bot.domain.chat import Clock
 from bot.domain.text import one_line, shortened
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
+from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
-from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, told
-from bot.tools.mcp.config import ServerConfig
-from bot.tools.mcp.signin import REFUSED, Keys
+from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, tell_cause
+from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.line import ServerLine
+from bot.tools.mcp.signin import Keys
 from bot.tools.mcp.transport import opened
 from bot.tools.tool import CallContext
 
@@ -38,18 +44,27 @@ _MOST_PROGRESS = 500  # characters of what a server says on the way
 _MOST_ASKED = 2000  # characters of a server's question that a person is shown
 READABLE = ("resources", "prompts")
 LOOK_SECONDS = 10.0  # for a look at the list before a write
+_WATCH_SECONDS = 20.0  # between two looks at an address that no one uses
+_RENEWAL_SECONDS = 20.0  # that a call waits for a new session
+_LAST_LINES = 3  # of what it wrote on stderr
+_MAX_LINE_CHARS = 300
+_NO_SESSION = "it refuses the session that it has just given"
+_SLOW_SECONDS = 5  # of a start, before its time is told
 _STEADY = timedelta(
     minutes=1
 )  # a server that was up for this long is restarted immediately, whatever happened before
 
-# after these the call may have been carried out: no answer came, or one that says nothing
+# after these the call may have been carried out: no answer came, or one that says nothing of it
 _UNKNOWN_END = frozenset({
-    types.REQUEST_TIMEOUT,
+    BROKEN,
     types.CONNECTION_CLOSED,
+    types.REQUEST_TIMEOUT,
     types.INTERNAL_ERROR,
     types.PARSE_ERROR,
     types.INVALID_REQUEST,
 })  # fmt: skip
+_NO_ANSWER = frozenset({BROKEN, types.CONNECTION_CLOSED, types.PARSE_ERROR})
+_NOT_BEGUN = frozenset({REFUSED, FORGOTTEN, UNREACHED})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +83,10 @@ class _Call:
 _caller: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("mcp_caller", default=None)
 
 
+class _SessionLost(Exception):
+    """The server refused the session, and the call with it."""
+
+
 class Server:
     """A server that answers, that is down and will be back, or that no one has needed yet."""
 
@@ -80,7 +99,6 @@ class Server:
         patience: float,
         keys: Keys | None = None,
         sleep: Sleep = asyncio.sleep,
-        start_seconds: float = 60.0,
     ) -> None:
         self.config = config
         self.keys = keys
@@ -91,27 +109,37 @@ class Server:
         self._patience = patience
         self._clock = clock
         self._sleep = sleep
-        self._start_seconds = start_seconds
-        self._client: Client | None = None
-        self._why = "it is still starting"
+        self._line: ServerLine | None = None
+        self._begun = clock()
+        self._why = ""  # of the last line that was lost
         self._owner: asyncio.Task[None] | None = None
         self._scope: anyio.CancelScope | None = None  # made where there is an event loop
         self._stopped = False
         self._again = asyncio.Event()
-        self.signed_out = False
-        """Whether it is down because no one is signed in there."""
         self.readable: tuple[str, ...] = ()
         """What it said that it has besides tools; it stays while the server is down."""
         self.left_out: dict[str, str] = {}
         """Why a tool of its list is not offered, by its name; without the server's secrets."""
         self._catalogue = Catalogue(config, sleep)
         self._calls: set[_Call] = set()
-        self._last_words = ""
+        self._last_words: deque[str] = deque(maxlen=_LAST_LINES)
+        self._signed_out = False
 
     @property
     def trouble(self) -> str | None:
         """Why it is unavailable right now; None while it is up."""
-        return None if self._client else self._why
+        if self._line is not None and self._line.client is not None:
+            return None
+        if self._why or self._line is None:
+            return self._why or "it is still starting"
+        waited = round((self._clock() - self._begun).total_seconds())
+        since = f", for {waited} s now" if waited >= _SLOW_SECONDS else ""
+        return f"it is still starting{since}"
+
+    @property
+    def signed_out(self) -> bool:
+        """Whether it is down because no one is signed in there."""
+        return self.trouble is not None and self._signed_out
 
     @property
     def group(self) -> str:
@@ -133,7 +161,17 @@ class Server:
         name = self.config.name
         said = "; ".join(f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items())
         left_out, many = shortened(one_line(said), 500), len(self.known)
-        return ServerStatus(name, self.group, self.trouble, many, left_out, sign_in, self.signed_out)
+        return ServerStatus(
+            name,
+            self.group,
+            self.trouble,
+            many,
+            left_out,
+            sign_in,
+            self.signed_out,
+            said=" / ".join(self._last_words) if self.trouble else "",
+            is_starting=self.trouble is not None and not self.tried.is_set(),
+        )
 
     def start(self) -> None:
         """Begin to own the server, once; it comes up by and by."""
@@ -154,57 +192,132 @@ class Server:
             self._scope.cancel()
             await asyncio.wait([self._owner])
 
-    async def look(self, name: str) -> types.Tool | None:
-        """Ask the server for the tool as it is right now; None when it is gone. Raises ToolError."""
-        client = self._live()
-        try:
-            with anyio.fail_after(LOOK_SECONDS):
-                found = await self._catalogue.read(client)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
-            raise self._unavailable(told(self.config, error)) from None
-        return next((tool for tool in found if tool.name == name), None)
-
     async def call(
-        self, name: str, arguments: Mapping[str, Any], context: CallContext, *, writes: bool
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        context: CallContext,
+        *,
+        is_unchanged: Callable[[types.Tool | None], bool] | None = None,
     ) -> types.CallToolResult:
         """Call a tool by the server's own name for it.
 
-        Raises ToolError when it is certain that nothing happened or the server said what went wrong, and
-        ToolTimedOut when a write may have happened.
+        ``is_unchanged`` says that it writes: it judges the tool as the server lists it right before the
+        call, None where it is gone. Raises ToolError when it is certain that nothing happened or the server
+        said what went wrong, and ToolTimedOut when a write may have happened.
         """
         longest = self.config.timeout + self._patience + LOOK_SECONDS
 
         def ask(client: Client) -> Awaitable[types.CallToolResult]:
             return client.call_tool(name, dict(arguments), longest, self._telling(context))
 
-        return await self.ask(ask, context, writes=writes)
+        async def look(client: Client) -> None:
+            with anyio.fail_after(LOOK_SECONDS):
+                found = await self._catalogue.read(client)
+            now = next((tool for tool in found if tool.name == name), None)
+            if is_unchanged is not None and not is_unchanged(now):
+                words = f"{self.config.name} changed {name} after it was shown. Nothing was done."
+                raise ToolError(words)
+
+        return await self.ask(ask, context, before=look if is_unchanged else None)
 
     async def ask(
-        self, ask: Callable[[Client], Awaitable[T]], context: CallContext, *, writes: bool = False
+        self,
+        ask: Callable[[Client], Awaitable[T]],
+        context: CallContext,
+        *,
+        before: Callable[[Client], Awaitable[None]] | None = None,
     ) -> T:
-        """Ask the server for something. Raises as `call` does."""
-        client = self._live()
-        timed_out = ToolTimedOut(f"{self.config.name} did not answer within {self.config.timeout:g} s.")
-        with self._calling(context) as call:
+        """Ask the server for something; ``before`` comes first where it writes. Raises as `call` does."""
+        line, client = await self._find_line()
+        try:
+            return await self._ask_on(line, client, ask, context, before)
+        except _SessionLost:
+            line, client = await self._follow(line)
+        try:
+            return await self._ask_on(line, client, ask, context, before)
+        except _SessionLost:
+            raise self._unavailable(SESSION_LOST) from None
+
+    async def _ask_on(
+        self,
+        line: ServerLine,
+        client: Client,
+        ask: Callable[[Client], Awaitable[T]],
+        context: CallContext,
+        before: Callable[[Client], Awaitable[None]] | None,
+    ) -> T:
+        """Ask on one line. Raises _SessionLost where nothing was done because of that."""
+        with self._calling(context, line) as call:
+            if before is not None:
+                await self._prepare(client, before)
             try:
                 async with call.limit:
-                    return await ask(client)
+                    answer = await ask(client)
+                    line.has_answered = True
+                    return answer
             except TimeoutError:
-                raise timed_out from None
+                words = f"{self.config.name} did not answer within {self.config.timeout:g} s."
+                raise ToolTimedOut(words) from None
             except MCPError as error:
-                if error.code == types.REQUEST_TIMEOUT:
-                    raise timed_out from None
-                words = told(self.config, error)
-                if error.code == REFUSED:
-                    raise self._unavailable(words) from None
-                if error.code not in _UNKNOWN_END:
-                    raise ToolError(f"{self.config.name} says: {words}") from None
+                raise self._ended(error, line, writes=before is not None) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
-                words = told(self.config, error)
+                words = tell_cause(self.config, error)
                 log.warning("an mcp server answered badly", server=self.config.name, why=words)
-        if writes:
+        if before is not None:
             raise ToolTimedOut(f"{self.config.name} ended before it answered ({words}).")
         raise self._unavailable(words)
+
+    async def _prepare(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
+        """Look at what is to be called; whatever goes wrong here, nothing was asked for yet."""
+        try:
+            await before(client)
+        except ToolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of the SDK, or of what the server sends
+            first = cause(error)
+            if isinstance(first, MCPError) and first.code == FORGOTTEN:
+                raise _SessionLost from None
+            raise self._unavailable(tell_cause(self.config, error)) from None
+
+    def _ended(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
+        """What an error means for the call that it answers."""
+        name, words = self.config.name, tell_cause(self.config, error)
+        if error.code == FORGOTTEN or (not writes and line.why == SESSION_LOST):
+            return _SessionLost()
+        if error.code in _NOT_BEGUN:
+            return self._unavailable(words)
+        if error.code not in _NO_ANSWER and (not writes or error.code not in _UNKNOWN_END):
+            return ToolError(f"{name} says: {words}")
+        log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
+        if not writes:
+            return self._unavailable(words)
+        if error.code in _NO_ANSWER:
+            return ToolTimedOut(f"{name} ended before it answered ({words}).")
+        return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
+
+    async def _find_line(self) -> tuple[ServerLine, Client]:
+        """The line that takes calls; one that is renewed after a lost session is waited for."""
+        line = self._line
+        if line is not None and line.client is not None:
+            return line, line.client
+        if line is not None and (line.why == SESSION_LOST or line.renews):
+            return await self._follow(line)
+        raise self._unavailable(self.trouble or "it is still starting")
+
+    async def _follow(self, line: ServerLine) -> tuple[ServerLine, Client]:
+        """The next line that is up, after this one was lost. Raises ToolError where none comes soon."""
+        try:
+            async with asyncio.timeout(_RENEWAL_SECONDS):
+                if line.lost.is_set():
+                    await line.followed.wait()
+                    line = line.next or line
+                await line.decided.wait()
+        except TimeoutError:
+            raise self._unavailable(self.trouble or SESSION_LOST) from None
+        if line.client is None:
+            raise self._unavailable(line.why or SESSION_LOST)
+        return line, line.client
 
     def _telling(self, context: CallContext) -> ProgressFnT:
         """Hands on how far the server says it is: a share where it names the total, and its words."""
@@ -217,24 +330,21 @@ class Server:
 
         return tell
 
-    def _live(self) -> Client:
-        if self._client is None:
-            raise self._unavailable(self._why)
-        return self._client
-
     def _unavailable(self, why: str) -> ToolError:
         return ToolError(f"{self.config.name} is unavailable right now ({why}). Nothing was done; try later.")
 
     @contextmanager
-    def _calling(self, context: CallContext) -> Iterator["_Call"]:
+    def _calling(self, context: CallContext, line: ServerLine) -> Iterator["_Call"]:
         call = _Call(context, asyncio.timeout(self.config.timeout))
         self._calls.add(call)
+        line.add(call)
         token = _caller.set(call)
         try:
             yield call
         finally:
             _caller.reset(token)
             self._calls.discard(call)
+            line.remove(call)
 
     def _asking(self) -> "_Call | None":
         """The call in which the server asks; older protocols do not say, so then there must be but one."""
@@ -261,15 +371,38 @@ class Server:
     # the owner
 
     async def _own(self, scope: anyio.CancelScope) -> None:
+        line = ServerLine()
         with scope:
-            failures = 0
-            while True:
-                up_since = await self._live_through()
-                if up_since is not None and self._clock() - up_since >= _STEADY:
+            try:
+                async with anyio.create_task_group() as lines:
                     failures = 0
-                await self._pause(min(2.0**failures, LONGEST_PAUSE))
-                failures = min(failures + 1, 10)
-        self._why = "Nod is stopping"
+                    while True:
+                        self._line = line
+                        lines.start_soon(self._live_through, line)
+                        await line.lost.wait()
+                        self._tell_loss(line)
+                        renews = line.why == SESSION_LOST and (line.has_answered or not failures)
+                        if line.since is not None and self._clock() - line.since >= _STEADY:
+                            failures = 0
+                        if not renews:
+                            await self._pause(min(2.0**failures, LONGEST_PAUSE))
+                        failures = 0 if renews and line.has_answered else min(failures + 1, 10)
+                        before, line = line, ServerLine(renews=renews)
+                        before.follow(line)
+            finally:
+                self._why = "Nod is stopping"
+                line.lose(self._why)
+                line.follow(None)
+
+    def _tell_loss(self, line: ServerLine) -> None:
+        """Log why it is down: once for each reason, not at each attempt."""
+        name, known = self.config.name, line.why == self._why and line.since is None
+        self._why, self._signed_out = line.why, line.is_signed_out
+        self.tried.set()
+        if line.why == SESSION_LOST:
+            log.info("an mcp server forgot its session", server=name)
+        elif not known:
+            log.warning("mcp server is down", server=name, why=line.why, said=" / ".join(self._last_words))
 
     async def _pause(self, seconds: float) -> None:
         """Wait before the next attempt; not after a sign-in."""
@@ -281,57 +414,74 @@ class Server:
             for each in waits:
                 each.cancel()
 
-    async def _live_through(self) -> datetime | None:
-        """Start it, stay with it to its end, and tell since when it was up."""
-        since, ended = None, asyncio.Event()
-        why = "it ended"
+    async def _live_through(self, line: ServerLine) -> None:
+        """Start it, and stay with it to its end."""
+        startup = self.config.startup
         try:
             # the SDK's client lives inside this scope, which therefore loses its deadline, not its place
-            with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as attempt:
-                async with self._client_of(ended) as client:
+            with anyio.CancelScope(deadline=anyio.current_time() + startup) as attempt:
+                async with self._client_of(line) as client:
                     await self._catalogue.read(client)
                     self.readable = tuple(
                         what for what in READABLE if getattr(client.server_capabilities, what) is not None
                     )
                     attempt.deadline = math.inf
-                    since, self._client, self.signed_out = self._clock(), client, False
+                    line.raise_up(client, self._clock())
                     self.tried.set()
+                    self._why = ""
                     log.info("mcp server is up", server=self.config.name, tools=len(self.known))
-                    try:
-                        await self._stay(client, ended)
-                    finally:
-                        self._client = None
+                    await self._stay(client, line)
             if attempt.cancelled_caught:
-                why = f"it did not start within {self._start_seconds:g} s"
+                line.end(f"it did not start within {startup:g} s")
         except Exception as error:  # noqa: BLE001 - whatever it is, nothing was asked for yet
-            why = told(self.config, error)
             first = cause(error)
-            self.signed_out = self.keys is not None and isinstance(first, MCPError) and first.code == REFUSED
-        self._why = why
-        self.tried.set()
-        log.warning("mcp server is down", server=self.config.name, why=why, said=self._last_words)
-        return since
+            refused = isinstance(first, MCPError) and first.code == REFUSED
+            line.is_signed_out = self.keys is not None and refused
+            again = isinstance(first, MCPError) and first.code == FORGOTTEN
+            line.end(_NO_SESSION if again else tell_cause(self.config, error))
+        line.end()
 
-    def _client_of(self, ended: asyncio.Event) -> Client:
+    def _client_of(self, line: ServerLine) -> Client:
         return Client(
-            opened(self.config, ended, self._heard, self.keys),
-            read_timeout_seconds=max(self.config.timeout, LOOK_SECONDS),
+            opened(self.config, line, self._heard, self.keys),
+            read_timeout_seconds=max(self.config.startup, self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.notified,
             elicitation_callback=self._answer,
             client_info=types.Implementation(name="nod", version="1"),
             cache=None,
         )
 
-    async def _stay(self, client: Client, ended: asyncio.Event) -> None:
+    async def _stay(self, client: Client, line: ServerLine) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._catalogue.subscribe, client)
             tasks.start_soon(self._catalogue.keep_up, client)
-            await ended.wait()
+            if isinstance(self.config.launch, Http):
+                tasks.start_soon(self._watch, client, line)
+            await line.over.wait()
             tasks.cancel_scope.cancel()
 
+    async def _watch(self, client: Client, line: ServerLine) -> None:
+        """Ask an address for a sign of life now and then: a line that no one uses does not break."""
+        while True:
+            await self._sleep(_WATCH_SECONDS)
+            try:
+                with anyio.fail_after(LOOK_SECONDS):
+                    if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                        await client.session.send_discover(client.protocol_version)
+                    else:
+                        await client.session.send_ping()
+                line.has_answered = True
+            except TimeoutError:
+                if not line.is_busy:
+                    line.lose("it did not answer in time")
+            except Exception as error:  # noqa: BLE001 - any answer is one, and a lost line tells by itself
+                why = tell_cause(self.config, error)
+                log.debug("an mcp server refused to be asked", server=self.config.name, why=why)
+
     def _heard(self, line: str) -> None:
-        self._last_words = self.config.scrub(line)
-        log.debug("mcp server said", server=self.config.name, line=self._last_words)
+        words = self.config.scrub(line)
+        self._last_words.append(shortened(words, _MAX_LINE_CHARS))
+        log.debug("mcp server said", server=self.config.name, line=words)
 
 
 async def answered(

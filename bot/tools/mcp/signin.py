@@ -36,11 +36,11 @@ from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge, bound
+from bot.tools.mcp.address import REFUSED
 from bot.tools.mcp.config import Http
 
 log = logger(__name__)
 
-REFUSED = -32041  # our own code: the server let the request in at all, so nothing was done
 _SECONDS = 30.0  # for one request to a sign-in server
 _YEAR = 366 * 86400  # seconds: no token is believed to last longer
 _LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer

@@ -43,12 +43,12 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
     hints = theirs.annotations
     level = risk(config, hints)
 
+    def is_unchanged(now: types.Tool | None) -> bool:
+        return now is not None and version(config.name, now) == offered
+
     async def run(given: Given, context: CallContext) -> ToolOutput:
-        if level.writes:
-            now = await server.look(theirs.name)
-            if now is None or version(config.name, now) != offered:
-                raise ToolError(f"{config.name} changed {theirs.name} after it was shown. Nothing was done.")
-        return output(config, await server.call(theirs.name, given, context, writes=level.writes))
+        judge = is_unchanged if level.writes else None
+        return output(config, await server.call(theirs.name, given, context, is_unchanged=judge))
 
     def summary(given: Given) -> str:
         inside = ", ".join(f"{name} = {cut(shown(value))}" for name, value in given.items())

@@ -23,6 +23,7 @@ from bot.tools.tool import Tool
 log = logger(__name__)
 
 _ADOPTION_WAIT = 5.0  # seconds that a turn waits for a new list; then it takes what there is by then
+_FIRST_WAIT_SECONDS = 5.0  # who is slower comes later
 _MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
 
 
@@ -41,12 +42,12 @@ class _Adopted:
 
 
 class McpToolset(Servers):
-    """All configured servers. They start when tools are asked for the first time; `stop` ends them.
+    """All configured servers. `start` starts them, or the first asking for tools; `stop` ends them.
 
-    ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds that
-    first asking may wait for a server to come up, ``patience`` how long a person has to answer a server's
-    question, ``taken`` the names that other tools have: a server that brings one of them is not listened
-    to, for two tools of one name would stop every turn.
+    ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds after
+    the start the first asking may wait for a server to come up, ``patience`` how long a person has to answer
+    a server's question, ``taken`` the names that other tools have: a server that brings one of them is not
+    listened to, for two tools of one name would stop every turn.
     """
 
     def __init__(
@@ -59,8 +60,7 @@ class McpToolset(Servers):
         patience: float = 10.0,
         taken: Callable[[], Collection[str]] = tuple,
         sleep: Sleep = asyncio.sleep,
-        first_wait: float = 10.0,
-        start_seconds: float = 60.0,
+        first_wait: float = _FIRST_WAIT_SECONDS,
     ) -> None:
         self.servers = tuple(
             Server(
@@ -72,24 +72,33 @@ class McpToolset(Servers):
                 if database is not None and isinstance(config.launch, Http) and config.launch.signs_in
                 else None,
                 sleep=sleep,
-                start_seconds=start_seconds,
             )
             for config in configs
         )
         self._patience = patience
         self._taken = taken
         self._first_wait = first_wait
-        self._waited = False
+        self._waits_until: float | None = None  # in the loop's time
         self._adopted: dict[str, _Adopted] = {}
         self._reading = {server.config.name: ReadingTools(server, patience) for server in self.servers}
         self._twins: set[tuple[str, str]] = set()
 
-    async def tools(self) -> Sequence[Tool]:
-        """What the servers offered when they were last heard of, without what is denied."""
+    def start(self) -> None:
+        """Begin to start every server; they come up by and by."""
+        if self._waits_until is None:
+            self._waits_until = asyncio.get_running_loop().time() + self._first_wait
         for server in self.servers:
             server.start()
-        if not self._waited:
-            await self._wait()
+
+    async def settle(self, seconds: float) -> None:
+        """Start every server and wait until each is up or has failed, so long at most."""
+        self.start()
+        await self._wait(asyncio.get_running_loop().time() + seconds)
+
+    async def tools(self) -> Sequence[Tool]:
+        """What the servers offered when they were last heard of, without what is denied."""
+        self.start()
+        await self._wait(self._waits_until or 0.0)
         found: dict[str, Tool] = {}
         taken = frozenset(self._taken())
         for server in self.servers:
@@ -112,15 +121,18 @@ class McpToolset(Servers):
             adopted.wanted = False
         await asyncio.gather(*(server.stop() for server in self.servers))
 
-    async def _wait(self) -> None:
+    async def _wait(self, until: float) -> None:
+        """Wait until each server was tried, or until then in the loop's time."""
+        late = [server for server in self.servers if not server.tried.is_set()]
+        if not late or asyncio.get_running_loop().time() >= until:
+            return
         try:
-            async with asyncio.timeout(self._first_wait):
-                for server in self.servers:
+            async with asyncio.timeout_at(until):
+                for server in late:
                     await server.tried.wait()
         except TimeoutError:
-            late = [server.config.name for server in self.servers if not server.tried.is_set()]
-            log.warning("mcp servers are slow to start", servers=late)
-        self._waited = True
+            names = [server.config.name for server in late if not server.tried.is_set()]
+            log.warning("mcp servers are slow to start", servers=names)
 
     def _warn_of_twins(self, tool_name: str, server_name: str) -> None:
         """Once for each, not in every turn."""

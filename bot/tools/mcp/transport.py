@@ -6,7 +6,6 @@ input, wait, then end the process and all it started.
 https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#shutdown
 """
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +26,9 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from bot.tools.intake import Lines, TooLarge, bound, bounded
+from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, refuses_session
 from bot.tools.mcp.config import ServerConfig, Stdio
+from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Bearer, Keys
 from bot.tools.signature import fault_in_words
 
@@ -48,28 +49,30 @@ Heard = Callable[[str], None]
 
 @asynccontextmanager
 async def opened(
-    config: ServerConfig, ended: asyncio.Event, heard: Heard, keys: Keys | None
+    config: ServerConfig, line: ServerLine, heard: Heard, keys: Keys | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
     """The read and the write stream.
 
-    ``ended`` is set when the server is gone; ``heard`` gets its stderr; ``keys`` have the sign-in there.
+    ``line`` is told when it is lost; ``heard`` gets the server's stderr; ``keys`` have the sign-in there.
     Raises OSError when the command cannot be started.
     """
     async with AsyncExitStack() as stack:
         launch = config.launch
+        address = None
         if isinstance(launch, Stdio):
             read, write = await stack.enter_async_context(_started(launch, heard))
         else:
+            timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
+            inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound]})
+            address = AddressTransport(inner, line.break_off)
+            headers = {"Accept-Encoding": "identity", **launch.headers}
             client = httpx2.AsyncClient(
-                headers={"Accept-Encoding": "identity", **launch.headers},
-                auth=Bearer(keys),
-                timeout=httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout),
-                event_hooks={"response": [bound]},
+                headers=headers, auth=Bearer(keys), timeout=timeout, transport=address
             )
             await stack.enter_async_context(client)
             lines = streamable_http_client(launch.url, http_client=client)
             read, write = await stack.enter_async_context(lines)
-        yield Watched(read, ended), write
+        yield Watched(read, line, address), write
 
 
 class Watched:
@@ -79,9 +82,10 @@ class Watched:
     malformed tool, so what takes the place of that has the reason in its ``_meta``.
     """
 
-    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+    def __init__(self, stream: Any, line: ServerLine, address: AddressTransport | None) -> None:
         self._stream = stream
-        self._ended = ended
+        self._line = line
+        self._address = address
         self._version = LATEST_MODERN_VERSION  # until the handshake of an older one names it
 
     @property
@@ -92,13 +96,20 @@ class Watched:
         try:
             received = await self._stream.receive()
         except _GONE:
-            self._ended.set()
+            self._line.end()
             raise
-        result = getattr(getattr(received, "message", None), "result", {})
+        message = getattr(received, "message", None)
+        if isinstance(message, types.JSONRPCError) and self._refuses_session(message.error):
+            self._line.break_off(SESSION_LOST)
+            message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
+        result = getattr(message, "result", {})
         self._version = str(result.get("protocolVersion", self._version))
         if isinstance(tools := result.get("tools"), list):
             result["tools"] = [_well_formed(tool, at, self._version) for at, tool in enumerate(tools, 1)]
         return received
+
+    def _refuses_session(self, error: types.ErrorData) -> bool:
+        return self._address is not None and self._address.has_session and refuses_session(error)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -23,12 +23,20 @@ class ModelView(View):
     fault: str
 
 
+class McpHealthView(View):
+    """An MCP server, by its name here. ``fault`` is empty while it is up."""
+
+    name: str
+    fault: str
+
+
 class HealthBody(DoneBody):
     """``channels`` are the chat platforms. ``model_fault``: that a language model gives no answers."""
 
     model_fault: str
     models: list[ModelView]
     channels: list[HeardView]
+    mcp_servers: list[McpHealthView]
 
 
 class SignInWays(DoneBody):
@@ -154,11 +162,16 @@ class McpSignInView(View):
 
 
 class McpServerView(View):
-    """``trouble``: why it is unavailable, or null. ``sign_in`` is null where people don't sign in."""
+    """``trouble``: why it is unavailable, or null. ``said``: its last words on stderr, if it is down.
+
+    ``left_out``: what of its list is not offered, and why. ``sign_in`` is null where people don't sign in.
+    """
 
     name: str
     trouble: str | None
+    said: str
     tools: int
+    left_out: str
     sign_in: McpSignInView | None
 
 

@@ -82,7 +82,7 @@ export class Rules {
     this.servers.replaceChildren(h("h2", { class: "section" }, "MCP servers"), ...servers.map((each) => this.server(each)));
   }
 
-  server({ name, trouble, tools, sign_in }) {
+  server({ name, trouble, said, tools, left_out, sign_in }) {
     const state = trouble ? ["Unavailable: ", shown(trouble)] : `${tools} tools`;
     const who = sign_in?.signed_in ? ["Signed in by ", shown(sign_in.by), " ", ago(sign_in.at)] : sign_in ? "No one is signed in." : "";
     const wanted = sign_in?.wanted ? ["It asks for more: ", shown(sign_in.wanted), ". Sign in again to allow it."] : "";
@@ -92,7 +92,7 @@ export class Rules {
       if (sign_in.signed_in) buttons.append(h("button", { type: "button", class: "button small", "aria-label": `Sign out of ${name}`, onclick: () => this.signOut(name) }, "Sign out"));
     }
     return h("article", { class: "card ruling", "aria-label": `MCP server ${name}` },
-      h("div", {}, h("p", { dir: "auto" }, shown(name)), h("p", { class: "help" }, state), h("p", { class: "help" }, who), h("p", { class: "help" }, wanted)), buttons);
+      h("div", {}, h("p", { dir: "auto" }, shown(name)), h("p", { class: "help" }, state), h("p", { class: "help", dir: "auto" }, said ? ["It said: ", shown(said)] : ""), h("p", { class: "help", dir: "auto" }, shown(left_out)), h("p", { class: "help" }, who), h("p", { class: "help" }, wanted)), buttons);
   }
 
   /** A browser opens a new page only for a press, so the address becomes a link to press. */

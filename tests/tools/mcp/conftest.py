@@ -20,6 +20,7 @@ from tests.kit import FakeClock, Nod
 from tests.kit.urls import Urls
 from tests.tools.mcp.servers import lamps
 from tests.tools.mcp.servers.gatekeeper import Gatekeeper
+from tests.tools.mcp.servers.plain import Plain
 
 LAMPS = Path(lamps.__file__)
 CONTEXT = CallContext("c1", "chat:ana", "key-1")
@@ -124,7 +125,10 @@ class Connected:
         return {tool.name for tool in await self.toolset.tools()}
 
     async def run(self, name: str, context: CallContext = CONTEXT, /, **arguments: Any) -> Any:
-        tool = await self.tool(name)
+        return await self.run_tool(await self.tool(name), context, **arguments)
+
+    async def run_tool(self, tool: Tool, context: CallContext = CONTEXT, /, **arguments: Any) -> Any:
+        """Run a tool as it was offered, whatever the server offers by now."""
         return (await tool.run(tool.validate(arguments), context)).data
 
     async def has(self, name: str) -> None:
@@ -163,12 +167,21 @@ async def connect(clock: FakeClock) -> AsyncIterator[Connect]:
 
     def make(*configs: ServerConfig, **parts: Any) -> Connected:
         pauses = Pauses()
-        made.append(Connected(McpToolset(configs, **{"clock": clock, "sleep": pauses, **parts}), pauses))
+        given = {"clock": clock, "sleep": pauses, "first_wait": 10.0, **parts}
+        made.append(Connected(McpToolset(configs, **given), pauses))
         return made[-1]
 
     yield make
     for each in made:
         await each.toolset.stop()
+
+
+@pytest.fixture
+def plain() -> Iterator[Plain]:
+    """A server at an address that does what a test says."""
+    served = Plain()
+    yield served
+    served.down()
 
 
 Make = Callable[..., ServerConfig]

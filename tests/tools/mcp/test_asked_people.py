@@ -317,11 +317,11 @@ async def test_a_call_that_belongs_to_no_conversation_bothers_no_one(talking):
         assert (await talk.app.questions.ask(nowhere)).action is Action.DECLINE
 
 
-async def test_a_server_that_no_one_needs_yet_holds_up_no_start_of_nod(talking, tmp_path):
+async def test_servers_begin_with_nod_and_one_that_says_nothing_holds_up_no_start(talking, tmp_path):
     started = tmp_path / "started"
-    touch = f"import pathlib; pathlib.Path({str(started)!r}).touch()"
+    touch = f"import pathlib, sys; pathlib.Path({str(started)!r}).touch(); sys.stdin.read()"
     async with talking(command=sys.executable, args=["-c", touch]) as talk:
-        await talk.app.core.recovery.recover(talk.app.clock())
-        assert not started.exists()
-        await talk.say("What can you do?")
+        assert talk.app.site.up
         await until(started.exists)
+        [trouble] = talk.app.site.logins.troubles().values()
+        assert "still starting" in trouble
