@@ -137,8 +137,7 @@ class App:
             self.questions.start(self.core.assistant.handle)
             stack.push_async_callback(self.dispatcher.close, SHUTDOWN_SECONDS)
             stack.push_async_callback(self.questions.give_up)
-            await self.own.start()
-            self.mcp.start()
+            await self._start_tools()
             for channel in self.channels.values():
                 stack.push_async_callback(channel.stop)
                 await channel.start(
@@ -171,6 +170,10 @@ class App:
             stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
+
+    async def _start_tools(self) -> None:
+        await self.own.start()
+        self.mcp.start()
 
     async def _watch(self) -> None:
         """Look at the rows when another process changed them."""
