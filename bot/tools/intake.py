@@ -9,6 +9,7 @@ message for half a surrogate pair, too, so that is replaced as well.
 
 import asyncio
 import re
+import zlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,6 +23,8 @@ _HIGH, _LOW = rb"u[dD][89abAB][0-9a-fA-F]{2}", rb"u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPE = re.compile(rb"\\(?:" + _HIGH + rb"\\" + _LOW + rb"|(" + _HIGH + rb"|" + _LOW + rb")|.)", re.DOTALL)
 _REPLACEMENT = rb"\ufffd"
 _HEAD = 200
+_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # what zlib calls their window
+_MAX_PIECE_BYTES = 64 << 10  # unpacked at a time
 _TOO_DEEP = b'"nested too deeply"'
 
 
@@ -33,6 +36,14 @@ class TooLarge(httpx2.StreamError):
         super().__init__(
             f"it sent a message larger than {MOST_BYTES >> 20} MiB or with over {MOST_VALUES:,} values"
         )
+
+
+class UnknownPacking(TooLarge):
+    """A body that can't be unpacked."""
+
+    def __init__(self, words: str) -> None:
+        self.head = b""
+        httpx2.StreamError.__init__(self, words)
 
 
 async def bounded(message: bytes) -> bytes:
@@ -77,18 +88,22 @@ def _shallow(message: bytes) -> bytes:
 async def bound(response: httpx2.Response) -> None:
     """Bound the body before it is read: in full, or each line of server-sent events.
 
-    A hook of the HTTP client. The SDK bounds the length of one event itself.
+    A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack what they
+    were asked to leave unpacked: gzip and deflate are unpacked here, piece by piece within the bound.
     """
-    packed = response.headers.get("Content-Encoding", "identity") != "identity"  # it may unfold to anything
+    packing = response.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
     events = response.headers.get("Content-Type", "").startswith("text/event-stream")
-    response.stream = _Body(response.stream, events=events, refused=packed)
+    if packing in _WINDOWS:
+        del response.headers["Content-Encoding"]
+        response.headers.pop("Content-Length", None)
+    response.stream = _Body(response.stream, events=events, packing=packing)
 
 
 class _Body(httpx2.AsyncByteStream):
-    def __init__(self, stream: Any, *, events: bool, refused: bool) -> None:
+    def __init__(self, stream: Any, *, events: bool, packing: str) -> None:
         self._stream = stream
         self._events = events
-        self._refused = refused
+        self._packing = packing
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -98,13 +113,30 @@ class _Body(httpx2.AsyncByteStream):
             raise (httpx2.SSEError(str(error)) if self._events else error) from None
 
     async def _parts(self) -> AsyncIterator[bytes]:
-        if self._refused:
-            raise TooLarge
         lines = Lines()
-        async for chunk in self._stream:
+        async for chunk in self._unpacked():
             for line in lines.cut(chunk, whole=not self._events):
                 yield await bounded(line) + b"\n"
         yield await bounded(bytes(lines.rest))
+
+    async def _unpacked(self) -> AsyncIterator[bytes]:
+        if self._packing not in _WINDOWS:
+            if self._packing != "identity":
+                raise UnknownPacking(
+                    f"it packs its answer in a way that was not asked for ({self._packing[:20]})"
+                )
+            async for chunk in self._stream:
+                yield chunk
+            return
+        unpack = zlib.decompressobj(_WINDOWS[self._packing])
+        try:
+            async for chunk in self._stream:
+                rest = chunk
+                while rest:
+                    yield unpack.decompress(rest, _MAX_PIECE_BYTES)
+                    rest = unpack.unconsumed_tail
+        except zlib.error:
+            raise UnknownPacking(f"its answer is not the {self._packing} that it says it is") from None
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -9,6 +9,7 @@ import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
+from bot.domain.text import shown
 from bot.telemetry.logs import logger
 from bot.tools.intake import MOST_BYTES
 from bot.tools.mcp.config import ServerConfig
@@ -19,6 +20,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 LONGEST_PAUSE = 20.0  # seconds; who is back is seen within 30
 MOST_PAGES = 100
+_MOST_FRUITLESS = 3  # pages in a row that bring nothing new
 _MOST_TOOLS = 500
 _MOST_WORDS = 500  # characters of a server's own error message
 
@@ -28,6 +30,8 @@ class Catalogue:
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
         self.known: tuple[types.Tool, ...] = ()
+        self.fault = ""
+        """Why the list is not read to its end."""
         self._config = config
         self._sleep = sleep
         self._stale = asyncio.Event()
@@ -37,11 +41,19 @@ class Catalogue:
         """Ask for the whole list; none where the server has no tools at all. Raises MCPError."""
         async with self._reading:
             try:
-                found = await _pages(client, self._config.name)
+                found, fault = await read_pages(
+                    lambda cursor: client.list_tools(cursor=cursor), "tools", _MOST_TOOLS
+                )
             except MCPError as error:
                 if error.code != types.METHOD_NOT_FOUND:
                     raise
-                found = []
+                found, fault = [], ""
+            if fault and fault != self.fault:
+                name = self._config.name
+                log.warning(
+                    "an mcp server's list is not read to its end", server=name, why=fault, kept=len(found)
+                )
+            self.fault = fault
             if found != list(self.known):
                 self.known = tuple(found)
             return self.known
@@ -77,20 +89,39 @@ class Catalogue:
             self._stale.set()
 
 
-async def _pages(client: Client, name: str) -> list[types.Tool]:
-    """All that fits within the bounds; a page has those of any message (``bot/tools/intake.py``)."""
-    found: list[types.Tool] = []
-    cursor, size = None, 0
+async def read_pages(
+    ask: Callable[[str | None], Awaitable[Any]], field: str, most: int
+) -> tuple[list[Any], str]:
+    """A list of several pages, each thing of a name (or address) once; and why it is cut, or an empty text.
+
+    A list ends where no cursor comes, or an empty one. It is read no further where a cursor comes again,
+    where pages bring nothing new, and at the bounds; a page has those of any message
+    (``bot/tools/intake.py``).
+    """
+    found: dict[str, Any] = {}
+    cursors: set[str | None] = {None}
+    cursor, size, fruitless = None, 0, 0
     for _ in range(MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
+        page = await ask(cursor)
+        before = len(found)
+        for each in getattr(page, field):
+            found.setdefault(
+                str(getattr(each, "uri", None) or getattr(each, "uri_template", each.name)), each
+            )
         size += len(page.model_dump_json())
-        cursor = page.next_cursor
-        if cursor is None or len(found) >= _MOST_TOOLS or size >= MOST_BYTES:
+        cursor = page.next_cursor or None
+        if cursor is None and len(found) <= most:
+            return list(found.values()), ""
+        if cursor in cursors and len(found) <= most:
+            return list(found.values()), "its list does not end: it names the same page again"
+        cursors.add(cursor)
+        fruitless = fruitless + 1 if len(found) == before else 0
+        if fruitless >= _MOST_FRUITLESS:
+            return list(found.values()), f"its list does not end: {fruitless} pages brought nothing new"
+        if len(found) >= most or size >= MOST_BYTES:
             break
-    if cursor is not None or len(found) > _MOST_TOOLS:
-        log.warning("an mcp server offers too many tools", server=name, kept=min(len(found), _MOST_TOOLS))
-    return found[:_MOST_TOOLS]
+    kept = list(found.values())[:most]
+    return kept, f"its list is longer than Nod reads; the first {len(kept)} are taken"
 
 
 def cause(error: BaseException) -> BaseException:
@@ -112,7 +143,8 @@ def tell_cause(config: ServerConfig, error: BaseException) -> str:
     if isinstance(error, MCPError) and error.message == "Connection closed":  # the SDK's
         return "it ended"
     if isinstance(error, MCPError):
-        return config.scrub(" ".join(error.message.split()))[:_MOST_WORDS]
+        more = f": {shown(error.data)}" if error.data else ""
+        return config.scrub(" ".join(f"{error.message}{more}"[: 2 * _MOST_WORDS].split()))[:_MOST_WORDS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK's, for any answer out of form
         return "it answers in a way that MCP does not allow"
     return f"it failed with {type(error).__name__}"

@@ -7,12 +7,19 @@ which may be a secret.
 """
 
 import json
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]
-from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+import regex
+from jsonschema import (  # type: ignore[import-untyped]
+    Draft202012Validator,
+    FormatChecker,
+    SchemaError,
+    ValidationError,
+)
+from jsonschema.validators import extend, validator_for  # type: ignore[import-untyped]
 from referencing import Registry
 
 from bot.domain.text import shortened
@@ -25,9 +32,10 @@ _MOST_ERRORS = 50
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """One question; references reach inside the schema only, nothing is fetched."""
     schema, given = question["schema"], question["given"]
-    kind = validator_for(schema, default=Draft202012Validator)
+    kind = extend(validator_for(schema, default=Draft202012Validator), {"pattern": _check_pattern})
     try:
-        kind.check_schema(schema)
+        kind.check_schema(schema, format_checker=FormatChecker(()))  # patterns are JavaScript's
+        schema = _drop_foreign_names(schema)
     except (SchemaError, RecursionError) as error:
         return {"bad": f"this is no JSON schema: {str(error).splitlines()[0][:_MOST]}"}
     required = frozenset(schema.get("required", ()))
@@ -43,6 +51,49 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     if errors:
         return {"fields": {field: words for error in errors[:_MOST_ERRORS] for field, words in _told(error)}}
     return {"kept": kept}
+
+
+def _check_pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    """Hold a text against a pattern of JavaScript's; one that can't be read here is left to the server."""
+    if not isinstance(instance, str):
+        return
+    try:
+        reads = re if _is_python(pattern) else regex
+        found = reads.search(pattern if reads is re else _translate(pattern), instance)
+    except (regex.error, ValueError):
+        return
+    if found is None:
+        yield ValidationError(f"does not match {pattern}")
+
+
+def _translate(pattern: str) -> str:
+    """The pattern in the words of the `regex` package."""
+    spelt = re.sub(r"\\u\{([0-9A-Fa-f]{1,6})\}", lambda found: f"\\U{found[1]:0>8}", pattern)
+    return spelt.replace("[^]", r"[\s\S]")
+
+
+def _drop_foreign_names(schema: Any) -> Any:
+    """The schema without the patterns for names of fields that Python's `re` can't read.
+
+    Nor does it say then that there are no other fields.
+    """
+    if isinstance(schema, list):
+        return [_drop_foreign_names(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    patterns = schema.get("patternProperties")
+    dropped: set[str] = set()
+    if isinstance(patterns, dict) and not all(map(_is_python, patterns)):
+        dropped = {"patternProperties", "additionalProperties", "unevaluatedProperties"}
+    return {key: _drop_foreign_names(part) for key, part in schema.items() if key not in dropped}
+
+
+def _is_python(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
 
 
 def _null(error: Any) -> str | None:

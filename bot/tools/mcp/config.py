@@ -8,7 +8,7 @@
     }}
 
 ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are Nod's own keys; the rest is what
-other MCP clients read, so one file serves them all.
+other MCP clients read, so one file serves them all (``startup_timeout_sec`` and ``_ms`` are Codex's).
 """
 
 import contextlib
@@ -38,11 +38,12 @@ from bot.domain.redaction import HIDDEN, redact_text
 from bot.errors import SettingsError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}")
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"(\$)?\$\{([^{}]*)\}")
 _IGNORED = ("description", "autoApprove", "alwaysAllow")  # of other clients; here only people approve
 _TYPES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url"}
 ADDRESS_STARTUP_SECONDS = 60.0
 PROCESS_STARTUP_SECONDS = 300.0  # npx and uvx may fetch it first
+_PLACES = ("workspaceFolder", "userHome")
 _SECRET_LENGTH = 8  # shorter values are words such as "true", which hiding would only garble
 _TEXTS = 'write a list of texts such as ["one", "two"]'
 _NAMED_TEXTS = 'write an object of texts such as {"NAME": "value"}, numbers in quotes'
@@ -57,6 +58,8 @@ _FIXES = {
     "trust": 'write "untrusted" (every call asks) or "trusted" (what it says it reads runs)',
     "prefix": "use up to 40 letters, digits, '_' and '-'",
     "timeout": "write seconds, as a number more than 0 and at most 3600",
+    "startup_timeout_sec": "write seconds, as a number more than 0 and at most 3600",
+    "startup_timeout_ms": "write milliseconds, as a number more than 0 and at most 3600000",
 }
 """What to write where a key has another kind of value than it takes; others take text."""
 
@@ -68,12 +71,16 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
-    """A server that Nod starts. It gets a minimal environment and ``env``."""
+    """A server that Nod starts. It gets a minimal environment and ``env``.
+
+    ``filled`` are the values that stood for variables in its entry: they may be secrets.
+    """
 
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
+    filled: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,7 @@ class Http:
 class ServerConfig:
     """One server. ``prefix`` stands before its tools' names.
 
-    ``timeout`` is in seconds, for each call, ``startup`` for its first word and its list.
+    ``timeout`` is in seconds, for each call, ``startup`` for its first word and its list; None: by its kind.
     """
 
     name: str
@@ -118,7 +125,13 @@ class ServerConfig:
     deny: tuple[str, ...] = ()
     prefix: str = ""
     timeout: float = 60.0
-    startup: float = ADDRESS_STARTUP_SECONDS
+    startup: float | None = None
+
+    @property
+    def startup_seconds(self) -> float:
+        if self.startup is not None:
+            return self.startup
+        return PROCESS_STARTUP_SECONDS if isinstance(self.launch, Stdio) else ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
         """Whether a tool, by the name its server gives it, is for the model at all; deny wins."""
@@ -130,7 +143,9 @@ class ServerConfig:
         """The text without this server's secrets, wherever they stand in it."""
         inside = self.launch.env if isinstance(self.launch, Stdio) else self.launch.headers
         parts = {part for value in inside.values() for part in (value, *value.split())}
-        if isinstance(self.launch, Http):
+        if isinstance(self.launch, Stdio):
+            parts |= self.launch.filled
+        else:
             parts |= {
                 self.launch.url,
                 urlsplit(self.launch.url).query,
@@ -145,7 +160,7 @@ class ServerConfig:
 
 
 def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
-    """Read the file; ``${NAME}`` in ``env``, ``headers`` and ``url`` is taken from ``environment``.
+    """Read the file; variables (`_filled`) are taken from ``environment``.
 
     Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.
     What is disabled is not looked at.
@@ -168,8 +183,9 @@ def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]
             continue
         wrong = list(_general_faults(name, given))
         try:
-            entry = _Entry.of(given if isinstance(given, dict) else {}, environment, path.parent)
-            found.append(entry.config(name))
+            filled: set[str] = set()
+            entry = _Entry.of(given if isinstance(given, dict) else {}, environment, path.parent, filled)
+            found.append(entry.config(name, frozenset(filled)))
         except ValidationError as error:
             wrong += dict.fromkeys(map(_in_words, error.errors()))
         faults += [f"{path}: server {name!r}: {fault}" for fault in wrong]
@@ -195,12 +211,30 @@ class _Shape(BaseModel):
 
 
 def _filled(text: str, info: ValidationInfo) -> str:
-    """The text with the variables of the environment."""
-    environment = (info.context or {})["environment"]
-    for name in _VARIABLE.findall(text):
-        if name not in environment:
+    """The text with the variables of the environment, as other clients write them.
+
+    ``${NAME}`` and ``${env:NAME}``; ``${NAME:-else}`` where it may be unset or empty; ``$${NAME}`` for the
+    text ``${NAME}`` itself. ``${workspaceFolder}`` is the file's folder, ``${userHome}`` that of the account.
+    """
+    around = info.context or {}
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1]:
+            return found[0][1:]
+        name, has_default, default = found[2].removeprefix("env:").partition(":-")
+        value = around["environment"].get(name)
+        if name in _PLACES and value is None:
+            return str(around["folder"].resolve() if name == "workspaceFolder" else Path.home())
+        if name.startswith("input:"):
+            raise ValueError(f"Nod asks for no inputs; write ${{NAME}} instead of ${{{name}}} and set NAME")
+        if has_default and not value:
+            return default
+        if value is None:
             raise ValueError(f"the environment variable {name or '(no name)'} is not set; set it")
-    return _VARIABLE.sub(lambda match: environment[match[1]], text)
+        around["filled"].add(value)
+        return str(value)
+
+    return _VARIABLE.sub(fill, text)
 
 
 def _folder(text: str, info: ValidationInfo) -> str:
@@ -238,10 +272,10 @@ class _OAuth(_Shape):
 class _Entry(_Shape):
     """One server's entry in the file."""
 
-    command: str = ""
-    args: tuple[str, ...] = ()
+    command: Filled = ""
+    args: tuple[Filled, ...] = ()
     env: dict[str, Filled] = {}
-    cwd: Annotated[str, AfterValidator(_folder)] = ""
+    cwd: Annotated[str, AfterValidator(_filled), AfterValidator(_folder)] = ""
     url: Annotated[Filled, AfterValidator(_address)] = ""
     headers: dict[str, Filled] = {}
     oauth: _OAuth = _OAuth()
@@ -252,22 +286,34 @@ class _Entry(_Shape):
     deny: tuple[str, ...] = ()
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_\-]{0,40}$")] | None = None
     timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    startup_timeout_sec: Annotated[float, Field(gt=0, le=3600)] | None = None
+    startup_timeout_ms: Annotated[float, Field(gt=0, le=3_600_000)] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Self:
-        """Read it with the variables of ``environment``. Raises ValidationError."""
+    def of(
+        cls, given: Mapping[str, Any], environment: Mapping[str, str], folder: Path, filled: set[str]
+    ) -> Self:
+        """Read it with the variables of ``environment``; their values are added to ``filled``.
+
+        Raises ValidationError.
+        """
         known = {key: value for key, value in given.items() if key not in _IGNORED}
-        around = {"environment": environment, "folder": folder}
+        around = {"environment": environment, "folder": folder, "filled": filled}
         return cls.model_validate_json(json.dumps(known), context=around)
 
-    def config(self, name: str) -> ServerConfig:
+    def config(self, name: str, filled: frozenset[str]) -> ServerConfig:
+        """Make it a value; ``filled`` are the values of its variables."""
         launch: Stdio | Http
+        startup = self.startup_timeout_sec
+        if startup is None and self.startup_timeout_ms is not None:
+            startup = self.startup_timeout_ms / 1000
         if self.command:
-            launch = Stdio(self.command, self.args, self.env, Path(self.cwd) if self.cwd else None)
+            folder = Path(self.cwd) if self.cwd else None
+            launch = Stdio(self.command, self.args, self.env, folder, filled)
         else:
             launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
         prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_" if self.prefix is None else self.prefix
-        return ServerConfig(name, launch, self.trust, self.allow, self.deny, prefix, self.timeout)
+        return ServerConfig(name, launch, self.trust, self.allow, self.deny, prefix, self.timeout, startup)
 
 
 def _general_faults(name: str, given: Any) -> Iterator[str]:

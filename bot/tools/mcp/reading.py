@@ -15,7 +15,7 @@ from mcp import Client, types
 from pydantic import Field
 
 from bot.domain.proposals import Level, Risk
-from bot.tools.mcp.catalogue import MOST_PAGES
+from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, READABLE, Server
 from bot.tools.mcp.tools import content_text, cut, name_of, read
@@ -146,15 +146,11 @@ class ReadingTools:
     async def _pages(
         self, context: CallContext, page: Callable[..., Awaitable[Any]], field: str
     ) -> list[Any]:
-        found: list[Any] = []
-        cursor: str | None = None
-        for _ in range(MOST_PAGES):
-            result = await self._server.ask(partial(page, cursor=cursor), context)
-            found += getattr(result, field)
-            cursor = result.next_cursor
-            if cursor is None or len(found) >= _MOST_LISTED:
-                break
-        return found[:_MOST_LISTED]
+        async def ask(cursor: str | None) -> Any:
+            return await self._server.ask(partial(page, cursor=cursor), context)
+
+        found, _ = await read_pages(ask, field, _MOST_LISTED)
+        return found
 
 
 def _told(each: Any, **parts: Any) -> dict[str, Any]:

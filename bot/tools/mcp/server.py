@@ -159,8 +159,9 @@ class Server:
             by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)
             sign_in = SignInStatus(signed_in, by, at, self.keys.wanted)
         name = self.config.name
-        said = "; ".join(f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items())
-        left_out, many = shortened(one_line(said), 500), len(self.known)
+        said = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
+        said[:0] = [self._catalogue.fault] if self._catalogue.fault else []
+        left_out, many = shortened(one_line("; ".join(said)), 500), len(self.known)
         return ServerStatus(
             name,
             self.group,
@@ -416,7 +417,7 @@ class Server:
 
     async def _live_through(self, line: ServerLine) -> None:
         """Start it, and stay with it to its end."""
-        startup = self.config.startup
+        startup = self.config.startup_seconds
         try:
             # the SDK's client lives inside this scope, which therefore loses its deadline, not its place
             with anyio.CancelScope(deadline=anyio.current_time() + startup) as attempt:
@@ -444,7 +445,7 @@ class Server:
     def _client_of(self, line: ServerLine) -> Client:
         return Client(
             opened(self.config, line, self._heard, self.keys),
-            read_timeout_seconds=max(self.config.startup, self.config.timeout, LOOK_SECONDS),
+            read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.notified,
             elicitation_callback=self._answer,
             client_info=types.Implementation(name="nod", version="1"),

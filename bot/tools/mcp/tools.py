@@ -4,11 +4,14 @@ What a server says about its tools is a hint. It may always make a tool more dan
 reads, or that its change can be undone, is believed of servers which the configuration trusts.
 """
 
+import asyncio
 import base64
 import hashlib
 import mimetypes
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from mcp import types
 
@@ -16,11 +19,11 @@ from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
 from bot.domain.files import File
 from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import shortened, shown
-from bot.errors import ToolError
+from bot.errors import BadArguments, ToolError
+from bot.tools.mcp.answers import MALFORMED, OUTPUT
 from bot.tools.mcp.config import ServerConfig, Trust
 from bot.tools.mcp.schemas import Arguments, as_offered
 from bot.tools.mcp.server import LOOK_SECONDS, Server
-from bot.tools.mcp.transport import MALFORMED
 from bot.tools.schema import fits_strict
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput
@@ -29,11 +32,15 @@ _LONGEST_NAME = 64  # of what language models take
 _LONGEST_DESCRIPTION = 4000
 _LONGEST_ERROR = 2000
 _MOST_FILES, _MOST_FILE_BYTES = 10, 10 * MEGABYTE  # of one answer
+_MISFIT = "[its answer does not fit the form that the tool names]"
 _SHOWN = 60  # characters of one argument in a summary
 
 
-def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
-    """Make one of a server's tools ours; blocks for its schema. Raises ValueError if that isn't one."""
+def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -> Tool:
+    """Make one of a server's tools ours; blocks for its schema. Raises ValueError if that isn't one.
+
+    ``name`` is its name for the model where its own would be that of another.
+    """
     config = server.config
     if why := (theirs.meta or {}).get(MALFORMED):
         raise ValueError(why)
@@ -48,14 +55,18 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
 
     async def run(given: Given, context: CallContext) -> ToolOutput:
         judge = is_unchanged if level.writes else None
-        return output(config, await server.call(theirs.name, given, context, is_unchanged=judge))
+        result = await server.call(theirs.name, given, context, is_unchanged=judge)
+        fits = await asyncio.to_thread(
+            fits_schema, (theirs.meta or {}).get(OUTPUT), result.structured_content
+        )
+        return output(config, result, fits=fits)
 
     def summary(given: Given) -> str:
         inside = ", ".join(f"{name} = {cut(shown(value))}" for name, value in given.items())
         return f"{title(theirs)} on {config.name}" + (f": {inside}" if inside else "")
 
     return Tool(
-        name=name_of(config, theirs.name),
+        name=name or name_of(config, theirs.name),
         description=(theirs.description or theirs.title or _words(theirs.name))[:_LONGEST_DESCRIPTION],
         parameters=parameters,
         strict=fits_strict(parameters),
@@ -74,11 +85,28 @@ def adopt(server: Server, theirs: types.Tool, patience: float) -> Tool:
     )
 
 
-def name_of(config: ServerConfig, name: str) -> str:
-    """The name for the model: prefixed where it is not already, in the characters and length it may have."""
+def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
+    """The name for the model of each tool of a list, by the server's own.
+
+    Where two would have one name (``repo.get``, ``repo/get``), each has a mark of its own behind it, but for
+    the one that is really called so.
+    """
+    made = {name: name_of(config, name) for name in names}
+    shared = {each for each, count in Counter(made.values()).items() if count > 1}
+    return {
+        name: name_of(config, name, marked=each in shared and not each.endswith(name))
+        for name, each in made.items()
+    }
+
+
+def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
+    """The name for the model: prefixed where it is not already, in the characters and length it may have.
+
+    ``marked``: with a mark that tells it from others.
+    """
     clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
     whole = clean if config.prefix and clean.startswith(config.prefix) else config.prefix + clean
-    if len(whole) <= _LONGEST_NAME:
+    if len(whole) <= _LONGEST_NAME and not marked:
         return whole
     return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
@@ -118,9 +146,23 @@ def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
     return Risk(Level.WRITE, "", vouched)
 
 
-def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
+def fits_schema(schema: Any, data: Any) -> bool:
+    """Return whether data fits the output schema that its tool names, if it names one; blocks."""
+    if not isinstance(schema, dict):
+        return True
+    if not isinstance(data, dict):
+        return data is not None and schema.get("type") != "object"
+    try:
+        Arguments(schema).check(data)
+    except (BadArguments, ValueError):
+        return False
+    return True
+
+
+def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = True) -> ToolOutput:
     """What the tool answered: data where it gave some, else text; what cannot be shown is named.
 
+    Data that does not ``fits`` its schema is given with the text: the tool ran, and this is all that it said.
     Raises ToolError where the tool says that it failed.
     """
     texts, notes, files = read(result.content)
@@ -128,6 +170,10 @@ def output(config: ServerConfig, result: types.CallToolResult) -> ToolOutput:
     if result.is_error:
         raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
     data = result.structured_content
+    if not fits:
+        texts += [shown(data)] if data is not None and shown(data) not in texts else []
+        notes.append(_MISFIT)
+        return ToolOutput("\n".join([*texts, *notes]), files=files)
     if data is None:
         return ToolOutput(text or "no output", files=files)
     if isinstance(data, dict) and data.keys() == {"result"}:

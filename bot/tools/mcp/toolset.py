@@ -17,7 +17,7 @@ from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
-from bot.tools.mcp.tools import adopt
+from bot.tools.mcp.tools import adopt, names_of
 from bot.tools.tool import Tool
 
 log = logger(__name__)
@@ -104,7 +104,7 @@ class McpToolset(Servers):
         for server in self.servers:
             for tool in await self._tools_of(server):
                 if tool.name in taken or tool.name in found:
-                    self._warn_of_twins(tool.name, server.config.name)
+                    self._warn_of_twins(tool.name, server)
                 else:
                     found[tool.name] = tool
         return tuple(found.values())
@@ -134,11 +134,14 @@ class McpToolset(Servers):
             names = [server.config.name for server in late if not server.tried.is_set()]
             log.warning("mcp servers are slow to start", servers=names)
 
-    def _warn_of_twins(self, tool_name: str, server_name: str) -> None:
+    def _warn_of_twins(self, tool_name: str, server: Server) -> None:
         """Once for each, not in every turn."""
-        if (tool_name, server_name) not in self._twins:
-            self._twins.add((tool_name, server_name))
-            log.warning("two tools have one name; change a prefix", tool=tool_name, left_out=server_name)
+        if (tool_name, server.config.name) not in self._twins:
+            self._twins.add((tool_name, server.config.name))
+            log.warning(
+                "two tools have one name; change a prefix", tool=tool_name, left_out=server.config.name
+            )
+        server.left_out[tool_name] = "another tool has this name; change the prefix"
 
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
         """What is adopted by now. A stranger's schemas are tried in a thread; no turn waits long for it."""
@@ -170,6 +173,8 @@ class McpToolset(Servers):
 def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
     """All that can be offered, small schemas first; what cannot is left out alone, and the log says why."""
     slow = 0
+    offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
+    names = names_of(server.config, offered)
     for theirs in sorted(adopted.known, key=lambda theirs: len(str(theirs.input_schema))):
         if not adopted.wanted:
             return
@@ -178,7 +183,7 @@ def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
         try:
             if slow >= _MOST_SLOW:
                 raise ValueError("too many schemas of this server take too long to check")
-            adopted.tools[theirs.name] = adopt(server, theirs, patience)
+            adopted.tools[theirs.name] = adopt(server, theirs, patience, names[theirs.name])
         except Exception as error:  # noqa: BLE001 - a stranger's list; the rest of it is still offered
             adopted.tools.pop(theirs.name, None)
             slow += isinstance(error, TooSlow)

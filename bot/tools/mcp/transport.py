@@ -21,16 +21,14 @@ from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
-from mcp.types.methods import parse_server_result
 from mcp.types.version import LATEST_MODERN_VERSION
-from pydantic import ValidationError
 
 from bot.tools.intake import Lines, TooLarge, bound, bounded
 from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, refuses_session
+from bot.tools.mcp.answers import fit_answer
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Bearer, Keys
-from bot.tools.signature import fault_in_words
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
@@ -39,8 +37,6 @@ _GRACE_SECONDS = 2.0  # for a process to end by itself
 _FLUSH_SECONDS = 0.5  # for what is on its way to it
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")')
 _LOOK_SECONDS = 0.01
-MALFORMED = "nod/malformed"
-_PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the newest version demands
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 Read = SessionMessage | Exception
@@ -78,8 +74,8 @@ async def opened(
 class Watched:
     """A read stream (the SDK's ``ReadStream``) that tells when nothing more will come.
 
-    The SDK's client does not say when a line that is not in use goes dead. It refuses a list for one
-    malformed tool, so what takes the place of that has the reason in its ``_meta``.
+    The SDK's client does not say when a line that is not in use goes dead. Answers are fitted to MCP's form
+    (``bot/tools/mcp/answers.py``).
     """
 
     def __init__(self, stream: Any, line: ServerLine, address: AddressTransport | None) -> None:
@@ -102,10 +98,9 @@ class Watched:
         if isinstance(message, types.JSONRPCError) and self._refuses_session(message.error):
             self._line.break_off(SESSION_LOST)
             message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
-        result = getattr(message, "result", {})
-        self._version = str(result.get("protocolVersion", self._version))
-        if isinstance(tools := result.get("tools"), list):
-            result["tools"] = [_well_formed(tool, at, self._version) for at, tool in enumerate(tools, 1)]
+        if isinstance(message, types.JSONRPCResponse):
+            self._version = str(message.result.get("protocolVersion", self._version))
+            message.result = fit_answer(message.result, self._version)
         return received
 
     def _refuses_session(self, error: types.ErrorData) -> bool:
@@ -128,18 +123,6 @@ class Watched:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-
-def _well_formed(tool: Any, at: int, version: str) -> Any:
-    """A tool as a server lists it; where that is not MCP's form, one that adopting leaves out."""
-    try:
-        parse_server_result("tools/list", version, _PAGE | {"tools": [tool]})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        why = f"{'.'.join(map(str, fault['loc'][2:]))}: {fault_in_words(fault)}".removeprefix(": ")
-        name = tool.get("name", at) if isinstance(tool, dict) else at
-        return {"name": str(name), "inputSchema": {"type": "object"}, "_meta": {MALFORMED: why}}
-    return tool
 
 
 @asynccontextmanager

@@ -198,3 +198,39 @@ def test_a_configuration_shows_none_of_its_secrets(write):
     assert "4711" not in configs[1].scrub(
         "no tok-4711-very-secret, no https://h.example/?key=tok-4711-very-secret"
     )
+
+
+def test_variables_are_filled_as_other_clients_write_them(write, tmp_path):
+    entry = {
+        "command": "${BIN:-server}",
+        "args": ["--key=${env:KEY}", "--level", "${LEVEL:-info}", "$${LITERAL}", "${workspaceFolder}/x"],
+        "env": {"MODE": "${EMPTY:-fast}", "URL": "${URL:-http://localhost:8080/a:-b}"},
+    }
+    config = one(write({"a": entry}), KEY="k-4711-secret", EMPTY="")
+    assert config.launch == Stdio(
+        "server",
+        ("--key=k-4711-secret", "--level", "info", "${LITERAL}", f"{tmp_path}/x"),
+        {"MODE": "fast", "URL": "http://localhost:8080/a:-b"},
+    )
+    assert config.scrub("bad key k-4711-secret") == "bad key ••••••"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["${NOPE}"], "args.0: the environment variable NOPE is not set"),
+        (["${env:NOPE}"], "args.0: the environment variable NOPE is not set"),
+        (["${input:key}"], "Nod asks for no inputs"),
+    ],
+)
+def test_a_variable_that_is_not_there_is_told(write, arguments, words):
+    with pytest.raises(SettingsError, match=re.escape(words)):
+        load(write({"a": {"command": "x", "args": arguments}}), {})
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [({}, 300), ({"startup_timeout_sec": 900}, 900), ({"startup_timeout_ms": 90000}, 90)],
+)
+def test_how_long_a_start_may_take_is_a_key_of_its_own(write, given, seconds):
+    assert one(write({"a": {"command": "npx", **given}})).startup_seconds == seconds
