@@ -12,21 +12,26 @@ UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header
 # or each process of the tests compiles every library again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture recordings agentdojo real-model clean
+.PHONY: demo test test-more fast lint fix typecheck migration pictures licences configuration docs coverage sample audit notes pins bench torture recordings agentdojo real-model clean
 
 demo: .venv/run
 	@$(BIN)/nod demo --port $(PORT) $(ARGS)
 
 test: .venv/dev
-	@$(BIN)/python -m pytest $(SPREAD) $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) -m "not more and not lint" $(ARGS)
+
+# what a night is for: long torture, packages, benchmarks, public suites, the rest of each kind
+test-more: .venv/dev
+	@$(BIN)/python -m pytest $(SPREAD) -m more $(ARGS)
 
 fast: .venv/dev
-	@$(BIN)/python -m pytest $(SPREAD) -n $$(getconf _NPROCESSORS_ONLN) -m "not slow and not browser and not platform" $(ARGS)
+	@$(BIN)/python -m pytest $(SPREAD) -n $$(getconf _NPROCESSORS_ONLN) -m "not slow and not browser and not platform and not more and not lint" $(ARGS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -n 0 -m lint tests/test_*.py
 
 fix: .venv/dev
 	@$(BIN)/ruff format .

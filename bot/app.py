@@ -15,6 +15,7 @@ from bot.agent.demo.model import DemoModel
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
 from bot.agent.text_calls import TextCalls
+from bot.approvals import grants
 from bot.approvals.asking import ask_tools
 from bot.approvals.elicitation import PATIENCE, Questions
 from bot.approvals.lookup.admin import AdminLookup
@@ -129,6 +130,7 @@ class App:
                 stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
             self.database.write_now(admin_changes.seal_with_key, self.clock())
+            self._end_outgrown_grants()
             if self.count is not None:
                 await self.count()
             await stack.enter_async_context(self.cluster.at_work())
@@ -170,6 +172,15 @@ class App:
             stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
+
+    def _end_outgrown_grants(self) -> None:
+        """End what older versions let run by how a command begins, whatever followed."""
+        if not self.settings.shell:
+            return
+        from bot.tools.builtin.shell.prefix import FORM
+
+        if ended := self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock()):
+            log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
 
     async def _start_tools(self) -> None:
         await self.own.start()

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -18,6 +19,7 @@ from hypothesis import Phase, settings
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
 from tests.kit.urls import POSTGRES_URL, Urls, urls
+from tests.tiers import LINT, MORE, is_for_the_night
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
@@ -43,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all is loaded
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # a script that starts the suite in its background ignores it, and so would each process of the tests
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     compiled.share()
     _write_in_memory()
     _trust_one(config)
@@ -84,7 +89,7 @@ _QUICK_OVER_HTTP = (
     "test_rules.py",
     "test_wire.py",
 )
-_FAST = "not slow and not browser and not platform"
+_FAST = "not slow and not browser and not platform and not more and not lint"
 _LEFT_OUT = re.compile(r"^pytestmark = (pytest\.mark\.(slow|browser|platform)\b|\[$)", re.MULTILINE)
 
 
@@ -121,10 +126,14 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts a server for each test, so that the fast loop can leave it out."""
+    """Mark what starts a server for each test, what is for the night, and what is part of the lint."""
     for item in items:
         if _is_over_http(item.path):
             item.add_marker(pytest.mark.platform)
+        if is_for_the_night(item.nodeid):
+            item.add_marker(MORE)
+        if item.nodeid.startswith(LINT):
+            item.add_marker(pytest.mark.lint)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FAST = "not slow and not browser and not platform"
+FAST = "not slow and not browser and not platform and not more and not lint"
 KINDS = ("comparison", "and/or", "number", "not", "return")
 _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,

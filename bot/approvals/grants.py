@@ -1,5 +1,6 @@
 """Grants as rows: given in the transaction of a decision, matched in the transaction of a proposal."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -282,6 +283,19 @@ def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime)
     """What an earlier plan of a conversation allowed ends with the next."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
     return _end(session, _live(now) & there, by, now)
+
+
+def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:
+    """End grants by how a tool's calls begin whose words don't have the form of today; returns how many.
+
+    An update that takes a narrower view of what is alike keeps none of a wider one. Without this they would
+    let nothing run, and still be listed.
+    """
+    others = _live(now) & (col(GrantRow.tool_name) == tool_name) & (col(GrantRow.rung) == GrantScope.PREFIX)
+    outgrown = [
+        row.id for row in session.exec(select(GrantRow).where(others)) if json.loads(row.match)[:1] != [form]
+    ]
+    return _end(session, col(GrantRow.id).in_(outgrown), By.nod(Act.END_WITH_UPDATE), now)
 
 
 def _end(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:

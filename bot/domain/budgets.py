@@ -20,7 +20,7 @@ class Per(StrEnum):
 
     def begin(self, now: datetime) -> datetime:
         """When the period began in which this moment lies, in its time zone."""
-        day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         match self:
             case Per.WEEK:
                 return day - timedelta(days=day.weekday())

@@ -43,6 +43,7 @@ class Act(StrEnum):
     END_WITH_CONVERSATION = "end with its conversation"
     END_WITH_TEAMMATE = "end with its teammate"
     END_WITH_RULES = "end with a change of rules"
+    END_WITH_UPDATE = "end with an update"
     LINK = "link"
     UNLINK = "unlink"
     LEAVE = "leave"  # someone is away from then on

@@ -21,7 +21,7 @@ from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Kind, Level, Risk, is_own
 from bot.domain.text import one_line, shortened
-from bot.domain.times import weekdays, written
+from bot.domain.times import dated, weekdays, written
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ class Limits:
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
         """Whether a call is within them; None where the condition can't be told of it."""
-        if self.until is not None and call.at >= self.until:
+        if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
             return False
@@ -219,7 +219,7 @@ class Limits:
     def said(self) -> str:
         """As an admin says it, at the end of a rule."""
         parts = [f"by {self.who}"] if self.who else []
-        parts += [f"until {self.until:%Y-%m-%d %H:%M}"] if self.until else []
+        parts += [f"until {dated(self.until)}"] if self.until else []
         parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
         parts += [f"on {self.days}"] if self.days else []
         parts += [f"where {self.condition.text}"] if self.condition else []
@@ -440,7 +440,9 @@ class Rulebook:
 
     def ended(self, now: datetime) -> list[Rule]:
         """Rules whose time is over; they match nothing."""
-        return [r for r in self.rules if r.limits and r.limits.until and r.limits.until <= now]
+        over = now.astimezone(UTC)
+        limited = ((rule, rule.limits.until) for rule in self.rules if rule.limits)
+        return [rule for rule, until in limited if until and until.astimezone(UTC) <= over]
 
     def misfits(self, schemas: Mapping[str, Mapping[str, Any]]) -> dict[int, str]:
         """Rules whose condition does not fit a tool, by number, with why; ``schemas`` are tools' by name."""

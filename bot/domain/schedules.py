@@ -1,7 +1,8 @@
 """A schedule: a task that comes back by itself, when, and in whose name. Pure; times are in UTC.
 
 Times of day are those of the schedule's zone, whatever daylight saving makes of them: a time that the clocks
-skip is as long after midnight as it would have been, and one that they repeat is its first.
+skip is as long after midnight as it would have been, and one that they repeat is its first. Days are days of
+the calendar. Hours and minutes are as long as they say, whatever the clocks do.
 """
 
 from calendar import monthrange
@@ -13,7 +14,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
-from bot.domain.times import DAYS, duration, span, weekdays, written
+from bot.domain.times import DAYS, duration, is_repeated, is_skipped, span, weekdays, written
 
 LEAST = timedelta(minutes=15)
 MISSED = 100
@@ -24,6 +25,8 @@ TASK = 2000
 """Characters of a task."""
 
 _DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
+_YEAR_DAYS = 366
 _ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
 _EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
 
@@ -58,7 +61,8 @@ def repeated(text: str, first: datetime) -> str:
         raise ValueError(f"that is too often; the least is every {span(LEAST)}")
     if length > FURTHEST or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
-    return written(length.total_seconds())
+    hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"
+    return hours or written(length.total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,8 @@ class Times:
             yield self.start
             return
         first = self.start.astimezone(self.zone)
-        length = None if self.every == "month" or weekdays(self.every) else duration(self.every)
-        if length is not None and length % _DAY:
+        length = self.length
+        if length is not None and self.is_span:
             at = self.start + length * max(0, (moment - self.start) // length)
             while True:
                 yield at
@@ -105,8 +109,40 @@ class Times:
         day = max(first.date(), moment.astimezone(self.zone).date() - _DAY)
         while day.year < date.max.year:
             if self._falls_on(day, first.date(), length):
-                yield datetime.combine(day, clock, self.zone).astimezone(UTC)
+                at = datetime.combine(day, clock, self.zone).astimezone(UTC)
+                yield self.start if day == first.date() else at
             day += _DAY
+
+    @property
+    def length(self) -> timedelta | None:
+        """From one time to the next; None for once, and for days that have names or numbers."""
+        named = not self.every or self.every == "month" or weekdays(self.every)
+        return None if named else duration(self.every)
+
+    @property
+    def is_span(self) -> bool:
+        """Whether it comes back after so many hours or minutes, not at a time of day."""
+        return self.length is not None and self.every[-1] not in "dw"
+
+    def clock_changes(self, moment: datetime) -> list[str]:
+        """Say what becomes, within a year, of a time of day that the clocks skip or repeat."""
+        if not self.every or self.is_span:
+            return []
+        first = self.start.astimezone(self.zone)
+        begin, clock, found = (
+            max(first, moment.astimezone(self.zone)).date(),
+            first.time().replace(fold=0),
+            [],
+        )
+        for day in (begin + _DAY * ahead for ahead in range(_YEAR_DAYS)):
+            at = datetime.combine(day, clock, self.zone)
+            on = f"on {day.day} {day:%b %Y}"
+            if is_skipped(at) and self._falls_on(day, first.date(), self.length):
+                real = at.astimezone(UTC).astimezone(self.zone)
+                found.append(f"{clock:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
+            if is_repeated(at) and self._falls_on(day, first.date(), self.length):
+                found.append(f"{clock:%H:%M} comes twice {on}. It runs at the first.")
+        return found
 
     def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
         if length is not None:
@@ -128,13 +164,17 @@ class Times:
         if weekdays(self.every):
             return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
         length = duration(self.every)
-        how = f"every {span(length)}"
-        return f"{how} from {self.said(self.start)}" if length % _DAY else f"{how} at {first:%H:%M}"
+        if self.is_span:
+            hours = f"{length // _HOUR} h" if length % _HOUR == timedelta() else span(length)
+            return f"every {hours} from {self.said(self.start)}"
+        how = "every day" if length == _DAY else f"every {length.days} d"
+        return f"{how} at {first:%H:%M}"
 
     def said(self, at: datetime) -> str:
         """A moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
-        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}"
+        which = f" {local:%Z}" if is_repeated(local) else ""
+        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{which}"
 
 
 class ScheduleState(StrEnum):

@@ -1,11 +1,14 @@
 """Lengths of time, read and written in one place; how far away a moment is, and when it is where people are.
 
 ``36h`` is how an admin writes a length, in settings and rules; `span` gives it as people say it: "36 h".
+
+Python adds to and compares two moments of one time zone by the clock on the wall, also where the clocks
+change between them. So a length of time is added to an instant, and moments are compared as instants (UTC).
 """
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
@@ -19,7 +22,8 @@ _DAY_SETS: Mapping[str, Collection[int]] = {
     **{day: (at,) for at, day in enumerate(DAYS)},
 }
 _APART = re.compile(r"\s*(?:,|\band\b|\s)\s*")
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?:([+-])([01][0-9]):([0-5][0-9]))?")
+_SAY = "write a moment such as 18:00, friday 18:00, 2026-12-01 or in 2h"
 
 _HOUR = timedelta(hours=1)
 _DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
@@ -27,7 +31,8 @@ _DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
 
 def when(at: datetime, now: datetime) -> str:
     """Say when something was or will be, as seen from ``now``."""
-    ahead, away = at > now, abs(at - now)
+    left = at.astimezone(UTC) - now.astimezone(UTC)
+    ahead, away = left > timedelta(), abs(left)
     if away < timedelta(minutes=1):
         return "in less than a minute" if ahead else "just now"
     # what is ahead is rounded to the nearest, so that 24 h given a moment ago still are 24 h
@@ -43,7 +48,7 @@ def when(at: datetime, now: datetime) -> str:
 
 def expires(at: datetime, now: datetime) -> str:
     """When what waits expires, or was to: while everything is paused it waits beyond its time."""
-    return f"{'expires' if at > now else 'was due to expire'} {when(at, now)}"
+    return f"{'expires' if at.astimezone(UTC) > now.astimezone(UTC) else 'was due to expire'} {when(at, now)}"
 
 
 def stamp(at: datetime, zone: tzinfo) -> str:
@@ -72,34 +77,101 @@ def duration(text: str) -> timedelta:
     return length
 
 
-def moment(text: str, now: datetime) -> datetime:
-    """Read ``18:00``, ``friday``, ``friday 18:00``, ``tomorrow 9:00`` or ``2026-12-01 18:00``.
+def later(now: datetime, length: timedelta) -> datetime:
+    """Return the moment that long after ``now``, in its time zone, whatever the clocks do in between."""
+    return (now.astimezone(UTC) + length).astimezone(now.tzinfo)
 
-    It is the first such moment after ``now``, in its time zone; a day alone is its beginning. Raises
-    ValueError for any other text, and for a date that is over.
+
+def moment(text: str, now: datetime, *, last: bool = False) -> datetime:
+    """Read ``18:00``, ``friday``, ``friday 18:00``, ``tomorrow 9:00``, ``2026-12-01 18:00`` or ``in 2h``.
+
+    It is the first such moment after ``now``, in its time zone; a day alone is its beginning. Of a time that
+    the clocks repeat it is the first, or the ``last`` one; ``02:30+02:00`` names one of the two. Raises
+    ValueError for any other text, for a date that is over, and for a time that the clocks skip.
     """
-    day, _, clock = text.strip().lower().rpartition(" ")
-    if clock and not day and not _CLOCK.fullmatch(clock):
+    said = text.strip().lower()
+    if length := _DURATION.fullmatch(said.removeprefix("in ").strip()):
+        return later(now, duration(length[0]))
+    day, _, clock = said.rpartition(" ")
+    alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)
+    if alone:
         day, clock = clock, "00:00"
     found = _CLOCK.fullmatch(clock)
     if found is None:
-        raise ValueError("write a moment such as 18:00, friday 18:00 or 2026-12-01")
-    at, today = time(int(found[1]), int(found[2]), tzinfo=now.tzinfo), now.date()
+        raise ValueError(_SAY)
+    first, step = _day_called(day, now.date())
+    for at in (first, first + timedelta(days=step)):
+        every = _moments(at, found, now.tzinfo or UTC, alone=alone)
+        if after := [each for each in every if each.astimezone(UTC) > now.astimezone(UTC)]:
+            return after[-1] if last else after[0]
+    raise ValueError("that is over already")
+
+
+def _day_called(day: str, today: date) -> tuple[date, int]:
+    """Return the day that is named, and in how many days it comes again; 0 where it does not."""
     if day in DAYS:
-        first, step = today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
-    elif day in ("", "today", "tomorrow"):
-        first, step = today + timedelta(days=day == "tomorrow"), int(not day)
-    else:
-        try:
-            first, step = date.fromisoformat(day.strip()), 0
-        except ValueError:
-            raise ValueError("write a moment such as 18:00, friday 18:00 or 2026-12-01") from None
-    moment = datetime.combine(first, at)
-    if moment <= now and step:
-        moment = datetime.combine(first + timedelta(days=step), at)
-    if moment <= now:
-        raise ValueError("that is over already")
-    return moment
+        return today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
+    if day in ("", "today", "tomorrow"):
+        return today + timedelta(days=day == "tomorrow"), int(not day)
+    try:
+        return date.fromisoformat(day.strip()), 0
+    except ValueError:
+        raise ValueError(_SAY) from None
+
+
+def _moments(day: date, clock: re.Match[str], zone: tzinfo, *, alone: bool) -> list[datetime]:
+    """Return the moments of a day at which the clocks show that time: one, or two where they repeat it."""
+    at = datetime.combine(day, time(int(clock[1]), int(clock[2])), zone)
+    if clock[3]:
+        ahead = timedelta(hours=int(clock[4]), minutes=int(clock[5])) * (-1 if clock[3] == "-" else 1)
+        return [at.replace(tzinfo=timezone(ahead)).astimezone(zone)]
+    if is_skipped(at):
+        real = at.astimezone(UTC).astimezone(zone)
+        if not alone:
+            raise ValueError(
+                f"{at:%H:%M} does not exist on {at.day} {at:%B %Y}: the clocks go forward then, "
+                f"to {real:%H:%M} {real:%Z}. Write another time"
+            )
+        return [real]  # the day begins with it
+    return [at, at.replace(fold=1)] if is_repeated(at) else [at]
+
+
+def is_skipped(at: datetime) -> bool:
+    """Whether the clocks of its time zone go forward over that time, so that it is never shown."""
+    before, after = _offsets(at)
+    return before < after
+
+
+def is_repeated(at: datetime) -> bool:
+    """Whether the clocks of its time zone go back over that time, so that it is shown twice."""
+    before, after = _offsets(at)
+    return before > after
+
+
+def _offsets(at: datetime) -> tuple[timedelta, timedelta]:
+    """Return how far its clock is ahead of UTC, by the rule before a change of the clocks and after it."""
+    before, after = (at.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    return before, after
+
+
+def clock_change(at: datetime) -> str:
+    """Say which of two it is, of a time that the clocks repeat; empty for any other."""
+    if not is_repeated(at):
+        return ""
+    which = "last" if at.fold else "first"
+    return f"The clocks show {at:%H:%M} twice on {at.day} {at:%B %Y}. This is the {which}, {at:%Z}."
+
+
+def dated(at: datetime) -> str:
+    """Return a moment as `moment` reads it: ``2026-12-01 18:00``, with its offset where it comes twice."""
+    offset = at.isoformat()[-6:] if is_repeated(at) else ""
+    return f"{at:%Y-%m-%d %H:%M}{offset}"
+
+
+def read_dated(text: str, zone: tzinfo) -> datetime:
+    """Read what `dated` wrote, in a time zone; raises ValueError."""
+    read = datetime.fromisoformat(text.strip())
+    return read.astimezone(zone) if read.tzinfo else read.replace(tzinfo=zone)
 
 
 def weekdays(text: str) -> frozenset[int]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pydantic import TypeAdapter
 
@@ -21,8 +21,15 @@ from bot.domain.people import Actor
 from bot.telemetry.logs import logger
 from bot.web.schemas.events import TurnEvents
 
-Heard = tuple[TurnEvent | None, TurnEvents | None]
-"""A turn's event, None for another change; and what people are told of it, None for nothing."""
+
+class Heard(NamedTuple):
+    """A turn's event, None for another change; and what people are told of it, None for nothing."""
+
+    event: TurnEvent | None
+    told: TurnEvents | None
+    conversation_id: str = ""
+
+
 Listener = asyncio.Queue[Heard | None]
 """None says that nothing more will come."""
 
@@ -30,25 +37,36 @@ _MOST = 1000  # events that a slow reader may be behind
 
 
 class Broadcaster:
-    """Hands a turn's events to every listener of its conversation, by address key."""
+    """Hands a turn's events to every listener of its conversation, by address key, and of its owner."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = defaultdict(set)
+        self._of_owners: dict[str, set[Listener]] = defaultdict(set)
         self._somebody = asyncio.Event()
         self.closed = False
 
     def close(self) -> None:
         """Close the hub: all listeners, present and future, are told that nothing more will come."""
         self.closed = True
-        for listeners in self._listeners.values():
+        for listeners in (*self._listeners.values(), *self._of_owners.values()):
             for listener in listeners:
                 _end(listener)
 
     @contextmanager
+    def listen_to_owner(self, owner: str) -> Iterator[Listener]:
+        """Listen to all conversations whose address keys begin with ``owner/``, those to come included."""
+        listener = self._new_listener()
+        self._of_owners[owner].add(listener)
+        try:
+            yield listener
+        finally:
+            self._of_owners[owner].discard(listener)
+            if not self._of_owners[owner]:
+                del self._of_owners[owner]
+
+    @contextmanager
     def listen(self, key: str) -> Iterator[Listener]:
-        listener: Listener = asyncio.Queue(_MOST)
-        if self.closed:
-            listener.put_nowait(None)
+        listener = self._new_listener()
         self._listeners[key].add(listener)
         self._somebody.set()
         try:
@@ -60,9 +78,15 @@ class Broadcaster:
             if not self._listeners:
                 self._somebody.clear()
 
+    def _new_listener(self) -> Listener:
+        listener: Listener = asyncio.Queue(_MOST)
+        if self.closed:
+            listener.put_nowait(None)
+        return listener
+
     @property
     def alone(self) -> bool:
-        """No one listens to anything."""
+        """No one listens to any single conversation."""
         return not self._listeners
 
     async def somebody(self, seconds: float) -> None:
@@ -71,15 +95,21 @@ class Broadcaster:
             async with asyncio.timeout(seconds):
                 await self._somebody.wait()
 
-    def heard(self, key: str) -> bool:
+    def listens(self, key: str) -> bool:
+        """Return whether someone listens to that one conversation."""
         return key in self._listeners
 
+    def heard(self, key: str) -> bool:
+        """Return whether what is published there reaches anyone."""
+        return key in self._listeners or key.rpartition("/")[0] in self._of_owners
+
     def publish(self, key: str, event: TurnEvent | None, told: TurnEvents | None) -> None:
-        for listener in self._listeners.get(key, ()):
+        owner, _, conversation_id = key.rpartition("/")
+        for listener in (*self._listeners.get(key, ()), *self._of_owners.get(owner, ())):
             if listener.full():
                 _end(listener)
             else:
-                listener.put_nowait((event, told))
+                listener.put_nowait(Heard(event, told, conversation_id))
 
 
 def _end(listener: Listener) -> None:

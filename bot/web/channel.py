@@ -152,7 +152,7 @@ class HttpChannel:
                     seen = newest if self.hub.alone else seen
                     await self.hub.somebody(self.pace.feed)
                     continue
-                seen, far, changes = await self.proposals.news(seen, far, self.hub.heard)
+                seen, far, changes = await self.proposals.news(seen, far, self.hub.listens)
             except Exception as error:  # a toolset or the database is away; continue when it is back
                 log.error("change feed failed", exc_info=error)
                 changes = []

@@ -187,12 +187,11 @@ async def _until_answered(
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
             ended = False
-            event, told = item
-            if told:
-                yield sse(told)
+            if item.told:
+                yield sse(item.told)
             # a turn that was stopped before it read the message leaves nothing to wait for
-            if isinstance(event, TurnEnded | TurnFailed) and (
-                event.seen >= message_id or await http.conversations.answered(conversation_id)
+            if isinstance(item.event, TurnEnded | TurnFailed) and (
+                item.event.seen >= message_id or await http.conversations.answered(conversation_id)
             ):
                 return
         elif not await http.conversations.answered(conversation_id):
@@ -341,8 +340,8 @@ async def conversation_events(mine: Own, site: Here, streamed: Streaming) -> Res
             async for item in heard(listener, http.pace.quiet):
                 if item is None:
                     yield STILL_THERE
-                elif item[1]:
-                    yield sse(item[1])
+                elif item.told:
+                    yield sse(item.told)
 
     return streamed(events())
 

@@ -18,9 +18,10 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.answers import Fault, download, existing
 from bot.web.body import PAGE, Before, Body, Limit, cursor
+from bot.web.broadcaster import Listener
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.schemas.conversations import Messages
-from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload
+from bot.web.schemas.events import ChangeEvents, ProposalEvent, QuestionAnswered, Reload, TurnTold
 from bot.web.schemas.proposals import (
     AskedQuestions,
     Files,
@@ -37,7 +38,7 @@ from bot.web.schemas.proposals import (
     every,
 )
 from bot.web.site import Caller, Here, LongPoll, Streaming, Waiting, api_routes, event_stream
-from bot.web.streams import STILL_THERE, sse
+from bot.web.streams import STILL_THERE, merged, sse
 
 router = api_routes("proposals", prefix="/api")
 
@@ -233,11 +234,29 @@ async def changes(
     site: Here,
     streamed: Streaming,
     last_event_id: Annotated[int | None, Header(ge=0, le=_NEWEST_ROW)] = None,
+    *,
+    turns: Annotated[bool, Query(description="your own conversations as well, as their turns run")] = False,
 ) -> Response:
+    """With ``turns`` one stream is enough for all that a person looks at: what a turn tells has no ``id``."""
     http = site.channel
     newest = await http.proposals.newest_change()
     begin = newest if last_event_id is None else last_event_id
-    return streamed(_changes(http, actor, begin, newest))
+    changes = _changes(http, actor, begin, newest)
+    return streamed(_with_turns(http, actor, changes) if turns else changes)
+
+
+async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
+    with http.hub.listen_to_owner(actor.key) as listener:
+        async for block in merged(changes, _turns(listener)):
+            yield block
+
+
+async def _turns(listener: Listener) -> AsyncIterator[str]:
+    """The turns of a person's conversations; what changes a proposal is told by the changes."""
+    while (item := await listener.get()) is not None:
+        told = item.told
+        if told is not None and told.type != "proposal_update":
+            yield sse(TurnTold(conversation_id=item.conversation_id, event=told))
 
 
 async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) -> AsyncIterator[str]:

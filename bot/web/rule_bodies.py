@@ -15,6 +15,7 @@ from bot.web.body import Body
 Word = Annotated[str, Field(pattern=r"^[^\s]+$", max_length=200)]
 Seconds = Annotated[int, Field(ge=10, le=90 * 86400)]
 ClockTime = Annotated[str, Field(pattern=r"^[0-2][0-9]:[0-5][0-9]$")]
+_UNTIL = r"^(in )?\S{1,40}( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?$"
 Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 
 
@@ -65,7 +66,7 @@ class _CallRule(_Rule):
     """
 
     by: Word | None = None
-    until: Annotated[str | None, Field(pattern=r"^\S{1,40}( [0-9]{1,2}:[0-9]{2})?$")] = None
+    until: Annotated[str | None, Field(pattern=_UNTIL)] = None
     between: tuple[ClockTime, ClockTime] | None = None
     on: Annotated[str | None, Field(max_length=100, pattern=r"^[A-Za-z]+((,| and) [A-Za-z]+)*$")] = None
     where: Annotated[str | None, Field(max_length=LONGEST)] = None

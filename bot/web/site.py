@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar, get_args
+from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,6 +21,7 @@ from bot.domain.chat import Incoming, Reply
 from bot.domain.people import Actor
 from bot.jobs.webhooks import Webhooks
 from bot.tools.mcp.base import SignIns
+from bot.web.answers import Fault
 from bot.web.channel import HttpChannel
 from bot.web.sign_in.oidc import OidcSignIn
 from bot.web.sign_in.tokens import Authenticator, Forbidden, Unauthenticated
@@ -29,6 +31,9 @@ T = TypeVar("T")
 
 LONGEST_WAIT = 60  # seconds
 _MOST_PARAMETERS = 50
+_MEANT = "nod-account"
+"""Header of the console: whose page sends this. A browser's cookie may be another person's by now."""
+_ANOTHER = "This browser is signed in as someone else now. Load the page again."
 _FAULTS: dict[int | str, dict[str, Any]] = {
     status: {
         "description": words,
@@ -108,7 +113,11 @@ Here = Annotated[Site, Depends(_site)]
 async def _caller(
     request: Request, site: Here, _: Annotated[object, Depends(HTTPBearer(auto_error=False))]
 ) -> Actor:
-    return await site.doorkeeper(request)
+    actor = await site.doorkeeper(request)
+    meant = request.headers.get(_MEANT)
+    if meant is not None and unquote(meant) != str(actor):
+        raise Fault(409, _ANOTHER, account=str(actor))
+    return actor
 
 
 Caller = Annotated[Actor, Depends(_caller)]

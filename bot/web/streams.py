@@ -79,6 +79,28 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
         await asyncio.sleep(0)
 
 
+async def merged(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The blocks of all sources in the order they come, until the first source ends."""
+    waiting = {asyncio.ensure_future(_take_next(source)): source for source in sources}
+    try:
+        while True:
+            ready, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in ready:
+                source = waiting.pop(task)
+                if (block := task.result()) is None:
+                    return
+                yield block
+                waiting[asyncio.ensure_future(_take_next(source))] = source
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _take_next(source: AsyncIterator[str]) -> str | None:
+    return await anext(source, None)
+
+
 async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
     """What the listener receives until the server stops; None after each ``quiet`` seconds of silence."""
     while True:

@@ -16,6 +16,7 @@ from bot.channels.slack import text as slack
 from bot.channels.telegram import text as telegram
 from bot.cli import shared
 from bot.domain import text
+from tests.tiers import MORE
 
 LONGEST = 45_000
 _FACTOR = 2.5
@@ -87,12 +88,15 @@ def _made(function: Callable[[str], str | Iterable[str]], text: str) -> tuple[fl
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pumps", [_PUMPS[::3], pytest.param(_PUMPS, marks=MORE)], ids=["a third", "all"])
 @pytest.mark.parametrize("name", _FUNCTIONS)
-def test_a_text_twice_as_long_takes_and_makes_at_most_two_and_a_half_times_as_much(name: str):
+def test_a_text_twice_as_long_takes_and_makes_at_most_two_and_a_half_times_as_much(
+    name: str, pumps: tuple[str, ...]
+):
     function, worse = _FUNCTIONS[name], {}
     gc.disable()
     try:
-        for pump in _PUMPS:
+        for pump in pumps:
             took, made = _made(function, _pumped(pump, _FIRST))
             if took <= _IN_NO_TIME / 16 and made <= _FACTOR * _FIRST // 2:
                 continue  # however little the half of it takes and makes

@@ -13,6 +13,7 @@ from tests.contracts.test_slack import ANA, REVIEW, SlackDriver, in_slack
 from tests.fakes.slack_state import Posted
 from tests.kit import FakeClock
 from tests.kit.urls import Urls
+from tests.tiers import thin
 
 pytestmark = [pytest.mark.platform, pytest.mark.slow]
 
@@ -111,7 +112,7 @@ async def decided(driver: SlackDriver) -> None:
     assert len(driver.slack.calls) < MOST_CALLS + 60
 
 
-@pytest.mark.parametrize("refusal", [*PASSING, *FINAL])
+@pytest.mark.parametrize("refusal", thin([*PASSING, *FINAL], 5))
 async def test_a_card_that_is_refused_once_is_there_once_and_works(driver: SlackDriver, refusal: str) -> None:
     driver.slack.fail("chat.postMessage", **{**PASSING, **FINAL}[refusal])
     await asked(driver)
@@ -121,7 +122,7 @@ async def test_a_card_that_is_refused_once_is_there_once_and_works(driver: Slack
     assert len(everywhere(driver)) == 1
 
 
-@pytest.mark.parametrize("refusal", [each for each in ONE_OF_EACH if each in PASSING])
+@pytest.mark.parametrize("refusal", thin(each for each in ONE_OF_EACH if each in PASSING))
 async def test_a_redraw_that_is_refused_once_tells_the_end_all_the_same(
     driver: SlackDriver, refusal: str
 ) -> None:
@@ -136,7 +137,7 @@ async def test_a_redraw_that_is_refused_once_tells_the_end_all_the_same(
     assert driver.world.notes == ["milk"]
 
 
-@pytest.mark.parametrize("refusal", ONE_OF_EACH)
+@pytest.mark.parametrize("refusal", thin(ONE_OF_EACH, 5))
 async def test_an_escalation_that_is_refused_once_reaches_people(driver: SlackDriver, refusal: str) -> None:
     await driver.command("/approvals escalate 1h slack:T1/C2")
     await asked(driver)
@@ -155,7 +156,7 @@ async def test_an_escalation_that_is_refused_once_reaches_people(driver: SlackDr
 
 
 @pytest.mark.parametrize("method", ["chat.getPermalink", "chat.postMessage"])
-@pytest.mark.parametrize("refusal", ONE_OF_EACH)
+@pytest.mark.parametrize("refusal", thin(ONE_OF_EACH, 5))
 async def test_a_reminder_that_is_refused_once_reminds_or_says_why_not(
     driver: SlackDriver, refusal: str, method: str
 ) -> None:
@@ -174,7 +175,8 @@ async def test_a_reminder_that_is_refused_once_reminds_or_says_why_not(
 
 @pytest.mark.parametrize("method", ["files.getUploadURLExternal", "files.completeUploadExternal"])
 @pytest.mark.parametrize(
-    "refusal", [each for each in ONE_OF_EACH if each in PASSING or each.endswith(("_tomorrow", "_found"))]
+    "refusal",
+    thin(each for each in ONE_OF_EACH if each in PASSING or each.endswith(("_tomorrow", "_found"))),
 )
 async def test_a_file_that_is_refused_once_arrives_or_people_are_told(
     driver: SlackDriver, refusal: str, method: str

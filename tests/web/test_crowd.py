@@ -111,6 +111,6 @@ async def test_who_reads_too_slowly_is_let_go_instead_of_kept_in_memory():
     with hub.listen("k") as slow, hub.listen("k") as quick:
         for n in range(5000):
             hub.publish("k", TextDelta("x"), {"n": n})
-            assert quick.get_nowait() == (TextDelta("x"), {"n": n})
+            assert quick.get_nowait()[:2] == (TextDelta("x"), {"n": n})
         assert slow.qsize() <= 1000
         assert slow.get_nowait() is None

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from bot.approvals import decide, lifecycle
 from bot.domain.chat import Press
-from bot.domain.model import Finished, Stop
+from bot.domain.model import Finished, Stop, Text
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.verbs import Verb
@@ -192,3 +192,67 @@ async def shown(stream: Stream, wanted: Callable[[Json], bool]) -> Json:
         pass
     found: Json = event["proposal"]
     return found
+
+
+async def test_one_stream_tells_what_changes_and_the_turns_of_every_conversation(serve: Serve):
+    more = asyncio.Event()
+    model = ScriptedModel([Text("I look"), more, *say(" once more.")], MILK)
+    async with (
+        serve(model=model) as nod,
+        nod.stream("GET", "/api/events", params={"turns": True}) as feed,
+        nod.chatting("look") as chat,
+    ):
+        conversation = (await chat.next())["conversation_id"]
+        told = await feed.until("turn")
+        assert (told["conversation_id"], told["event"]["text"]) == (conversation, "I look")
+        more.set()
+        while told["event"]["type"] != "done":
+            told = await feed.until("turn")
+        (proposal,) = await nod.proposed()
+        while told["event"]["type"] != "proposal_opened":
+            told = await feed.until("turn")
+        assert told["conversation_id"] == proposal["conversation_id"] != conversation
+
+
+async def test_the_turns_of_others_are_not_told(serve: Serve):
+    given = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": ANA}
+    async with (
+        serve(model=ScriptedModel(say("For Ana."), say("For the chief.")), **given) as nod,
+        nod.caller(CHIEF) as chief,
+        nod.stream("GET", "/api/events", chief, params={"turns": True}) as feed,
+    ):
+        await nod.chat("hello")
+        await nod.chat("hello", chief)
+        assert (await feed.until("turn"))["event"]["text"] == "For the chief."
+
+
+async def test_without_turns_a_stream_tells_changes_alone(serve: Serve):
+    async with (
+        serve(model=ScriptedModel(say("Hello."), MILK)) as nod,
+        nod.stream("GET", "/api/events") as feed,
+    ):
+        await nod.chat("hello")
+        await nod.proposed()
+        assert (await feed.next())["type"] == "proposal_update"
+
+
+async def test_a_stream_with_turns_ends_when_the_server_stops(serve: Serve):
+    async with serve() as nod:
+        async with nod.stream("GET", "/api/events", params={"turns": True}) as feed:
+            await feed.raw()
+            hub = nod.app.channels["http"].hub  # type: ignore[attr-defined]
+            hub.close()
+            assert await feed.rest() == []
+        assert not hub._of_owners
+
+
+async def test_a_page_of_one_person_does_nothing_in_the_name_of_another(serve: Serve):
+    given = {"NOD_HTTP_TOKENS": TOKENS, "NOD_ADMINS": ("http:chief",), "token": ANA}
+    async with serve(model=ScriptedModel(MILK), **given) as nod, nod.caller(CHIEF) as chief:
+        (proposal,) = await nod.proposed()
+        page_of_ana = {"Nod-Account": "http%3Aana"}
+        answer = await chief.post(f"/api/proposals/{proposal['id']}/approve", json={}, headers=page_of_ana)
+        assert (answer.status_code, answer.json()["account"]) == (409, "http:chief")
+        assert answer.json()["error"] == "This browser is signed in as someone else now. Load the page again."
+        assert (await nod.proposal(proposal["id"]))["state"] == "proposed"
+        assert (await nod.client.get("/api/me", headers=page_of_ana)).status_code == 200

@@ -1,7 +1,7 @@
 """``/nod away`` and ``/nod back``: who is away names who may decide until then what they may."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlmodel import Session
 
@@ -12,7 +12,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor, Membership, Role
 from bot.domain.record import Act
 from bot.domain.rules import covers
-from bot.domain.times import duration, moment
+from bot.domain.times import clock_change, duration, later, moment
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import absences, notices, people, posted_cards
 from bot.store.audit.log import By
@@ -67,7 +67,7 @@ class AwayCommands:
         await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
 
         def begin(session: Session) -> tuple[Absence, list[int]]:
-            found = absences.begin(session, command.actor, stand_in, until, now)
+            found = absences.begin(session, command.actor, stand_in, until.astimezone(UTC), now)
             zone = self._policies.load(session).book.zone
             words = f"{found.who.label} is away until {found.end(zone)}, and you may decide what they may."
             told = f"{words} What you decide that way says “{found.words}”."
@@ -80,18 +80,18 @@ class AwayCommands:
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
             f"You're away until {until_then}. {who} may decide what you may, "
-            f"shown as “{found.words}”. `/nod back` ends it."
-        )
+            f"shown as “{found.words}”. `/nod back` ends it. {clock_change(until)}"
+        ).rstrip()
 
     def _until(self, moment_said: str | None, length: str | None, now: datetime) -> datetime:
         try:
             if length is not None:
-                until = now + duration(length)
+                until = later(now.astimezone(self._policies.held.book.zone), duration(length))
             else:
                 until = moment(moment_said or "", now.astimezone(self._policies.held.book.zone))
         except ValueError as error:
             raise CommandError(f"{moment_said or length!r}: {error}.") from None
-        if until > now + LONGEST:
+        if until.astimezone(UTC) > now.astimezone(UTC) + LONGEST:
             raise CommandError("That is too long. Someone stands in for 14 days at most.")
         return until
 

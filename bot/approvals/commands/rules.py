@@ -52,7 +52,7 @@ from bot.domain.rules import (
     Subject,
     covers,
 )
-from bot.domain.times import stamp, when, written
+from bot.domain.times import clock_change, stamp, when, written
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
@@ -196,6 +196,8 @@ class RuleCommands:
             _check_condition(given, tools)
             rule, said = await self._database.write(self._add, given, command)
             said += "" if tools else f" There is no tool called {rule.pattern} right now."
+            if given.limits and given.limits.until and (change := clock_change(given.limits.until)):
+                said += f" {change}"
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
                 faults = await self._groups.ask(filter(is_group, rule.words.split()))
                 said += "".join(f" Nod can't see who is in {name}. {why}" for name, why in faults.items())

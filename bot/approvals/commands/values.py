@@ -2,8 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
-from datetime import datetime, time, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from bot.approvals.commands.words import QUOTES, CommandError, first_word, unquoted
@@ -27,7 +27,7 @@ from bot.domain.rules import (
     RuleValue,
     Subject,
 )
-from bot.domain.times import days_said, duration, moment, weekdays
+from bot.domain.times import days_said, duration, later, moment, weekdays
 from bot.plugins import channel_names
 
 _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
@@ -36,17 +36,18 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+|[0-9A-Fa-f:.]*:[0-
 _PARTS = {
     name: re.compile(rf" {words}$")
     for name, words in {
+        "until": r"until ((?:in )?\S+( [0-9]{1,2}:[0-9]{2}([+-][0-9]{2}:[0-9]{2})?)?)",
         "length": r"for ([0-9]+[smhdw])",
         "tools": r"for (\S+)",
         "place": r"in (\S+)",
         "account": r"by (\S+)",
         "hours": r"between (\S+) and (\S+)",
         "days": r"on (\S+(?:(?:,| and) \S+)*)",
-        "until": r"until (\S+( [0-9]{1,2}:[0-9]{2})?)",
     }.items()
 }
 _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
 _ENDS = frozenset({"length", "until"})
+_LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
 _FURTHEST = timedelta(days=366)
 LIMITED = (
     "[for TOOLS] [in PLACE] [by ACCOUNT] [for 2h|until friday 18:00] [between 18:00 and 08:00] "
@@ -73,11 +74,12 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         raise CommandError("Something is missing.")
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
+    value = _VALUES[subject](words)
     limits = Limits(
         _condition(conditions[0]) if conditions else None,
         str(account(unquoted(given["account"][0]))) if "account" in given else "",
         _hours(*given["hours"]) if "hours" in given else None,
-        now + _length(given["length"][0]) if "length" in given else _until(given.get("until"), now),
+        _end(given, now, last=not _is_loosening(subject, value)),
         _days(given["days"][0]) if "days" in given else "",
     )
     if subject in FOR_WHOM and "tools" in given:
@@ -91,7 +93,7 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         subject,
         _place(unquoted(given["place"][0]), command) if "place" in given else EVERYWHERE,
         unquoted(given["tools"][0]) if "tools" in given else EVERYWHERE,
-        _VALUES[subject](words),
+        value,
         None if limits == Limits() else limits,
     )
 
@@ -116,16 +118,25 @@ def _days(said: str) -> str:
     return days_said(days)
 
 
-def _until(said: Sequence[str] | None, now: datetime) -> datetime | None:
-    if said is None:
+def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
+    """Read when a rule ends by itself; ``last``: of a time that the clocks repeat, the last one."""
+    if "length" in given:
+        return later(now, _length(given["length"][0]))
+    if "until" not in given:
         return None
+    said = given["until"][0]
     try:
-        until = moment(said[0], now)
+        until = moment(said, now, last=last)
     except ValueError as error:
-        raise CommandError(f"{said[0]!r}: {error}.") from None
-    if until > now + _FURTHEST:
+        raise CommandError(f"{said!r}: {error}.") from None
+    if until.astimezone(UTC) > now.astimezone(UTC) + _FURTHEST:
         raise CommandError("That is too far away. A rule ends within a year, or stays until it is dropped.")
     return until
+
+
+def _is_loosening(subject: Subject, value: RuleValue) -> bool:
+    """Whether calls have to pass less while a rule holds."""
+    return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
 _TRIED = {

@@ -5,7 +5,7 @@ Moments are kept as they were on the card: "tomorrow 16:00" becomes its date bef
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -17,7 +17,7 @@ from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
 from bot.domain.schedules import FURTHEST, TASK, Schedule, Times, repeated, zone_called
 from bot.domain.text import one_line
-from bot.domain.times import moment
+from bot.domain.times import clock_change, dated, later, moment, read_dated
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.store import conversations, people, proposals, schedules, teams
 from bot.store.database import Database
@@ -27,7 +27,6 @@ from bot.tools.tool import Arguments, CallContext, FixedToolset, InverseCall, Ra
 
 GROUP = "schedules"
 _SHOWN = 3  # times on the card
-_KEPT = "%Y-%m-%d %H:%M"
 _GONE = "A schedule that was deleted is made again with a card of its own."
 
 Task = Annotated[
@@ -83,7 +82,7 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
 
         Args:
             task: all that is to be done then, such as list the issues that are overdue, or remind Ana to call
-            at: when first, such as tomorrow 16:00, friday 9:00, 09:00 or 2026-12-01 18:00
+            at: when first, such as tomorrow 16:00, friday 9:00, 09:00, 2026-12-01 18:00 or in 2h
             every: how often, such as day, weekday, week, month, monday and thursday, 2h, 3d; empty for once
             until: after when it ends, such as 2026-12-31; empty for no end
             time_zone: whose time that is, such as Europe/Berlin; empty for that of who asks
@@ -177,8 +176,8 @@ def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, An
     try:
         zone = zone_called(given[field]) if field in given else zone_called(str(zone))
         field = "at"
-        start = moment(given["at"], now.astimezone(zone))
-        if start > now + FURTHEST:
+        start = _whole_minute(moment(given["at"], now.astimezone(zone)))
+        if start.astimezone(UTC) > now.astimezone(UTC) + FURTHEST:
             raise ValueError(f"that is too far ahead; the first run is at most {FURTHEST.days} days away")
         field = "every"
         every = repeated(given.get("every", ""), start)
@@ -186,12 +185,17 @@ def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, An
         until = moment(given["until"], now.astimezone(zone)) if "until" in given else None
     except ValueError as error:
         raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
-    kept = {"task": given["task"], "at": f"{start:{_KEPT}}", "time_zone": str(zone)}
+    kept = {"task": given["task"], "at": dated(start), "time_zone": str(zone)}
     kept |= {"every": every} if every else {}
-    kept |= {"until": f"{until:{_KEPT}}"} if until else {}
+    kept |= {"until": dated(_whole_minute(until))} if until else {}
     if _times(kept).after(now) is None:
         raise BadArguments({"until": "It ends before it would run."})
     return kept
+
+
+def _whole_minute(at: datetime) -> datetime:
+    """Return the moment, or the next whole minute after it."""
+    return later(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
 
 
 def _times(given: Mapping[str, Any]) -> Times:
@@ -199,7 +203,7 @@ def _times(given: Mapping[str, Any]) -> Times:
     zone = zone_called(given["time_zone"])
 
     def read(name: str) -> datetime:
-        return datetime.strptime(given[name], _KEPT).replace(tzinfo=zone).astimezone(UTC)
+        return read_dated(given[name], zone).astimezone(UTC)
 
     return Times(read("at"), given.get("every", ""), zone, read("until") if given.get("until") else None)
 
@@ -214,6 +218,8 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
         rows["when"] = f"{times.words} ({times.zone})"
         rows["until"] = times.said(times.until) if times.until else "no end" if times.every else ""
         rows["next_times"] = "\n".join(map(times.said, times.following(now, _SHOWN))) if times.every else ""
+        once = clock_change(times.start.astimezone(times.zone))
+        rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
     rows["each_run"] = "in the name of who asks; its changes ask as always"
     return [PreviewField(name, None, words) for name, words in rows.items() if words]
 

@@ -218,7 +218,9 @@ class _Run:
                     yield STILL_THERE
                 # within a turn its events come before its rows
                 speaking = (
-                    item is not None and isinstance(item[0], TurnEvent) and not isinstance(item[0], _ENDS)
+                    item is not None
+                    and isinstance(item.event, TurnEvent)
+                    and not isinstance(item.event, _ENDS)
                 )
                 ended = not speaking and self.listener.empty() and await self._at_rest()
                 if ended:
@@ -242,7 +244,7 @@ class _Run:
         """What the run says of something heard, after what the rows have to tell first."""
         if item is None:
             return []
-        event, said = item
+        event, said = item.event, item.told
         told: list[BaseEvent] = []
         if event is None or isinstance(event, _ENDS) or self.stream.awaited:
             told += self._news(await proposals_of(self.http, self.actor, self.conversation_id))

@@ -143,7 +143,17 @@ TurnEvents = (
     | TurnDone
     | TurnBroke
 )
-ChangeEvents = ProposalEvent | QuestionAnswered | Reload
+
+
+class TurnTold(View):
+    """What the stream of one conversation tells, and of which; only where ``turns`` was asked for."""
+
+    type: Literal["turn"] = "turn"
+    conversation_id: str
+    event: Annotated[TurnEvents, Field(discriminator="type")]
+
+
+ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 
 
 def told_of(event: TurnEvent) -> TurnEvents | None:

@@ -15,20 +15,30 @@ export class Fault extends Error {
   }
 }
 
-export const signedIn = () => recall(TOKEN) !== "";
+export const token = () => recall(TOKEN);
+export const signedIn = () => token() !== "";
 export const signIn = (token) => remember(TOKEN, token.trim());
 export const signOut = () => remember(TOKEN, "");
 
 let lockedOut = () => {};
+let replaced = () => {};
+let account = "";
 
 /** Call `listener` when the bot asks for a token. */
 export function whenLockedOut(listener) {
   lockedOut = listener;
 }
 
+/** From now on this page is of one account; `listener` is called when the browser has become another's. */
+export function only(theAccount, listener) {
+  account = encodeURIComponent(theAccount);
+  replaced = listener;
+}
+
 async function ask(method, path, { body, headers = {}, signal } = {}) {
   const sent = { Accept: "application/json", ...headers };
-  if (signedIn()) sent.Authorization = `Bearer ${recall(TOKEN)}`;
+  if (account) sent["Nod-Account"] = account;
+  if (signedIn()) sent.Authorization = `Bearer ${token()}`;
   const form = body instanceof FormData; // the browser names its boundary
   if (body !== undefined && !form) sent["Content-Type"] = "application/json";
   let response;
@@ -48,6 +58,7 @@ async function ask(method, path, { body, headers = {}, signal } = {}) {
   if (response.ok) return response;
   const problem = await response.json().catch(() => null);
   if (response.status === 401) lockedOut();
+  if (account && problem?.account) replaced();
   throw new Fault(response.status, problem);
 }
 

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { Attached } from "./attach.js";
 import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
+import { Feed, nameOf } from "./feed.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
 import { Memory } from "./memory.js";
@@ -12,7 +13,6 @@ import * as proposals from "./proposals.js";
 import { Rules } from "./rules.js";
 import { Schedules } from "./schedules.js";
 import { Settings } from "./settings.js";
-import { Subscription } from "./stream.js";
 import { Thread } from "./thread.js";
 import { stamp } from "./times.js";
 
@@ -34,7 +34,7 @@ const GONE = "That conversation doesn't exist. It may have been deleted.";
 let conversations = [];
 let gone = false; // a conversation that was asked for is not there
 let me = { name: "", model: "", demo: false };
-const down = new Map();
+let feed = null; // what the server tells as it happens
 
 const thread = new Thread($("thread"), {
   begun(id) {
@@ -48,7 +48,6 @@ const thread = new Thread($("thread"), {
     $("working").hidden = !on;
     $("stop").hidden = !on;
   },
-  connection: (state) => connection("conversation", state),
   missing() {
     remember(LAST, "");
     gone = true;
@@ -59,7 +58,7 @@ const thread = new Thread($("thread"), {
     $("welcome").hidden = !(thread.id === null && thread.empty);
     follow(always);
   },
-});
+}, () => feed.live);
 const inbox = new Inbox($("inbox-list"));
 
 /** The pages, in the order of the menu; those without a sign are not in it. `admins`: for no one else. */
@@ -95,6 +94,7 @@ function paged(id, make) {
       column.hidden = true;
       made?.hide?.();
     },
+    lookAgain: () => made?.lookAgain?.(),
   };
 }
 
@@ -120,7 +120,6 @@ function route() {
     if (conversation !== thread.id || !conversation) {
       remember(LAST, conversation ?? "");
       stuck = true;
-      connection("conversation", "live");
       thread.show(conversation);
       $("message").value = recall(draftKey());
       grow();
@@ -396,18 +395,19 @@ function setUpSide() {
     document.querySelector($("skip").getAttribute("href")).focus();
   });
   $("sign-out").addEventListener("click", async () => {
-    if (me.session) await api.remove("api/session").catch(() => {});
+    if (me.session) await api.remove("api/session").then(() => feed.tellSignedOut(), () => {});
     api.signOut();
     for (const key of [LAST]) remember(key, "");
     location.replace(location.pathname);
   });
 }
 
-function connection(part, state) {
-  clearTimeout(down.get(part));
-  down.delete(part);
-  if (state === "down") down.set(part, setTimeout(() => told("Reconnecting…"), GRACE));
-  else if (!down.size) told("");
+let lost = null;
+
+function connection(state) {
+  clearTimeout(lost);
+  if (state === "down") lost = setTimeout(() => told("Reconnecting…"), GRACE);
+  else told("");
 }
 
 function told(words) {
@@ -423,6 +423,7 @@ function gate(...content) {
 }
 
 function askForToken(words) {
+  feed?.end();
   if (document.querySelector("#token")) return;
   const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "token-fault" });
   const fault = h("p", { id: "token-fault", class: "fault", role: "alert" }, words);
@@ -515,6 +516,7 @@ async function start() {
     gate(h("p", { role: "alert" }, error.message), h("button", { type: "button", class: "button", onclick: () => location.reload() }, "Try again"));
     return;
   }
+  api.only(me.account, () => location.reload());
   $("gate").hidden = true;
   $("app").hidden = false;
   $("who").replaceChildren(me.name === "you" ? "Local session (no sign-in needed)" : shown(`Signed in as ${me.name}`));
@@ -522,7 +524,6 @@ async function start() {
   Object.assign(proposals.me, { admin: me.admin, account: me.account });
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
-  document.addEventListener("visibilitychange", lookAgain);
   $("sign-out").hidden = !api.signedIn() && !me.session;
   $("new").prepend(icon("plus"));
   setUpSide();
@@ -536,17 +537,32 @@ async function start() {
   });
   if (!location.hash && recall(LAST)) history.replaceState(null, "", `#/c/${encodeURIComponent(recall(LAST))}`);
   addEventListener("hashchange", () => route.shown !== location.hash && route());
+  listen();
   route();
   listConversations();
-  new Subscription("api/events", {
+}
+
+/** Listen to what happens, through whichever tab of this browser holds the stream. */
+function listen() {
+  feed = new Feed(nameOf(me.account, api.token()), {
     event: (event) => {
+      if (event.type === "turn") thread.receive(event.conversation_id, event.event);
       if (event.type === "question_answered") proposals.putQuestions(event.proposal_id, event.questions);
       if (event.type !== "proposal_update") return;
       proposals.put(event.proposal);
+      if (event.proposal.conversation_id) thread.receive(event.proposal.conversation_id, event);
       notifyOf(event.proposal, inbox);
     },
-    opened: () => Promise.all([proposals.back(), lookAgain()]).catch(() => {}),
-    state: (state) => connection("changes", state),
+    opened: (returned) => {
+      if (document.hidden) return;
+      thread.missed();
+      Promise.all([proposals.back(), lookAgain()]).catch(() => {});
+      if (returned) listConversations();
+      if (returned && route.page) PAGES[route.page].page.lookAgain?.();
+    },
+    state: connection,
+    away: () => inbox.notifying,
+    signedOut: () => askForToken(""),
   });
 }
 

@@ -115,6 +115,11 @@ export class Inbox {
     else if (!this.current) this.pickFirst();
   }
 
+  /** The tab was away: what was decided since is taken out of the list. */
+  lookAgain() {
+    if (!this.cards.get(this.current)?.form) this.load();
+  }
+
   /** Where there is no place for both: what is chosen instead of the list. */
   open(one) {
     this.element.classList.toggle("one", one);

@@ -33,6 +33,11 @@ export class Page {
     }
   }
 
+  /** The tab was away: show what is so now, unless someone is writing here. */
+  lookAgain() {
+    if (!this.body.querySelector("textarea")) this.show();
+  }
+
   /** What was asked for could not be had. */
   refused() {}
 

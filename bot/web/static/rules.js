@@ -46,6 +46,10 @@ export class Rules {
     );
   }
 
+  lookAgain() {
+    this.show();
+  }
+
   /** Ask for everything again; what was typed stays. */
   async show() {
     try {

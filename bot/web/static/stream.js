@@ -35,12 +35,14 @@ export async function* events(response, stop) {
 
 /** A stream that is opened again, with growing pauses, until `close`. */
 export class Subscription {
-  /** `opened` is called at each start, before its first event; `state` with "live" or "down". */
-  constructor(path, { event, opened = () => {}, state = () => {} }) {
-    Object.assign(this, { path, event, opened, state });
+  /**
+   * `event(data, id)` gets each event, with the id that it is resumed by or null. `opened` is called at each start,
+   * before its first event; `state` with "live" or "down"; `refused` where opening it again is of no use.
+   */
+  constructor(path, { event, lastId = null, opened = () => {}, state = () => {}, refused = () => {} }) {
+    Object.assign(this, { path, event, lastId, opened, state, refused });
     this.live = false;
     this.closed = false;
-    this.lastId = null;
     this.wake = () => this.hurry?.();
     addEventListener("online", this.wake);
     this.run();
@@ -61,8 +63,11 @@ export class Subscription {
         pause = FIRST_PAUSE;
       } catch (error) {
         if (this.closed) return;
-        // 401 opens the sign-in; 403 and 404 do not fix themselves
-        if ([401, 403, 404].includes(error.status)) return;
+        // 401 opens the sign-in; the others do not fix themselves
+        if ([401, 403, 404, 409].includes(error.status)) {
+          this.refused();
+          return;
+        }
         if (this.live) pause = FIRST_PAUSE;
         if (!(error.status >= 0) && error.name !== "AbortError" && error.name !== "TypeError") console.error(error);
       }
@@ -89,7 +94,7 @@ export class Subscription {
         this.state("live");
         this.opened();
       }
-      if (data) this.event(data);
+      if (data) this.event(data, id);
       if (id !== null) this.lastId = id;
     }
   }

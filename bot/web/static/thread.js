@@ -8,11 +8,11 @@ import { announce, h, keeping } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, toldOnly, userLine } from "./line.js";
 import { markdown } from "./markdown.js";
 import { find, list, put } from "./proposals.js";
-import { events, Subscription } from "./stream.js";
+import { events } from "./stream.js";
 import { Team } from "./team.js";
 
 const RECENT = 60_000; // milliseconds in which an unanswered message looks as if it were being answered
-const AWAY = 20_000; // milliseconds a hidden page keeps its stream; browsers allow few connections per site
+const EARLY = 1000; // events of a conversation that are kept until it is known to be this one
 const DRAW = 50;
 
 function freshKey() {
@@ -29,22 +29,23 @@ function formOf(said, files) {
 const remark = (words) => h("p", { class: "aside remark" }, words);
 
 export class Thread {
-  /** `tell` gets what the page around has to know: begun(id), turned(), working(on), connection(state), missing(), shown(). */
-  constructor(element, tell) {
-    Object.assign(this, { element, tell, id: null, rowsAsked: new Newest(), teamAsked: new Newest() });
+  /**
+   * `tell` gets what the page around has to know: begun(id), turned(), working(on), missing(), shown(). `live()`: whether
+   * `receive` is told what happens; else the answer to a message brings it.
+   */
+  constructor(element, tell, live) {
+    Object.assign(this, { element, tell, live, id: null, rowsAsked: new Newest(), teamAsked: new Newest() });
     this.team = new Team(document.getElementById("team"), () => this.tell.shown());
     this.reset();
-    document.addEventListener("visibilitychange", () => this.seen());
   }
 
   reset() {
     clearTimeout(this.patience);
     clearTimeout(this.again);
     this.rowsAsked.overtake();
-    this.subscription?.close();
     this.cards?.forEach((card) => card.stop());
     this.visit = new AbortController();
-    this.subscription = null;
+    this.early = null;
     this.rows = new Map();
     this.cards = new Map();
     this.segments = [];
@@ -61,9 +62,7 @@ export class Thread {
     this.visit?.abort();
     this.id = id;
     this.reset();
-    if (!id) return;
-    this.listen();
-    await this.load();
+    if (id) await this.load();
   }
 
   get empty() {
@@ -74,26 +73,19 @@ export class Thread {
     return `api/conversations/${encodeURIComponent(this.id)}/${tail}`;
   }
 
-  listen() {
-    if (!this.id || (this.subscription && !this.subscription.closed)) return;
-    const visit = this.visit;
-    this.subscription = new Subscription(this.path("events"), {
-      event: (event) => {
-        if (visit === this.visit && (!this.posting || event.proposal || event.team)) this.take(event);
-      },
-      opened: () => {
-        if (visit !== this.visit || this.posting) return;
-        this.endSegments();
-        this.load();
-      },
-      state: (state) => visit === this.visit && this.tell.connection(state),
-    });
+  /** What happens in a conversation of this person. */
+  receive(conversation, event) {
+    if (!this.id && this.early) {
+      const kept = this.early.get(conversation) ?? [];
+      if (kept.length < EARLY) this.early.set(conversation, [...kept, event]);
+    } else if (conversation === this.id && (!this.posting || event.proposal || event.team)) this.take(event);
   }
 
-  seen() {
-    clearTimeout(this.away);
-    if (document.hidden) this.away = setTimeout(() => this.subscription?.close(), AWAY);
-    else if (this.subscription?.closed) this.listen();
+  /** Something may have been missed: the rows have it. */
+  missed() {
+    if (!this.id || this.posting) return;
+    this.endSegments();
+    this.load();
   }
 
   /** Read the rows; what had been streamed before gives way to them. */
@@ -318,6 +310,7 @@ export class Thread {
 
   async converse({ text, files, element, key, visit }, accepted) {
     const stop = new AbortController();
+    if (!this.id && visit === this.visit) this.early ??= new Map();
     const said = this.id && visit === this.visit ? { message: text, conversation_id: this.id } : { message: text };
     const body = files.length ? formOf(said, files) : said;
     const response = await open("POST", "api/chat", { body, headers: { "Idempotency-Key": key }, signal: stop.signal });
@@ -329,8 +322,8 @@ export class Thread {
         if (data.type === "accepted") {
           this.accept(data, element);
           accepted();
-          // one stream at a time feeds the page: the conversation's own, where it is open already
-          if (this.subscription?.live || this.posting) return stop.abort();
+          // what is heard tells it, unless nothing is heard now
+          if (this.live() || this.posting) return stop.abort();
           feeding = this.posting = true;
         } else {
           if (data.type === "done" || data.type === "error") this.posting = feeding = false;
@@ -342,12 +335,12 @@ export class Thread {
       if (error.status !== undefined || visit !== this.visit) throw error;
     } finally {
       stop.abort();
+      this.early = null;
       if (visit === this.visit) {
         if (feeding) {
           this.posting = false;
           this.endSegments();
         }
-        this.listen();
       }
     }
   }
@@ -360,6 +353,9 @@ export class Thread {
     this.id = conversation;
     this.team.reset(conversation);
     this.tell.begun(conversation);
+    const early = this.early?.get(conversation) ?? [];
+    this.early = null;
+    if (this.live()) early.forEach((event) => this.receive(conversation, event));
   }
 
   async stop() {

@@ -1,121 +1,344 @@
-"""By which first words commands are alike: what a grant by prefix fixes, and what never has one."""
+"""By which first words commands are alike: what may follow them unasked, and that all else asks again."""
 
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.domain.proposals import canonical
 from bot.domain.similarity import NO_BEGINNING, GrantScope, Likeness, Scope, ladder
+from bot.tools.builtin.shell.known import COMMANDS, list_rows
 from bot.tools.builtin.shell.prefix import beginning
+from tests.kit.examples import examples
+from tests.test_docs import DOCS
+from tests.tools.builtin.corpora import lines
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    for name in ("tests", "tools"):
-        (tmp_path / name).mkdir()
-    for name in ("tools/check.py", "run.sh"):
-        (tmp_path / name).touch()
-    (tmp_path / "out").symlink_to("/tmp")  # noqa: S108 - it leads out of the workspace
-    (tmp_path / "linked.py").symlink_to(tmp_path / "tools" / "check.py")
-    return tmp_path.resolve()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("prefixes").resolve()
+    (root / "outside").mkdir()
+    (root / "outside" / "test_x.py").touch()
+    work = root / "work"
+    for name in (
+        "tests/unit", "tests/own", "tests/.hidden", "tests/node_modules", "src/inner", "src/own",
+        "src/_evil", "src/testdata", "src/sub/.git", "build", "docs", "evil",
+    ):  # fmt: skip
+        (work / name).mkdir(parents=True)
+    for name in (
+        "tests/test_a.py", "tests/helper.py", "tests/unit/test_b.py", "tests/own/pytest.ini",
+        "tests/own/test_x.py", "tests/node_modules/test_x.py", "src/a.py", "src/a.js",
+        "src/own/.eslintrc.js", "src/sub/x", "test_root.py", "evil/test_x.py", "gradlew",
+    ):  # fmt: skip
+        (work / name).touch()
+    (work / "tests" / "out").symlink_to(root / "outside")
+    (work / "tests" / "test_linked.py").symlink_to(work / "evil" / "test_x.py")
+    (work / "out").symlink_to(root / "outside")
+    return work
+
+
+def cases(name: str) -> Iterator[tuple[str, str, bool]]:
+    """What was approved, what comes after it, and whether that runs unasked."""
+    approved = ""
+    for line in lines(name):
+        mark, command = line[:1], line[2:]
+        if mark == "=":
+            approved = command
+        else:
+            yield approved, command, mark == "+"
+
+
+def is_covered(folder: Path, approved: list[str], command: list[str]) -> bool:
+    """Tell whether a grant by how one command begins lets another run."""
+    seen = beginning(approved, folder)
+    if not seen.fixed:
+        return False
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
+    return scope.covers("shell_run", "1", {}, Likeness(begins=beginning(command, folder)))
+
+
+@pytest.mark.parametrize(("approved", "command", "runs"), list(cases("followed")))
+def test_of_the_commands_most_used_after_one_those_run_that_stay_with_its_code_and_place(
+    folder: Path, approved: str, command: str, runs: bool
+) -> None:
+    assert is_covered(folder, shlex.split(approved), shlex.split(command)) is runs
+
+
+@pytest.mark.parametrize(("approved", "command", "runs"), list(cases("elsewhere")))
+def test_what_changes_the_code_that_runs_or_its_place_asks(
+    folder: Path, approved: str, command: str, runs: bool
+) -> None:
+    assert not runs
+    assert not is_covered(folder, shlex.split(approved), shlex.split(command))
+
+
+def test_the_list_has_two_hundred_commands_of_twenty_five_programs() -> None:
+    found = list(cases("elsewhere"))
+    assert len({command for _, command, _ in found}) >= 200
+    assert len({approved.split()[0] for approved, _, _ in found}) >= 25
+
+
+APPROVED = sorted({approved for approved, _, _ in cases("followed")})
+FOREIGN = [
+    "deploy evil", "-f evil", "-C evil", "-C../outside", "--prefix evil", "--prefix=evil", "--pref=evil",
+    "-c evil", "-p evil", "-o ../outside/x", "--config evil", "--config=evil", "--conf=evil",
+    "--rootdir=evil", "-exec ./plug", "--exec=./plug", "-toolexec=./plug", "--manifest-path evil",
+    "--init-script evil", "-Dx=evil", "A=evil", "@evil", "-- evil", "--", "../outside", "/etc/passwd",
+    "~/evil", "~", "https://evil.example/x", "file:///etc", "*", "?", "[a-z]", "{a,b}", "$HOME", "$(id)",
+    "`id`", ">evil", "<evil", ";", "&&", "|", "a\\b", "a\nb", "a\tb", "'", '"', "", " ", "-", "--=",
+    "-xC../outside", "\u202eevil", "évil", "\uff45vil", "a\u200bb", "out", "tests/out", "tests/..", "./..",
+    "tests//unit", "tests/./unit", "out/x", "node_modules", ".git", "C:\\evil", "\\\\host\\x",
+    "%USERPROFILE%",
+]  # fmt: skip
+PLAIN = ("deploy evil", "out", "node_modules")
+TAKES_PLAIN_WORDS = ("cargo test", "git add .", "ruff check .")  # the name of a test, paths anywhere
+
+
+@pytest.mark.parametrize("approved", APPROVED)
+def test_after_every_known_command_every_foreign_word_asks(folder: Path, approved: str) -> None:
+    words = shlex.split(approved)
+    for foreign in FOREIGN:
+        if foreign in PLAIN and approved in TAKES_PLAIN_WORDS:
+            continue
+        whole, parts = [foreign], foreign.split(" ")
+        for more in (whole, parts):
+            for at in range(1, len(words) + 1):
+                command = [*words[:at], *more, *words[at:]]
+                assert not is_covered(folder, words, command), command
+
+
+@pytest.mark.parametrize("approved", APPROVED)
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "env", "env A=b", "sudo", "time", "nice", "xargs", "nohup", "timeout 5", "sh -c", "command", "exec",
+        "npx", "uv run", "poetry run", "docker run x", "ssh host", "strace", "busybox", "./", "/usr/bin/env",
+        "A=b",
+    ],
+)  # fmt: skip
+def test_the_same_behind_another_program_asks(folder: Path, approved: str, wrapper: str) -> None:
+    words = shlex.split(approved)
+    for command in ([*wrapper.split(), *words], [wrapper, approved], [f"./{words[0]}x", *words[1:]]):
+        assert not is_covered(folder, words, command)
+        assert not beginning(command, folder).fixed
+
+
+@pytest.mark.parametrize("approved", APPROVED)
+def test_the_program_is_the_one_that_was_seen(folder: Path, approved: str) -> None:
+    program, *rest = shlex.split(approved)
+    name = program.removeprefix("./")
+    others = [
+        f"/usr/bin/{name}",
+        f"./tools/{name}",
+        name.upper(),
+        f"{name}.exe",
+        f"{name} ",
+        f"out/{name}",
+        f"{name}2",
+    ]
+    for other in others:
+        assert not is_covered(folder, [program, *rest], [other, *rest]), other
+
+
+def test_every_known_command_is_among_those_tried() -> None:
+    tried = {" ".join(shlex.split(approved)) for approved in APPROVED}
+    alike = {"python -m pytest": "python3 -m pytest", "python -m unittest": "python3 -m unittest",
+             "python3 -m mypy": "mypy", "gradle": "./gradlew", "./mvnw": "mvn"}  # fmt: skip
+    for known in COMMANDS:
+        words = alike.get(known.words, known.words)
+        assert any(approved == words or approved.startswith(f"{words} ") for approved in tried), known.words
+
+
+def test_no_option_that_may_follow_names_a_file_a_folder_or_a_program() -> None:
+    for known in COMMANDS:
+        for option in (*known.options.split(" · "), *known.kept.split()):
+            assert not set(option) & set("/@$~*:"), (known.words, option)
 
 
 @pytest.mark.parametrize(
-    ("command", "first"),
+    ("command", "seen", "follows"),
     [
-        ("python3 -m unittest tests.test_a -v", "python3 -m unittest"),
-        ("python3 tools/check.py --all", "python3 tools/check.py"),
-        ("python3 ./tools/../tools/check.py", "python3 tools/check.py"),
-        ("python3 linked.py", "python3 tools/check.py"),
-        ("git commit -m words", "git commit"),
-        ("npm test -- --watch", "npm test"),
-        ("npm run build --if-present", "npm run build"),
-        ("cargo test --release", "cargo test"),
-        ("./run.sh all now", "run.sh all"),
+        ("make test -j4", "make test", "options such as -j, --jobs, -k"),
+        (
+            "pytest tests/test_a.py -q",
+            "pytest",
+            "test names and paths in tests/ and options such as -q, -qq, -v",
+        ),
+        (
+            "pytest test_root.py",
+            "pytest",
+            "test names and paths in test_root.py and options such as -q, -qq, -v",
+        ),
+        ("git add .", "git add", "paths in the workspace and options such as -A, --all, -u"),
+        (
+            "ruff format --check src",
+            "ruff format --check",
+            "paths in src/ and options such as -q, --quiet, -v",
+        ),
     ],
 )
-def test_the_program_and_its_subcommand_are_fixed(folder: Path, command: str, first: str) -> None:
-    found = beginning(command.split(), folder)
-    assert " ".join(found.words[: found.fixed]) == first
-    assert found.said == f"beginning “{first} …”, whatever follows"
+def test_the_card_says_what_may_follow(folder: Path, command: str, seen: str, follows: str) -> None:
+    assert beginning(command.split(), folder).said == f"“{seen}”, which may be followed by {follows}"
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "sh -c ls",
-        "bash tools/x.sh",
-        "env python3 -m unittest",
-        "sudo make test",
-        "xargs git commit",
-        "python3 -c print(1)",
-        "python3 -X dev -c print(1)",
-        "python3 -m timeit 1",
-        "python3 -m code",
-        "python3 -",
-        "python3",
-        "python3 out/evil.py",
-        "python3 ../evil.py",
-        "python3 /etc/evil.py",
-        "out/evil all",
-        "node -e 1",
-        "node --eval=1 x.js",
-        "perl -e 1",
-        "ruby -rsocket x.rb",
-        "awk {print} x",
-        "sed s/a/b/e x",
-        "npx anything here",
-        "pip install anything",
-        "uv run python x.py",
-        "go run x.go",
-        "npm exec anything",
-        "docker run image",
-        "git -c core.pager=x log",
-        "git push --force origin",
-        "git commit --exec x",
-        "go test -exec x",
-        "make test SHELL=/tmp/x",
-        "make test --eval=x",
-        "npm test --script-shell=/tmp/x",
-        "cargo test --config x",
-        "git commit -m $(id)",
-        "rm -r docs",
-        "find . -exec id",
-        "ls",
-        "pytest -q",
-        "tar xf a.tar",
-        "wget host.example http://evil.example/?q",
-        "cp a b",
-        "npm install anything",
-        "git push origin",
-        "git clone x",
-        "go get x",
+        "python3 tools/check.py --all", "python3 plug.py", "./run.sh all", "node x.js", "just test",
+        "bazel test //x", "tox", "nox -s x", "yarn test", "pnpm test", "cmake build", "ls", "touch x",
+        "npm install", "pip install x", "git push origin", "git switch x", "git merge x", "go run .",
+        "cargo run", "docker run x", "sh -c ls", "pytest tests src", "make clean", "npm run clean",
+        "rm -r docs", "git commit --amend", "mvn install",
     ],
-)
-def test_what_runs_other_things_or_may_lose_something_is_never_alike(folder: Path, command: str) -> None:
-    assert beginning(command.split(" "), folder) == NO_BEGINNING
-
-
-@pytest.mark.parametrize(
-    ("command", "covered"),
-    [
-        ("python3 -m unittest other", True),
-        ("python3 -m unittest", True),
-        ("python3 -m unittestx", False),
-        ("python3 -m pytest", False),
-        ("python -m unittest", False),
-        ("python3 -m unittest -c x", False),
-        ("python3", False),
-    ],
-)
-def test_whole_words_are_compared(folder: Path, command: str, covered: bool) -> None:
-    first = Scope("shell_run", "1", GrantScope.PREFIX, canonical(["python3", "-m", "unittest"]))
+)  # fmt: skip
+def test_where_a_program_or_what_follows_is_not_known_there_is_no_such_rung(
+    folder: Path, command: str
+) -> None:
     like = Likeness(begins=beginning(command.split(), folder))
-    assert first.covers("shell_run", "1", {}, like) is covered
-    assert not Scope("shell_run", "1", GrantScope.PREFIX, "[]").covers("shell_run", "1", {}, like)
+    rungs = [scope.rung for scope, _ in ladder("shell_run", "1", {}, like)]
+    assert rungs == [GrantScope.EXACT, GrantScope.TOOL]
 
 
 def test_the_rung_stands_between_the_narrower_and_all(folder: Path) -> None:
-    like = Likeness(begins=beginning(["git", "commit"], folder))
+    like = Likeness(begins=beginning(["git", "commit", "-m", "x"], folder))
     rungs = [scope.rung for scope, _ in ladder("shell_run", "1", {}, like)]
     assert rungs == [GrantScope.EXACT, GrantScope.PREFIX, GrantScope.TOOL]
+
+
+@pytest.mark.parametrize("stored", [["make", "test"], ["git", "commit"], ["python3", "-m", "unittest"], []])
+def test_a_grant_from_before_lets_nothing_through(folder: Path, stored: list[str]) -> None:
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(stored))
+    for command in (
+        stored,
+        [*stored, "x"],
+        [*stored, "tests.test_a"],
+        ["make", "test"],
+        ["git", "commit", "-m", "x"],
+    ):
+        assert not scope.covers("shell_run", "1", {}, Likeness(begins=beginning(command, folder)))
+
+
+def test_a_folder_that_became_a_link_after_it_was_seen_asks(tmp_path: Path) -> None:
+    work = tmp_path.resolve()
+    (work / "tests").mkdir()
+    approved = ["pytest", "tests"]
+    assert is_covered(work, approved, [*approved, "-q"])
+    seen = beginning(approved, work)
+    scope = Scope("shell_run", "1", GrantScope.PREFIX, canonical(seen.words[: seen.fixed]))
+    (work / "tests").rmdir()
+    (work / "tests").symlink_to("/tmp")  # noqa: S108 - it leads out of the workspace
+    assert not scope.covers("shell_run", "1", {}, Likeness(begins=beginning(approved, work)))
+    assert beginning(approved, work) == NO_BEGINNING
+
+
+def test_a_folder_with_settings_of_its_own_is_not_below_one_without(folder: Path) -> None:
+    assert not is_covered(folder, ["pytest", "tests"], ["pytest", "tests/own"])
+    assert is_covered(folder, ["pytest", "tests/own"], ["pytest", "tests/own/test_x.py"])
+    assert not is_covered(folder, ["git", "add", "."], ["git", "add", "src/sub/x"])
+
+
+# -- what really runs
+
+
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
+
+
+def run(command: list[str], work: Path) -> None:
+    subprocess.run(  # noqa: S603 - words of this test
+        command,
+        cwd=work,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def project(root: Path) -> Path:
+    """A workspace in which each piece of code leaves its name behind, and the same outside."""
+    work = root / "work"
+    for place in (work, work / "evil", root / "outside"):
+        place.mkdir(parents=True, exist_ok=True)
+        rules = (f"{name}:\n\t@touch {root}/ran-{place.name}-{name}\n" for name in ("test", "deploy", "lint"))
+        (place / "Makefile").write_text("".join(rules))
+        (place / "other.mk").write_text(f"test:\n\t@touch {root}/ran-other\n")
+        scripts = f'{{"scripts": {{"test": "touch {root}/ran-{place.name}-npm; node --version"}}}}'
+        (place / "package.json").write_text(scripts)
+    for name in ("tests", "evil"):
+        (work / name).mkdir(exist_ok=True)
+        (work / name / f"test_{name}.py").write_text(
+            f"def test_one():\n    open('{root}/ran-py-{name}', 'w').close()\n"
+        )
+    (work / "plug.py").write_text(f"open('{root}/ran-plug', 'w').close()\n")
+    (work / "plug.js").write_text(f"require('fs').writeFileSync('{root}/ran-plug', '')\n")
+    (work / "plug").write_text(f"#!/bin/sh\ntouch {root}/ran-plug\n")
+    (work / "plug").chmod(0o755)
+    (work / "evil.ini").write_text("[pytest]\naddopts = -p plug\npythonpath = .\n")
+    return work
+
+
+def ran(root: Path) -> set[str]:
+    return {each.name.removeprefix("ran-") for each in root.glob("ran-*")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("approved", "command", "code"),
+    [
+        ("make test", "make test deploy", "work-deploy"),
+        ("make test", "make test -f other.mk", "other"),
+        ("make test", "make test -C ../outside", "outside-test"),
+        ("make test", "make test -kC../outside", "outside-test"),
+        ("make test", "make test --dir ../outside", "outside-test"),
+        ("make test", "make test SHELL=./plug", "plug"),
+        ("npm test", "npm test --prefix evil", "evil-npm"),
+        ("npm test", "npm test --node-options=--require=./plug.js", "plug"),
+        ("npm test", "npm test --script-shell=./plug", "plug"),
+        ("python3 -m pytest tests", "python3 -m pytest tests -p plug", "plug"),
+        ("python3 -m pytest tests", "python3 -m pytest tests -c evil.ini", "plug"),
+        ("python3 -m pytest tests", "python3 -m pytest tests evil", "py-evil"),
+    ],
+)
+def test_the_danger_is_real_and_is_asked_about(
+    tmp_path: Path, approved: str, command: str, code: str
+) -> None:
+    work = project(tmp_path)
+    run(shlex.split(command), work)
+    if code not in ran(tmp_path):
+        pytest.skip(f"{command.split(maxsplit=1)[0]} is not there, or of another version")
+    assert not is_covered(work, shlex.split(approved), shlex.split(command))
+
+
+WORDS = st.sampled_from([
+    "test", "deploy", "lint", "-j4", "-j", "4", "-k", "-s", "-n", "-f", "other.mk", "-fother.mk", "-C",
+    "evil", "../outside", "-C../outside", "-kC../outside", "--directory=../outside", "--dir", "--file",
+    "SHELL=./plug", "--", "-jk", "-sfother.mk", "--silent", "--jobs=2", "--no-print-directory", "-w",
+    "-Otarget", "-O", "-E", "-e", "-B", "--eval=x:;touch ../ran-plug", "MAKEFILES=other.mk", "-i", "-I",
+    "-W", "-j 4", "@evil",
+])  # fmt: skip
+
+
+@pytest.mark.slow
+@examples(150)
+@given(more=st.lists(WORDS, max_size=5))
+def test_what_a_grant_for_make_lets_through_really_runs_that_target_alone(
+    tmp_path_factory: pytest.TempPathFactory, more: list[str]
+) -> None:
+    root = tmp_path_factory.mktemp("make").resolve()
+    work = project(root)
+    for command in (["make", "test", *more], ["make", *more, "test"]):
+        if is_covered(work, ["make", "test"], command):
+            run(command, work)
+            assert ran(root) <= {"work-test"}, command
+
+
+def test_the_documents_have_the_table_of_the_code() -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    found = [line for line in page.splitlines() if line.startswith("| `")]
+    assert found == list_rows()

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.tiers import thin
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NARROW, NewPage, ask, button, issue, violations
 
@@ -20,7 +21,7 @@ def asked(nod: Served, new_page: NewPage, **how: object) -> Page:
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", thin(["light", "dark"]))
 def test_a_batch_is_one_table_and_ticked_rows_are_approved(nod: Served, new_page: NewPage, scheme: str):
     page = asked(nod, new_page, color_scheme=scheme)
     assert violations(page) == []

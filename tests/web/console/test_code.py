@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.tiers import thin
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NewPage, violations
 
@@ -27,7 +28,7 @@ def answered(page: Page, *blocks: tuple[str, str]) -> Locator:
     return page.locator(".said pre code")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", thin(["light", "dark"]))
 def test_code_is_coloured_and_reads_as_it_was_written(nod: Served, new_page: NewPage, scheme: str):
     page = new_page(nod.url, color_scheme=scheme)
     python, also, other, plain = answered(

@@ -443,7 +443,7 @@ def test_a_card_that_changed_in_the_meantime_is_shown_again_instead_of_approved(
     nod: Served, new_page: NewPage
 ):
     page = new_page("about:blank")
-    page.route("**/events", lambda route: route.abort())  # this page is told of nothing
+    page.route("**/api/events?*", lambda route: route.abort())  # this page is told of nothing
     page.goto(nod.url)
     with page.expect_response("**/proposals"):  # read once more when the turn has ended
         ask(page, "rename #3 to 'Dark settings'")

@@ -440,7 +440,8 @@ def test_who_looks_elsewhere_is_notified_by_the_browser_if_they_turned_that_on(
         "};"
         "Object.defineProperty(document, 'hidden', { get: () => self.away === true });"
     )
-    page.reload()
+    with page.expect_response("**/api/events?*"):
+        page.reload()
     away = "self.away = true"
     page.evaluate(away)
     nod.ask("close #2")

@@ -6,13 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from bot.domain.verbs import Verb
+from tests.tiers import thin
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NARROW, NewPage, ask, button, card, violations
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", thin(["light", "dark"]))
 def test_a_change_is_undone_where_it_was_approved(nod: Served, new_page: NewPage, scheme: str) -> None:
     page = new_page(nod.url, color_scheme=scheme, **NARROW)
     ask(page, "set #3 to urgent")

@@ -42,7 +42,7 @@ _LANGUAGES = frozenset({  # what the program does stands somewhere else: people 
 })  # fmt: skip
 _LAST_WORDS = re.compile(
     r"(delete|destroy|remove|rm|rmi|purge|prune|drop|wipe|erase|publish|unpublish|uninstall|kill|terminate|revoke"
-    r"|reset|clean|exec|flush|format|rollback|down|truncate|yank)([-_:].*)?",
+    r"|reset|clean|exec|flush|rollback|down|truncate|yank)([-_:].*)?",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")

@@ -1,65 +1,237 @@
-"""By which first words commands are alike, for *Approve similar*: the program and its subcommand.
+"""By which first words commands are alike, for *Approve similar*, and what may follow them.
 
-Only for commands whose first words say what runs, whatever follows them: no shell, nothing that runs other
-programs, no code on the line, nothing that may not be undone. What is in doubt has no such words, so it asks.
+Only for commands in the table of ``known.py``, and only while everything in them is in that table. Paths stay
+in the workspace, below what was seen, and go through no link. What is in doubt has no such words, so it asks.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from bot.domain.similarity import NO_BEGINNING, Beginning
-from bot.tools.builtin.shell.harm import harm, program_name, runs_code
-
-_SUBCOMMAND = re.compile(r"[A-Za-z][A-Za-z0-9_:.-]*")
-_CODE = re.compile(  # words that may carry code, settings that name programs, or variables that do
-    r"-[ceE].*|--?(eval|exec|tool-?exec|command|config|init|require|import|rcfile|script-shell|shell).*"
-    r"|[A-Za-z_][A-Za-z0-9_]*=.*|.*[$`\n].*",
-    re.DOTALL,
+from bot.tools.builtin.shell.harm import harm
+from bot.tools.builtin.shell.known import (
+    COMMANDS,
+    FOLDER,
+    VALUES,
+    Follows,
+    KnownCommand,
+    Option,
+    read_options,
 )
-_PROGRAMS = frozenset({  # whose first argument says what they do
-    "git", "npm", "pnpm", "yarn", "cargo", "go", "make", "just", "tox", "nox", "mvn", "gradle", "dotnet",
-    "cmake", "ctest", "bazel", "pytest", "ruff", "mypy", "black", "eslint", "tsc",
+
+FORM = "command"
+"""The first of the words. It tells these from words of an older reach, after which anything might follow."""
+
+_END, _BELOW, _NO_PATH = "…", "below", "no path"
+_MAX_PATHS = 50
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", re.ASCII)
+_PASSED_OVER = frozenset({
+    "node_modules", "site-packages", "vendor", "third_party", "venv", "env", "build", "dist", "testdata",
+    "CVS", "_darcs",
 })  # fmt: skip
-_REACHES = frozenset({
-    "install", "i", "add", "get", "fetch", "publish", "push", "pull", "clone", "remote", "submodule", "login",
-    "config", "download", "upload", "deploy", "release", "ci", "update", "upgrade", "create", "init", "new",
-})  # fmt: skip
-"""Subcommands that bring in code, or send something, by what follows them."""
-_RUNNERS = frozenset({"run", "exec", "x", "dlx", "tool", "script", "start"})
-"""Subcommands that run what the next word names."""
-_NAMED_SCRIPTS = frozenset({"npm", "pnpm", "yarn"})  # whose scripts are named in the project
-_MODULES = frozenset({"python", "pypy"})
-_SCRIPTS = _MODULES | {"node", "nodejs", "ruby", "perl", "php"}
-_CODE_MODULES = frozenset({"code", "timeit", "pdb", "profile", "cProfile", "trace", "runpy", "pip"})
+"""Folders that test runners and linters pass over until they are named."""
+_TEST_FILE = re.compile(r"test_\w+\.py|\w+_test\.py", re.ASCII)
+_TEST_MODULE = re.compile(r"test_\w+", re.ASCII)
+_TEST_NAMES = re.compile(r"(::[A-Za-z_]\w*)+(\[[A-Za-z0-9_.,+ -]*\])?", re.ASCII)
+_NAMES = re.compile(VALUES["NAMES"], re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arguments:
+    """What stands after the words of a known command: plain words, and options that stay as they were."""
+
+    plain: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A path as its parts. ``settings`` is the nearest folder on it that has settings of its own."""
+
+    parts: tuple[str, ...]
+    is_file: bool
+    settings: str
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """What a grant fixes of it: a folder, or that of a file; a file next to all others is itself."""
+        return self.parts[:-1] if self.is_file and len(self.parts) > 1 else self.parts
 
 
 def beginning(argv: Sequence[str], folder: Path) -> Beginning:
-    """The words of a command, and how many of them say what runs; `folder` is where it would."""
-    words = list(argv)
-    if len(words) < 2 or harm(words, fed=False) or any(map(_CODE.fullmatch, words[1:])):  # noqa: PLR2004
+    """Return the words of a command, and how many of them a grant fixes; `folder` is where it would run."""
+    known = _known_command(argv)
+    if known is None or not all(map(str.isprintable, argv)) or harm(argv, fed=False):
         return NO_BEGINNING
-    program, fixed = program_name(words[0]), 2
-    if "/" in words[0]:
-        words[0] = _inside(folder, words[0])
-    if runs_code(argv) is None or "/" in argv[0]:
-        known = program in _PROGRAMS or "/" in argv[0]
-        if not known or not _SUBCOMMAND.fullmatch(words[1]) or words[1] in _REACHES:
-            return NO_BEGINNING
-        if words[1] in _RUNNERS:
-            fixed = 3 if program in _NAMED_SCRIPTS and len(words) > 2 else 0  # noqa: PLR2004
-    elif program in _MODULES and words[1] == "-m" and len(words) > 2:  # noqa: PLR2004
-        fixed = 0 if words[2].partition(".")[0] in _CODE_MODULES else 3
-    elif program in _SCRIPTS and not words[1].startswith("-"):
-        words[1] = _inside(folder, words[1])
-    else:
+    rest = argv[len(known.words.split()) :]
+    if known.targets == FOLDER and "".join(rest[:1]).startswith("-"):
+        return NO_BEGINNING  # cmake would take it for the folder
+    arguments = _read_arguments(known, rest)
+    if arguments is None or not _is_in_place(argv[0], folder):
         return NO_BEGINNING
-    if not fixed or not all(words[:fixed]) or words[fixed - 1].startswith("-"):
-        return NO_BEGINNING
-    return Beginning(tuple(words), fixed, f"beginning “{' '.join(words[:fixed])} …”, whatever follows")
+    plain = arguments.plain
+    if known.follows in (Follows.NOTHING, Follows.NAME):
+        return _fix(known, arguments) if _is_known(known, plain, folder) else NO_BEGINNING
+    if not plain:
+        return _fix(known, arguments, (_NO_PATH,))
+    return _fix_below(known, arguments, [_read_place(known, word, folder) for word in plain[:_MAX_PATHS]])
 
 
-def _inside(folder: Path, path: str) -> str:
-    """A path as it is in the folder, links looked through; empty where it leads out of it."""
-    found = (folder / path).resolve()
-    return found.relative_to(folder).as_posix() if found.is_relative_to(folder) else ""
+def _known_command(argv: Sequence[str]) -> KnownCommand | None:
+    given = list(argv)
+    found = [known for known in COMMANDS if given[: len(known.words.split())] == known.words.split()]
+    return max(found, key=lambda known: len(known.words.split()), default=None)
+
+
+@cache
+def _options(known: KnownCommand) -> tuple[Option, ...]:
+    return read_options(known.options)
+
+
+def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | None:
+    """Return the words after those of a known command; None where one of them is not known to follow."""
+    plain: list[str] = []
+    kept: set[str] = set()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            plain.append(word)
+        elif word in known.kept.split():
+            kept.add(word)
+        else:
+            option = _find_option(known, word, rest[0] if rest else "")
+            if option is None:
+                return None
+            if option.value:
+                rest.pop(0)
+    return _Arguments(tuple(plain), tuple(sorted(kept)))
+
+
+def _find_option(known: KnownCommand, word: str, following: str) -> Option | None:
+    """Return the option that a word is, with the value after it where it has one."""
+    for option in _options(known):
+        if option.word.fullmatch(word) and (option.value is None or option.value.fullmatch(following)):
+            return option
+    return None
+
+
+def _is_known(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
+    """Tell whether the plain words are targets as the command has them, or the name of one test."""
+    if known.follows is Follows.NAME:
+        return len(plain) <= 1 and all(map(_NAMES.fullmatch, plain))
+    if not known.least_targets <= len(plain) <= known.most_targets:
+        return False
+    if not all(re.fullmatch(known.targets, word, re.ASCII) for word in plain):
+        return False
+    return known.targets != FOLDER or all(_is_in_place(f"./{word}", folder) for word in plain)
+
+
+def _is_in_place(word: str, folder: Path) -> bool:
+    """Tell whether a program is one of the system, or a path is in the workspace and no link leads to it."""
+    if "/" not in word:
+        return True
+    path = folder / word.removeprefix("./")
+    return path.exists() and path.resolve() == path
+
+
+def _read_place(known: KnownCommand, word: str, folder: Path) -> _Place | None:
+    """Return a path that may follow; None for others, and where it leads outside or through a link."""
+    path = word
+    if known.follows is Follows.MODULES:
+        return _read_module(word, folder)
+    if known.follows is Follows.TESTS and "::" in word:
+        path, _, names = word.partition("::")
+        if not _TEST_NAMES.fullmatch(f"::{names}") or not path.endswith(".py"):
+            return None
+    if known.follows is Follows.PACKAGES:
+        if path != "." and not path.startswith("./"):
+            return None  # the name of a package of anyone's
+        if "/_" in path:
+            return None  # which go passes over until it is named
+        path = path.removesuffix("...")
+    plain = path.removeprefix("./").removesuffix("/")
+    parts = tuple(plain.split("/")) if plain not in ("", ".") else ()
+    if not path or not all(map(_PART.fullmatch, parts)) or _PASSED_OVER & set(parts):
+        return None
+    found = folder.joinpath(*parts)
+    if found.resolve() != found:
+        return None
+    is_file = found.is_file()
+    if known.follows is Follows.TESTS and not (
+        found.is_dir() or (is_file and _TEST_FILE.fullmatch(parts[-1]))
+    ):
+        return None
+    if known.follows is Follows.PACKAGES and not found.is_dir():
+        return None
+    return _Place(parts, is_file, _nearest_settings(known, parts, folder))
+
+
+def _read_module(word: str, folder: Path) -> _Place | None:
+    """Return the place of a test by its dotted name, whose module is a file of the workspace."""
+    if not _NAMES.fullmatch(word) or ":" in word:
+        return None
+    parts = tuple(word.split("."))
+    module = next((at for at, part in enumerate(parts) if _TEST_MODULE.fullmatch(part)), None)
+    if module is None or _PASSED_OVER & set(parts):
+        return None
+    found = folder.joinpath(*parts[:module], f"{parts[module]}.py")
+    if not found.is_file() or found.resolve() != found:
+        return None
+    return _Place(parts[: module + 1], is_file=True, settings="")
+
+
+def _nearest_settings(known: KnownCommand, parts: Sequence[str], folder: Path) -> str:
+    """Return the deepest folder on a path, below the workspace, that has a file of settings in it."""
+    for depth in range(len(parts), 0, -1):
+        here = folder.joinpath(*parts[:depth])
+        if any((here / name).exists() for name in known.settings):
+            return "/".join(parts[:depth])
+    return ""
+
+
+def _fix_below(known: KnownCommand, arguments: _Arguments, places: Sequence[_Place | None]) -> Beginning:
+    """Return the words of a command with paths: fixed is the folder of all, where one of them is that."""
+    found = [place for place in places if place is not None]
+    settings = {place.settings for place in found}
+    if len(found) != len(arguments.plain) or len(settings) != 1:
+        return NO_BEGINNING
+    shared = _shared([place.parts for place in found])
+    widest = min(found, key=lambda place: len(place.scope))
+    scope = widest.scope
+    named = "/".join(scope)
+    if scope != widest.parts or not widest.is_file:
+        named = f"{named}/" if scope else "the workspace"
+    made = _fix(known, arguments, (_BELOW, settings.pop(), *shared), named)
+    if shared[: len(scope)] != scope:
+        return made._replace(fixed=0)  # several folders, and none of them was seen to hold the others
+    return made._replace(fixed=len(made.words) - len(shared) + len(scope))
+
+
+def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the parts that all paths begin with."""
+    first = paths[0]
+    depth = 0
+    while all(depth < len(path) and path[depth] == first[depth] for path in paths):
+        depth += 1
+    return first[:depth]
+
+
+def _fix(
+    known: KnownCommand, arguments: _Arguments, tail: tuple[str, ...] = (), below: str = ""
+) -> Beginning:
+    """Return the words of a command, all of them fixed, and what may follow, in words."""
+    seen = [*known.words.split(), *arguments.kept]
+    options = f"options such as {', '.join(known.shown_options)}"
+    follows = options
+    if known.follows is Follows.NOTHING:
+        seen += arguments.plain
+    elif known.follows is Follows.NAME:
+        follows = f"{known.follows} and {options}"
+    elif below:
+        follows = f"{known.follows.partition(',')[0]} in {below} and {options}"
+    words = (FORM, *seen, _END, *tail)
+    return Beginning(words, len(words), f"“{' '.join(seen)}”, which may be followed by {follows}")

@@ -16,6 +16,7 @@ from bot.tools.builtin.trials.applying import apply
 from bot.tools.builtin.trials.changes import FileChange, undoing
 from bot.tools.builtin.trials.command import CommandTrials
 from bot.tools.builtin.trials.copies import sweep
+from tests.tiers import thin
 from tests.tools.builtin.trials.hostile import COMMANDS, Hostile
 from tests.tools.builtin.trials.world import CRASHING, SMALL, world
 
@@ -38,7 +39,7 @@ def test_there_are_forty_hostile_commands():
     assert len({each.name for each in COMMANDS}) == 40
 
 
-@pytest.mark.parametrize("hostile", COMMANDS, ids=lambda each: each.name)
+@pytest.mark.parametrize("hostile", thin(COMMANDS, 4), ids=lambda each: each.name)
 async def test_a_hostile_command_changes_nothing_reaches_no_one_and_leaves_nothing(outside, hostile: Hostile):
     before = outside.seen()
     # a command that another bound ends reaches it on a busy machine, too
@@ -53,7 +54,7 @@ async def test_a_hostile_command_changes_nothing_reaches_no_one_and_leaves_nothi
     assert len(tried.output) <= 2000
 
 
-@pytest.mark.parametrize("hostile", APPLIED, ids=lambda each: each.name)
+@pytest.mark.parametrize("hostile", thin(APPLIED, 8), ids=lambda each: each.name)
 async def test_a_kill_in_the_middle_of_applying_what_it_did_leaves_all_of_it_or_nothing(
     outside, hostile: Hostile
 ):
@@ -99,7 +100,7 @@ def read(token: dict[str, Any]) -> list[FileChange]:
     return [FileChange.read(each) for each in token["changes"]]
 
 
-@pytest.mark.parametrize("hostile", COMMANDS[::4], ids=lambda each: each.name)
+@pytest.mark.parametrize("hostile", thin(COMMANDS[::4]), ids=lambda each: each.name)
 async def test_a_kill_in_the_middle_of_a_trial_ends_the_command_and_the_next_start_removes_the_copy(
     outside, hostile: Hostile
 ):

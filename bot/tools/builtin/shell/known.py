@@ -1,0 +1,264 @@
+"""The commands that *Approve similar* knows, each with the words and options that may follow.
+
+What may follow never changes which code runs, nor where. So no option here names a file, a folder, a program,
+a setting or a plugin. An option counts only as it is spelled here: not cut short, not joined with others.
+The table in ``docs/commands.md`` is made from this one.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+_SEPARATOR = " · "
+_SHOWN_OPTIONS = 3
+
+VALUES = {
+    "NUMBER": r"[0-9]{1,6}",
+    "NAME": r"[A-Za-z_][A-Za-z0-9_]*",
+    "NAMES": r"[A-Za-z_][A-Za-z0-9_]*((::|\.)[A-Za-z_][A-Za-z0-9_]*)*",
+    "PATTERN": r"\^?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*\$?",
+    "WORDS": r"[A-Za-z0-9_]+( [A-Za-z0-9_]+){0,19}",
+    "MESSAGE": r"[^-@$`\\\s\x00-\x1f\x7f][^$`\\\x00-\x1f\x7f]{0,2000}",
+    "CODES": r"[A-Z]+[0-9]*(,[A-Z]+[0-9]*)*",
+    "DURATION": r"[0-9]{1,5}(ms|s|m|h)",
+    "TRACEBACK": r"auto|long|short|line|native|no",
+    "OUTPUT": r"concise|full|grouped|human|short|json|plain",
+    "WHEN": r"always|auto|never|yes|no",
+    "FILTER": r"[A-Za-z_][A-Za-z0-9_.]*([~=][A-Za-z_][A-Za-z0-9_.]*)?",
+    "VERBOSITY": r"q|quiet|m|minimal|n|normal|d|detailed",
+    "ENDINGS": r"\.[a-z]{1,5}(,\.[a-z]{1,5})*",
+}
+"""The kinds of values that an option may have, as patterns of all of it."""
+
+
+class Follows(StrEnum):
+    """The plain words that may follow, as the documents say it."""
+
+    NOTHING = "nothing"
+    NAME = "the name of a test"
+    PATHS = "paths"
+    TESTS = "test names and paths"
+    PACKAGES = "packages, such as `./parser/...`"
+    MODULES = "names of test modules"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCommand:
+    """One command: the words that it begins with, and what may follow them.
+
+    ``targets`` is a pattern of plain words that stay as they were seen, such as what is made; ``""``: it
+    takes none. Of ``options`` a call may have any; of ``kept`` exactly those that were seen, since with or
+    without them a run does more. A value stands in capitals (`VALUES`).
+    """
+
+    words: str
+    options: str
+    follows: Follows = Follows.NOTHING
+    targets: str = ""
+    most_targets: int = 0
+    least_targets: int = 0
+    kept: str = ""
+    settings: tuple[str, ...] = ()  # files of this name in a folder decide what runs for what is below
+
+    @property
+    def shown_options(self) -> list[str]:
+        """The first few names of its options, as a card says them."""
+        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in self.options.split(_SEPARATOR)]
+        return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
+
+
+_TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
+_SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
+FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
+_ALL_PACKAGES = r"\./\.\.\."
+_GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
+_MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
+
+_STAYING = {
+    _TARGET: " and targets",
+    _SCRIPT: " and a script",
+    FOLDER: " and a folder",
+    _REMOTE: " and a remote, a branch",
+    _ALL_PACKAGES: " and `./...`",
+    _GRADLE_TASKS: f" with {_GRADLE_TASKS.replace('|', ', ')}",
+    _MAVEN_PHASES: f" with {_MAVEN_PHASES.replace('|', ', ')}",
+}
+_PYTEST = (
+    "-q · -qq · -v · -vv · -x · -s · -l · -ra · -rA · -rs · -rf · -k WORDS · -m WORDS · -n NUMBER"
+    " · -n auto · --quiet · --verbose · --exitfirst · --maxfail=NUMBER · --maxfail NUMBER"
+    " · --tb=TRACEBACK · --durations=NUMBER · --lf · --last-failed · --ff · --failed-first · --nf · --sw"
+    " · --stepwise · --no-header · --no-summary · --showlocals · --color=WHEN · --strict-markers"
+)
+_PYTEST_SETTINGS = (
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+    "setup.py",
+)
+_UNITTEST = "-v · -q · -f · -b · -k NAME · --verbose · --quiet · --failfast · --buffer · --locals"
+_MYPY = (
+    "--strict · --pretty · --no-pretty · --show-error-codes · --show-error-context"
+    " · --ignore-missing-imports · --no-error-summary · --warn-unused-ignores · --check-untyped-defs"
+    " · --no-incremental"
+)
+_RUFF = (
+    "-q · --quiet · -v · --verbose · --select=CODES · --select CODES · --ignore=CODES · --ignore CODES"
+    " · --extend-select=CODES · --extend-select CODES · --output-format=OUTPUT · --statistics"
+    " · --no-cache · -n · --preview · --exit-zero · --show-fixes"
+)
+_GO_TEST = (
+    "-v · -race · -short · -failfast · -json · -cover · -benchmem · -run PATTERN · -run=PATTERN"
+    " · -skip PATTERN · -skip=PATTERN · -bench PATTERN · -bench=PATTERN · -count=NUMBER · -count NUMBER"
+    " · -timeout DURATION · -timeout=DURATION · -parallel NUMBER · -parallel=NUMBER · -bench . · -bench=."
+    " · -shuffle=on · -shuffle=off"
+)
+_CARGO = (
+    "-q · --quiet · -v · --verbose · --release · --lib · --locked · --offline · --frozen · --keep-going"
+    " · -j NUMBER · -jNUMBER · --jobs NUMBER · --jobs=NUMBER · --message-format=OUTPUT · --color=WHEN"
+)
+_GRADLE = (
+    "-q · --quiet · -i · --info · -w · --warn · -s · --stacktrace · --offline · --continue · --no-daemon"
+    " · --parallel · --console=plain · --tests NAMES"
+)
+_MAVEN = (
+    "-q · --quiet · -B · --batch-mode · -e · --errors · -o · --offline · -X · --debug · -ntp"
+    " · --no-transfer-progress · -T NUMBER"
+)
+_DOTNET = "--no-restore · --nologo · -v VERBOSITY · --verbosity VERBOSITY"
+
+COMMANDS = (
+    KnownCommand(
+        "make",
+        "-j · -jNUMBER · -j NUMBER · --jobs=NUMBER · -k · --keep-going · -s · --silent · --quiet · -w"
+        " · --no-print-directory · -Otarget · --output-sync=target",
+        targets=_TARGET,
+        most_targets=5,
+        kept="-n --dry-run --just-print",
+    ),
+    KnownCommand(
+        "ninja", "-jNUMBER · -j NUMBER · -kNUMBER · -k NUMBER · -v · --verbose · --quiet", targets=_TARGET,
+        most_targets=5, kept="-n",
+    ),
+    KnownCommand(
+        "cmake --build", "-j · -jNUMBER · -j NUMBER · --parallel NUMBER · -v · --verbose", targets=FOLDER,
+        most_targets=1, least_targets=1,
+    ),
+    KnownCommand(
+        "ctest",
+        "-jNUMBER · -j NUMBER · --parallel NUMBER · -R PATTERN · -E PATTERN · -L NAME · -V · -VV · -Q"
+        " · --verbose · --quiet · --output-on-failure · --rerun-failed · --stop-on-failure · --progress"
+        " · --timeout NUMBER",
+        kept="-N --show-only",
+    ),
+    KnownCommand("npm test", "--silent · -s · --if-present"),
+    KnownCommand(
+        "npm run", "--silent · -s · --if-present", targets=_SCRIPT, most_targets=1, least_targets=1
+    ),
+    *(
+        KnownCommand(
+            words, _PYTEST, Follows.TESTS, kept="--co --collect-only", settings=_PYTEST_SETTINGS
+        )
+        for words in ("pytest", "python3 -m pytest", "python -m pytest")
+    ),
+    *(
+        KnownCommand(words, _UNITTEST, Follows.MODULES)
+        for words in ("python3 -m unittest", "python -m unittest")
+    ),
+    KnownCommand("python3 -m unittest discover", _UNITTEST),
+    *(KnownCommand(words, _MYPY, Follows.PATHS) for words in ("mypy", "python3 -m mypy")),
+    KnownCommand("ruff check", _RUFF, Follows.PATHS, kept="--diff --fix"),
+    KnownCommand("ruff format", "-q · --quiet · -v · --no-cache", Follows.PATHS, kept="--check --diff"),
+    KnownCommand("black", "-q · --quiet · -v · --verbose", Follows.PATHS, kept="--check --diff"),
+    KnownCommand(
+        "eslint",
+        "--quiet · --max-warnings=NUMBER · --max-warnings NUMBER · --ext ENDINGS · --color · --no-color",
+        Follows.PATHS,
+        kept="--fix-dry-run --fix",
+        settings=(
+            "package.json", ".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml",
+            ".eslintrc.yaml", "eslint.config.js", "eslint.config.mjs", "eslint.config.cjs",
+            "eslint.config.ts", "eslint.config.mts", "eslint.config.cts",
+        ),
+    ),
+    KnownCommand("tsc", "--pretty · --strict · --skipLibCheck · --noUnusedLocals", kept="--noEmit"),
+    KnownCommand("go test", _GO_TEST, Follows.PACKAGES, settings=("go.mod",)),
+    KnownCommand("go build", "-v · -race", targets=_ALL_PACKAGES, most_targets=1),
+    KnownCommand("go vet", "-v · -json", Follows.PACKAGES, settings=("go.mod",)),
+    KnownCommand(
+        "cargo test", f"{_CARGO} · --doc · --no-fail-fast", Follows.NAME, kept="--no-run"
+    ),
+    *(KnownCommand(words, _CARGO) for words in ("cargo build", "cargo check", "cargo clippy")),
+    KnownCommand("cargo fmt", "-q · --quiet · -v · --verbose", kept="--check"),
+    *(
+        KnownCommand(words, _GRADLE, targets=_GRADLE_TASKS, most_targets=3, least_targets=1)
+        for words in ("gradle", "./gradlew")
+    ),
+    *(
+        KnownCommand(words, _MAVEN, targets=_MAVEN_PHASES, most_targets=2, least_targets=1)
+        for words in ("mvn", "./mvnw")
+    ),
+    KnownCommand("dotnet test", f"{_DOTNET} · --no-build · --filter FILTER"),
+    KnownCommand("dotnet build", f"{_DOTNET} · --no-incremental"),
+    KnownCommand(
+        "git add", "-A · --all · -u · --update · -v · --verbose", Follows.PATHS, kept="-n --dry-run",
+        settings=(".git",),
+    ),
+    KnownCommand(
+        "git commit",
+        "-m MESSAGE · --message=MESSAGE · -a · --all · -am MESSAGE · -q · --quiet · -v · --verbose · -s"
+        " · --signoff",
+        Follows.PATHS,
+        kept="--dry-run",
+        settings=(".git",),
+    ),
+    KnownCommand(
+        "git fetch", "-q · --quiet · -v · --verbose · --progress", targets=_REMOTE, most_targets=2,
+        kept="--dry-run",
+    ),
+)  # fmt: skip
+"""The longest of those that begin alike counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One spelling of an option. ``value`` is a pattern of the next word, for an option that has one."""
+
+    word: re.Pattern[str]
+    value: re.Pattern[str] | None
+
+
+def read_options(text: str) -> tuple[Option, ...]:
+    """Return the options of a line of the table; those with a value of its own word come first."""
+    found = [_read_option(each) for each in text.split(_SEPARATOR)]
+    return tuple(sorted(found, key=lambda each: each.value is None))
+
+
+def list_rows() -> list[str]:
+    """Return the lines of the table in the documents: commands of which the same is known share one."""
+    alike: dict[KnownCommand, list[str]] = {}
+    for known in COMMANDS:
+        alike.setdefault(replace(known, words=""), []).append(f"`{known.words}`")
+    return [_format_row(known, ", ".join(words)) for known, words in alike.items()]
+
+
+def _format_row(known: KnownCommand, words: str) -> str:
+    options = " ".join(f"`{option}`" for option in known.options.split(_SEPARATOR))
+    kept = " ".join(f"`{option}`" for option in known.kept.split()) or "none"
+    return f"| {words}{_STAYING.get(known.targets, '')} | {known.follows} | {options} | {kept} |"
+
+
+def _read_option(spelling: str) -> Option:
+    word, _, value = spelling.partition(" ")
+    return Option(_compile(word), _compile(value) if value else None)
+
+
+def _compile(spelling: str) -> re.Pattern[str]:
+    """Return the pattern of a word: capitals at its end that name a kind of value stand for that kind."""
+    name = re.search(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$", spelling)
+    if name is None:
+        return re.compile(re.escape(spelling))
+    return re.compile(f"{re.escape(spelling[: name.start()])}({VALUES[name[0]]})", re.ASCII)

@@ -1,0 +1,69 @@
+"""Two tiers of tests: `make test` runs those of the day, `make test-more` those that a night is for.
+
+A behaviour moves to the night where its cost is out of proportion to what a change is likely to break there,
+and something of its kind stays in the day. Each entry says why.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+MORE = pytest.mark.more
+LINT = (
+    "tests/test_architecture.py",
+    "tests/test_front_doors.py",
+    "tests/test_habits.py",
+    "tests/test_names.py",
+    "tests/test_staircase.py",
+    "tests/test_tiers.py",
+)
+"""Tests that read the source tree alone: part of `make lint`."""
+
+NIGHT = {
+    "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
+    "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
+    "tests/torture/test_presses.py": "three hundred presses on a real process",
+    "tests/cli/test_package.py": "builds and installs wheels; the day runs the checkout",
+    "tests/cli/test_clock.py": "a clock that is set under a real process",
+    "tests/clients/test_wheel.py::test_from_an_empty_folder": "installs the client's wheel",
+    "tests/clients/test_wheel.py::test_its_last_command": "the same, for a command",
+    "tests/clients/test_examples.py::test_the_bash_script": "the Python script's steps, in bash",
+    "tests/clients/test_examples.py::test_the_workflows": "the Python script's steps, in a workflow",
+    "tests/clients/test_examples.py::test_an_agent_that_is_killed": "loads large libraries twice",
+    "tests/clients/test_examples.py::test_the_agents_deploy": "the adapters themselves are tests of the day",
+    "tests/clients/test_examples.py::test_the_dag": "needs an Airflow",
+    "tests/deploy/test_rolling.py": "a rolling restart of real processes",
+    "tests/test_benchmarks.py": "measures speed; each part's rows are the same in every change",
+    "tests/web/test_fuzz.py": "generated requests to every path of the document",
+    "tests/web/test_mcp_conformance.py": "the public suite, from npm",
+    "tests/tools/mcp/test_conformance.py::test_the_client_passes": "the public suite, from npm",
+    "tests/web/test_copilotkit.py": "a page of a public front end, bundled from npm",
+    "tests/web/test_agui_client.py": "the public client, from npm; its protocol is a test of the day",
+    "tests/conversations/test_recorded.py::test_what_the_model_is_sent_is_what_was_recorded[two_hundred": (
+        "nine shorter conversations stay in the day"
+    ),
+    "tests/agentdojo/test_agentdojo.py::test_an_obeyed": "whole tasks of a public suite",
+    "tests/machines/test_file_machine.py": "random orders; the state machine of proposals stays in the day",
+    "tests/machines/test_memory_machine.py": "random orders; the state machine of proposals stays in the day",
+    "tests/machines/test_people_machine.py": "random orders; the state machine of proposals stays in the day",
+    "tests/team/test_crashes.py::test_a_crash_at_any_write_leaves_one_teammate_and_one_plan[after": (
+        "the same crashes a moment later; those before the commit stay in the day"
+    ),
+    "tests/contracts/test_http.py::TestHttp": "tests of the HTTP interface are in tests/web, in the day",
+    "tests/contracts/test_shell.py::TestShell": "the command line reads the same rows; Slack's is whole",
+    "tests/contracts/test_plugin.py::TestLines": "the smallest channel; Slack's contract is whole in the day",
+    "tests/web/console/test_pages.py::test_axe_finds_nothing_on_any_page[dark": "light is in the day",
+}
+"""How node IDs begin → why these are for the night."""
+
+
+def thin(values: Iterable[Any], step: int = 3) -> list[Any]:
+    """Return parameters of one kind: every ``step``-th for the day, the rest for the night."""
+    return [
+        value if place % step == 0 else pytest.param(value, marks=MORE) for place, value in enumerate(values)
+    ]
+
+
+def is_for_the_night(node_id: str) -> bool:
+    return any(node_id.startswith(beginning) for beginning in NIGHT)
