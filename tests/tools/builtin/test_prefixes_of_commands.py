@@ -268,7 +268,7 @@ def project(root: Path) -> Path:
         rules = (f"{name}:\n\t@touch {root}/ran-{place.name}-{name}\n" for name in ("test", "deploy", "lint"))
         (place / "Makefile").write_text("".join(rules))
         (place / "other.mk").write_text(f"test:\n\t@touch {root}/ran-other\n")
-        scripts = f'{{"scripts": {{"test": "touch {root}/ran-{place.name}-npm; node --version"}}}}'
+        scripts = f'{{"scripts": {{"test": "touch {root}/ran-{place.name}-npm; node -p 1"}}}}'
         (place / "package.json").write_text(scripts)
     for name in ("tests", "evil"):
         (work / name).mkdir(exist_ok=True)

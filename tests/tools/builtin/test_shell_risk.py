@@ -64,6 +64,20 @@ def test_a_command_that_can_lose_something_is_destructive(judge, argv):
     assert risk.level is Level.DESTRUCTIVE, risk.reason
 
 
+LEVELS = {"d": Level.DESTRUCTIVE, "w": Level.WRITE, "r": Level.READ}
+
+
+@pytest.mark.parametrize("line", lines("judged"))
+def test_a_command_is_judged_as_what_it_is(judge, line):
+    letter, command = line.split(" ", 1)
+    risk = judge(command.split(" "))
+    assert risk.level is LEVELS[letter], risk.reason
+
+
+def test_the_judged_commands_are_more_than_two_hundred_and_fifty():
+    assert len(set(lines("judged"))) >= 250
+
+
 @pytest.mark.parametrize("argv", lines("not_reading"))
 def test_a_script_around_an_escape_is_no_read_either(judge, argv):
     words = json.loads(argv)

@@ -7,16 +7,15 @@ lower it.
 import re
 from collections.abc import Callable, Sequence
 
-_LOSES = frozenset({
-    "rm", "rmdir", "unlink", "shred", "srm", "dd", "mkfs", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
-    "parted", "mkswap", "swapoff", "truncate", "fallocate", "kill", "killall", "pkill", "skill", "fuser",
-    "shutdown", "reboot", "halt", "poweroff", "init", "telinit", "systemctl", "service", "rc-service",
-    "launchctl", "mount", "umount", "losetup", "cryptsetup", "lvremove", "vgremove", "zfs", "zpool",
-    "btrfs", "chattr", "crontab", "at", "batch", "iptables", "ip6tables", "nft", "ufw", "route", "ip",
-    "ifconfig", "sysctl", "modprobe", "insmod", "rmmod", "useradd", "userdel", "usermod", "groupadd",
-    "groupdel", "passwd", "chpasswd", "visudo", "setfacl", "setcap", "wipe", "logrotate", "dropdb",
-    "dropuser", "mail", "mailx", "sendmail", "wall", "write", "history",
-})  # fmt: skip
+from bot.tools.builtin.shell.losing import (
+    HARMLESS_PARTS,
+    LOSES,
+    PART_OF,
+    RUNS_ELSEWHERE,
+    SENDS,
+    find_loss,
+)
+
 _RUNS = frozenset({
     # shells, and words of a shell that change what later words mean
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "eval", "exec",
@@ -40,21 +39,9 @@ _LANGUAGES = frozenset({  # what the program does stands somewhere else: people 
     "rscript", "r", "julia", "guile", "ghci", "erl", "elixir", "iex", "bc", "dc", "m4", "pip", "pip3",
     "pypy", "irb", "raku", "npx", "uvx", "pipx", "bunx", "swift",
 })  # fmt: skip
-_LAST_WORDS = re.compile(
-    r"(delete|destroy|remove|rm|rmi|purge|prune|drop|wipe|erase|publish|unpublish|uninstall|kill|terminate|revoke"
-    r"|reset|clean|exec|flush|rollback|down|truncate|yank)([-_:].*)?",
-    re.IGNORECASE,
-)
 _NUMBERED = re.compile(r"(-?[0-9][0-9.]*)?(\.exe)?$")
 _SYSTEM_FOLDERS = ("/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/")
 
-_HARMLESS_PARTS = {
-    "docker": {"ps", "images", "version", "info", "logs", "inspect", "start", "restart", "pull", "top"},
-    "kubectl": {"get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate"},
-    "helm": {"list", "ls", "status", "get", "version", "history", "template", "lint"},
-    "terraform": {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"},
-}
-_PART_OF = {"podman": "docker", "nerdctl": "docker", "oc": "kubectl", "tofu": "terraform"}
 _DEVICES = re.compile(r"/(proc|dev|sys)(/|$)")
 _GIT_KNOWN = frozenset({
     "add", "commit", "push", "pull", "fetch", "merge", "checkout", "switch", "branch", "tag", "stash",
@@ -66,7 +53,7 @@ _GIT_LONG = (
     "--force", "--mirror", "--delete", "--prune", "--hard", "--merge", "--keep", "--exec", "--upload-pack",
     "--receive-pack", "--config", "--discard-changes", "--orphan", "--ext-diff", "--open-files-in-pager",
     "--output", "--no-index", "--template", "--textconv", "--strategy", "--contents",
-    "--recurse-submodules",
+    "--recurse-submodules", "--abort", "--skip", "--quit",
 )  # fmt: skip
 _GIT_LETTERS = {
     "push": "fd", "branch": "dDMCf", "tag": "df", "switch": "fC", "clone": "uc", "rebase": "xs", "grep": "O",
@@ -90,20 +77,22 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
     """Why this command may lose something or cannot be judged; None when it only writes."""
     program, arguments = program_name(words[0]), words[1:]
     names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
-    if names & _LOSES or program.startswith("mkfs"):
+    if names & LOSES or program.startswith("mkfs"):
         return f"“{program}” can lose something"
-    if names & _RUNS or (fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))):
+    if names & SENDS:
+        return f"“{program}” sends something"
+    if names & (_RUNS | RUNS_ELSEWHERE) or (
+        fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))
+    ):
         return f"“{program}” runs code that Nod can't inspect"
     if device := next(filter(on_system, words), None):
         return f"{device} belongs to the machine, not to the workspace"
     if check := _CHECKS.get(program):
         return check(arguments)
-    if part := _HARMLESS_PARTS.get(_PART_OF.get(program, program)):
+    if part := HARMLESS_PARTS.get(PART_OF.get(program, program)):
         known = bool(arguments) and arguments[0] in part
         return None if known else f"“{' '.join([program, *arguments[:1]])}” can lose something"
-    if word := next((each for each in _plain(arguments)[:3] if _LAST_WORDS.fullmatch(each)), None):
-        return f"“{program} {word}” may not be undone"
-    return None
+    return find_loss(program, arguments) or find_loss(words[0].rpartition("/")[2], arguments)
 
 
 def runs_code(words: Sequence[str]) -> str | None:
@@ -185,7 +174,7 @@ def _means(name: str, known: Sequence[str]) -> bool:
 
 
 _packs = _matching(
-    r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec)|-[A-Za-z]*[IF]", "“tar {}” can run a program or lose files"
+    r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IF]", "“tar {}” can run a program or lose files"
 )
 _modes = _matching(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
 _web = _matching(

@@ -188,6 +188,8 @@ def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
 
 
 def _outside(paths: Sequence[str], inside: Inside) -> str | None:
+    if "-" in paths:
+        return "“-” is what another program gives it, and no file"
     return next((f"“{path}” is outside the workspace" for path in paths if not inside(path)), None)
 
 
@@ -264,7 +266,17 @@ def _git(arguments: Sequence[str], inside: Inside) -> str | None:
         return f"git {part} {unknown}"
     if len(operands) > most:
         return f"git {part} with a name may write"
+    if magic := next(filter(_is_magic, operands), None):
+        return f"“{magic}” may lead out of the workspace"
     return _outside(operands, inside)
+
+
+def _is_magic(operand: str) -> bool:
+    """Tell whether git may read an operand as another place: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+    _, colon, path = operand.partition(":")
+    return operand.startswith(":") or (
+        bool(colon) and (path[:1] in ("/", "~") or ".." in re.split("[/:]", path))
+    )
 
 
 _MORE: dict[str, Callable[[Sequence[str], Inside], str | None]] = {

@@ -1,0 +1,227 @@
+"""The words of programs that lose something or reach people: users, packages, disks, databases, clouds.
+
+They only lift a command. What is on no list here, and does not read, writes.
+"""
+
+import re
+from collections.abc import Sequence
+
+LOSES = frozenset({
+    # files and disks
+    "rm", "rmdir", "unlink", "shred", "srm", "wipe", "dd", "mke2fs", "wipefs", "fdisk", "sfdisk", "gdisk",
+    "sgdisk", "cfdisk", "cgdisk", "parted", "mkswap", "swapoff", "truncate", "fallocate", "blkdiscard",
+    "badblocks", "hdparm", "nvme", "resize2fs", "tune2fs", "fsck", "e2fsck", "xfs_repair", "newfs",
+    "mdadm", "dmsetup", "losetup", "cryptsetup", "lvremove", "lvreduce", "lvresize", "vgremove",
+    "vgreduce", "pvremove", "zfs", "zpool", "btrfs", "chattr", "mount", "umount", "mogrify", "tmpreaper",
+    "tmpwatch", "logrotate", "rsnapshot", "bleachbit", "trash-empty", "trash-rm", "efibootmgr",
+    "grub-install", "flashrom", "pvcreate", "xfs_growfs", "dc3dd", "ddrescue", "nwipe", "scrub", "dcfldd",
+    "brctl", "unison",
+    # processes, services, the machine
+    "kill", "killall", "killall5", "pkill", "skill", "slay", "xkill", "fuser", "shutdown", "reboot", "halt",
+    "poweroff", "init", "telinit", "systemctl", "service", "rc-service", "update-rc.d", "chkconfig",
+    "launchctl", "crontab", "at", "atrm", "batch", "sysctl", "modprobe", "insmod", "rmmod", "hwclock",
+    "iptables", "ip6tables", "ebtables", "arptables", "nft", "ipset", "ufw", "firewall-cmd", "route", "ip",
+    "ifconfig", "tc", "wg", "wg-quick", "netplan", "setenforce", "dpkg-reconfigure", "nix-collect-garbage",
+    # accounts and rights
+    "useradd", "userdel", "usermod", "adduser", "deluser", "groupadd", "groupdel", "groupmod", "addgroup",
+    "delgroup", "gpasswd", "passwd", "chpasswd", "chage", "chsh", "chfn", "newusers", "visudo", "vipw",
+    "vigr", "setfacl", "setcap", "smbpasswd", "pdbedit", "ldapdelete", "ldapmodify", "ldapmodrdn",
+    "kadmin", "history",
+    # databases
+    "dropdb", "dropuser", "pg_dropcluster", "pg_resetwal", "pg_restore", "pg_rewind", "mongorestore",
+    "mysqlimport", "memcflush", "kafka-delete-records",
+})  # fmt: skip
+SENDS = frozenset({
+    "mail", "mailx", "nail", "s-nail", "bsd-mailx", "sendmail", "sendemail", "exim", "exim4", "msmtp",
+    "mutt", "neomutt", "swaks", "mhmail", "wall", "write", "telegram-send", "telegram-cli", "signal-cli",
+    "slackcat", "slack", "matrix-commander", "sendxmpp", "xmpp-send", "twilio", "ntfy", "apprise", "toot",
+    "gammu", "lp", "lpr", "mosquitto_pub", "amqp-publish", "postsuper", "websocat", "wscat", "croc",
+    "wormhole", "sendgrid", "mailgun", "heirloom-mailx", "irc",
+})  # fmt: skip
+RUNS_ELSEWHERE = frozenset({
+    "ansible", "ansible-playbook", "ansible-console", "salt", "salt-call", "salt-ssh", "puppet",
+    "chef-client", "fab", "pyinfra", "cap", "pssh", "parallel-ssh", "clush", "dsh", "mussh", "sqlcmd",
+    "cqlsh", "isql", "usql", "pgcli", "mycli", "mssql-cli", "litecli", "cypher-shell", "arangosh",
+    "systemd-nspawn", "zookeeper-shell", "cockroach", "pdsh",
+})  # fmt: skip
+"""Programs that run code on other machines, or the language of a database."""
+
+HARMLESS_PARTS = {
+    "docker": {"ps", "images", "version", "info", "logs", "inspect", "start", "restart", "pull", "top"},
+    "kubectl": {"get", "describe", "logs", "version", "explain", "top", "create", "label", "annotate"},
+    "helm": {"list", "ls", "status", "get", "version", "history", "template", "lint"},
+    "terraform": {"plan", "validate", "fmt", "version", "show", "output", "init", "graph"},
+    "pulumi": {"preview", "whoami", "version", "about", "logs"},
+    "cdk": {"diff", "ls", "list", "synth", "synthesize", "doctor", "version"},
+    "flyway": {"info", "validate", "version", "migrate"},
+    "helmfile": {"diff", "list", "template", "lint", "build", "status"},
+}
+"""What alone is no loss, by program; a word that is not here may be one."""
+PART_OF = {
+    "podman": "docker",
+    "nerdctl": "docker",
+    "oc": "kubectl",
+    "tofu": "terraform",
+    "terragrunt": "terraform",
+}
+
+_PACKAGES = frozenset({
+    "npm", "pnpm", "yarn", "pip", "pip3", "pipx", "uv", "poetry", "cargo", "go", "gem", "composer", "apt",
+    "apt-get", "aptitude", "brew", "dnf", "yum", "apk", "zypper", "conda", "mamba",
+})  # fmt: skip
+_NAMES_FOLLOW = frozenset({"install", "add", "i", "get", "search", "info", "show", "test", "t"})
+_DEEP = frozenset({
+    "aws", "gcloud", "gsutil", "bq", "az", "azcopy", "doctl", "heroku", "fly", "flyctl", "vercel",
+    "netlify", "hcloud", "linode-cli", "oci", "ibmcloud", "scw", "openstack", "eksctl", "kops", "sam",
+    "serverless", "sls", "gh", "glab", "hub", "firebase", "supabase", "wrangler", "railway", "aliyun",
+    "eb", "cf", "s3cmd", "s5cmd", "mc", "vault", "consul", "nomad", "etcdctl", "ceph", "rados", "gluster",
+    "influx", "nats", "rabbitmqctl", "rabbitmqadmin", "virsh", "vagrant", "lxc", "incus", "qm", "pct",
+    "velero", "samba-tool", "ipa", "nodetool", "argocd", "flux", "istioctl", "minikube", "kind", "k3d",
+    "rosa", "jenkins-cli", "snyk", "auth0", "stripe",
+})  # fmt: skip
+"""Programs whose verb may stand deep in the words, after the names of services and the values of options."""
+_FEW_WORDS, _MANY_WORDS = 3, 8
+_VERBS = (
+    r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
+    r"|uninstall|unmerge|unregistervm|kill|terminate|revoke|reset|clean|cleanup|exec|flush(all|db)?|rollback|revert"
+    r"|down|downgrade|truncate|yank|forget|expunge|expire|evict|deregister|decommission|undefine|obliterate"
+    r"|abandon|nuke|gc|zap|deintegrate|clobber|mrproper|(dist|real|maintainer-)clean|(user|group)del|autoremove|autopurge|autoclean|send|strip"
+)
+_LAST_WORDS = re.compile(
+    rf"({_VERBS})([-_:].*)?"
+    r"|.*[:.-](delete|destroy|drop|purge|del|rollback|revert|undo|down|reset|remove|flush|fresh)([:-]all)?"
+    r"|/delete",
+    re.IGNORECASE,
+)
+_CLOUD_WORDS = re.compile(
+    r"(detach|disable|disassociate|deactivate|restore|cancel|stop-app|stop_app|force|merge|archive|put-bucket-policy"
+    r"|schedule-key-deletion|empty|unset|clear|seal|leave|stop|undeploy|invalidate|rewind|failover|rename"
+    r"|transfer|pub|request|gc|scale-down|rotate|reboot|undelete|batch-delete|bulk-delete|force-delete"
+    r"|release-[a-z-]+|close-account|change|set-desired-capacity|batch-write|put-lifecycle|deallocate|poweroff"
+    r")([-_:].*)?|.*[:-](unset|stop|disable)",
+    re.IGNORECASE,
+)
+_LOSING_FLAGS = re.compile(
+    r"--?(delete|purge|prune|remove|destroy|wipe|erase|uninstall|drop|reset|nuke|flush|vacuum|truncate|unmerge"
+    r"|depclean|shutdown|gc|clobber|full-refresh|force-(delete|reset|yes|remove|destroy)|accept-data-loss|allow-remove-essential"
+    r"|allow-downgrades|clear-selections|visibility|overwrite|replace|rotate)([-_=].*)?"
+)
+
+_PARTS: dict[str, str] = {  # words and flags that lose something, of one program
+    "apt": "remove purge dist-upgrade full-upgrade",
+    "dpkg": "--force-all --force-depends --force-remove-essential --force-overwrite",
+    "dnf": "remove erase undo distro-sync swap",
+    "zypper": "dup dist-upgrade",
+    "snap": "remove revert",
+    "pip": "uninstall",
+    "npm": "un r unlink uninstall prune deprecate owner access",
+    "brew": "cleanup untap unlink",
+    "nix": "gc delete",
+    "drizzle-kit": "drop --force",
+    "atlas": "clean apply",
+    "mvn": "deploy release:perform release:prepare",
+    "gradle": "publish",
+    "gem": "push yank",
+    "nuget": "push delete",
+    "dotnet": "push",
+    "twine": "upload",
+    "pg_ctl": "stop kill",
+    "pg_ctlcluster": "stop",
+    "realm": "leave",
+    "ssh-keygen": "-R -f",
+    "udisksctl": "power-off unmount",
+    "airflow": "clear",
+    "rq": "empty",
+    "sidekiqctl": "stop",
+    "influxd": "restore",
+    "az": "Complete",
+    "gcloud": "mv",
+    "alembic": "downgrade --purge",
+    "prisma": "reset --force-reset --accept-data-loss",
+    "rails": "db:schema:load db:setup db:migrate:down db:migrate:redo db:truncate_all db:prepare",
+    "liquibase": "dropAll drop-all rollback rollback-count rollback-to-date rollbackCount",
+    "dbmate": "drop rollback down",
+    "goose": "down down-to reset redo",
+    "migrate": "down drop force",
+    "diesel": "reset revert redo",
+    "mysqladmin": "drop shutdown kill flush-hosts flush-logs flush-privileges flush-tables password",
+    "etcdctl": "del compact restore",
+    "rclone": "sync bisync move moveto delete deletefile purge rmdir rmdirs dedupe cleanup",
+    "restic": "forget prune unlock rewrite restore remove repair",
+    "borg": "delete prune compact recreate break-lock",
+    "duplicity": "remove-older-than remove-all-but-n-full remove-all-inc-of-but-n-full cleanup restore",
+    "kopia": "delete expire maintenance",
+    "pgbackrest": "expire stanza-delete restore stop",
+    "wal-g": "delete",
+    "barman": "delete recover",
+    "snapper": "delete rollback cleanup undochange",
+    "timeshift": "--delete --restore --delete-all",
+    "gsutil": "rm rb rsync mv",
+    "azcopy": "remove rm sync",
+    "aws": "rm rb mv",
+    "mc": "rm rb mirror mv",
+    "s3cmd": "del rm rb mv expire",
+    "s5cmd": "rm rb mv",
+    "skopeo": "delete sync",
+    "svn": "delete del remove rm revert cleanup propdel",
+    "hg": "strip purge revert rollback -C --clean -f --force",
+    "supervisorctl": "stop shutdown remove clear",
+    "pm2": "delete del kill flush stop",
+    "nginx": "-s",
+    "apachectl": "stop graceful-stop",
+    "7z": "d",
+    "ar": "d",
+    "docker-compose": "down rm kill stop",
+    "gh": "merge archive delete rename logout -X --method -f -F --field --raw-field --input --force --admin",
+    "glab": "merge archive",
+    "poetry": "remove clear",
+    "vboxmanage": "poweroff unregistervm closemedium",
+}
+_SAME_PARTS = {
+    "apt-get": "apt", "aptitude": "apt", "yum": "dnf", "microdnf": "dnf", "pip3": "pip", "pnpm": "npm",
+    "yarn": "npm", "rake": "rails", "7za": "7z", "7zz": "7z", "apache2ctl": "apachectl",
+}  # fmt: skip
+_LETTERS = {  # one-letter flags that lose something, alone or joined with others
+    "dpkg": "rP", "rpm": "eFU", "pacman": "RcyU", "emerge": "Cc", "nix-env": "e", "htpasswd": "Dc",
+    "zip": "dm", "fdupes": "d", "jdupes": "dlL", "kcat": "P", "kafkacat": "P", "tarsnap": "d",
+    "unzip": "o", "grpcurl": "d", "rename": "f", "postqueue": "f", "update-initramfs": "d",
+}  # fmt: skip
+_LOSING_PROGRAM = re.compile(
+    r".*[-_.](destroy|remove|delete|del|purge|killall|kill|wipe|uninstall|reset|drop)(\.sh|\.py)?|mail\..*"
+)
+_SENDING_WORD = re.compile(r"DELETE|PUT|POST|PATCH|[\w.-]+(:?=|:=|@).*", re.ASCII)
+_WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
+
+
+def find_loss(program: str, arguments: Sequence[str]) -> str | None:
+    """Return why the words of a program lose something or send it; None where they are not known to."""
+    plain = [word for word in arguments if not word.startswith("-")]
+    if flag := next(filter(_LOSING_FLAGS.fullmatch, arguments), None):
+        return f"“{program} {flag}” can lose something"
+    if letters := _LETTERS.get(program):
+        for word in arguments:
+            if re.match(r"-[A-Za-z]", word) and set(word[1:]) & set(letters):
+                return f"“{program} {word}” can lose something"
+    part = _PARTS.get(_SAME_PARTS.get(program, program), "").split()
+    if losing := next((word for word in arguments if word in part), None):
+        return f"“{program} {losing}” can lose something"
+    if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
+        return f"“{program}” sends what it is given"
+    if _LOSING_PROGRAM.fullmatch(program):
+        return f"“{program}” can lose something"
+    if program in ("apt", "apt-get") and any(re.fullmatch(r"[a-z0-9.+-]+[a-z0-9]-", word) for word in plain):
+        return f"“{program}” removes a package whose name ends in “-”"
+    deep = program in _DEEP
+    for word in _leading(program, plain, _MANY_WORDS if deep else _FEW_WORDS):
+        if _LAST_WORDS.fullmatch(word) or (deep and _CLOUD_WORDS.fullmatch(word)):
+            return f"“{program} {word}” may not be undone"
+    return None
+
+
+def _leading(program: str, plain: Sequence[str], most: int) -> list[str]:
+    """Return the words that may be a verb: of a program that installs, those before the names of packages."""
+    words = list(plain[:most])
+    if program in _PACKAGES:
+        end = next((at for at, word in enumerate(words, 1) if word in _NAMES_FOLLOW), len(words))
+        return words[:end]
+    return words
