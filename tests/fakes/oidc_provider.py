@@ -10,8 +10,9 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import quote_plus
 
 import jwt
 from aiohttp import web
@@ -25,7 +26,6 @@ _FLOODS = {
     "many": b"[" + b"1," * 200_000 + b"1]",
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-_BASIC = f"Basic {base64.b64encode(f'{CLIENT}:{SECRET}'.encode()).decode()}"
 
 
 class FakeProvider:
@@ -48,6 +48,12 @@ class FakeProvider:
         self.answers = asyncio.Event()
         self.answers.set()
         self.given: list[str] = []  # the ID tokens, newest last
+        self.secret = SECRET
+        self.about: dict[str, Any] = {}  # more of what it says about itself
+        self.user_info: dict[str, Any] | None = None  # claims that are told at that end alone
+        self.kid: str | None = "one"
+        self.moved = False  # its description is behind a permanent redirect
+        self.posts = False  # it sends the browser back with a form
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.sign: Callable[[dict[str, Any]], str] = self.signed
         self._codes: dict[str, dict[str, Any]] = {}
@@ -56,6 +62,8 @@ class FakeProvider:
     async def start(self) -> None:
         app = web.Application(middlewares=[self._flooding])
         app.router.add_get("/.well-known/openid-configuration", self._about)
+        app.router.add_get("/moved/openid-configuration", self._about)
+        app.router.add_get("/userinfo", self._told)
         app.router.add_get("/keys", self._keys)
         app.router.add_get("/authorize", self._authorize)
         app.router.add_post("/token", self._token)
@@ -85,25 +93,37 @@ class FakeProvider:
             await self._runner.cleanup()
 
     def signed(self, claims: dict[str, Any]) -> str:
-        return jwt.encode(claims, self.key, "RS256", headers={"kid": "one"})
+        return jwt.encode(claims, self.key, "RS256", headers={"kid": self.kid} if self.kid else {})
 
-    async def _about(self, _: web.Request) -> web.Response:
+    async def _about(self, request: web.Request) -> web.Response:
         if self.gone:
             raise web.HTTPServiceUnavailable
+        if self.moved and "moved" not in request.path:
+            raise web.HTTPMovedPermanently("/moved/openid-configuration")
         ends = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
         return web.json_response(
-            {"issuer": self.url, **{name: f"{self.url}/{end}" for name, end in ends.items()}}
+            {"issuer": self.url, **{name: f"{self.url}/{end}" for name, end in ends.items()}, **self.about}
         )
 
     async def _keys(self, _: web.Request) -> web.Response:
         shown = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
-        return web.json_response({"keys": [shown | {"kid": "one", "use": "sig"}]})
+        named = {"kid": self.kid} if self.kid else {}
+        return web.json_response({"keys": [shown | named | {"use": "sig"}]})
+
+    async def _told(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != "Bearer x":
+            return web.Response(status=401)
+        return web.json_response(self.user_info or {})
 
     async def _authorize(self, request: web.Request) -> web.Response:
         asked = request.query
         fits = (asked["client_id"], asked["redirect_uri"], asked["response_type"])
         if fits != (CLIENT, self.back, "code") or "openid" not in asked["scope"].split():
             raise web.HTTPBadRequest
+        if not set(asked["scope"].split()) <= set(self.about.get("scopes_supported", asked["scope"].split())):
+            raise web.HTTPBadRequest(text="invalid_scope")
+        if self.posts and asked.get("response_mode") != "form_post":
+            raise web.HTTPBadRequest(text="response_mode must be form_post when name or email is requested")
         if asked["code_challenge_method"] != "S256":
             raise web.HTTPBadRequest
         code = secrets.token_urlsafe()
@@ -113,13 +133,24 @@ class FakeProvider:
             "until": time.time() + CODE_SECONDS - self.late,
             "person": dict(self.person),
         }
+        if self.posts:
+            return web.json_response({"code": code, "state": asked["state"]})
         raise web.HTTPFound(f"{self.back}?code={code}&state={asked['state']}")
 
+    def _is_client(self, request: web.Request, form: Mapping[str, Any]) -> bool:
+        """Tell whether the secret came in a way that this provider takes (RFC 6749, 2.3.1)."""
+        ways = self.about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        if form.get("client_secret") == self.secret:
+            return "client_secret_post" in ways
+        pair = f"{quote_plus(CLIENT)}:{quote_plus(self.secret)}"
+        basic = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        return "client_secret_basic" in ways and request.headers.get("Authorization") == basic
+
     async def _token(self, request: web.Request) -> web.Response:
-        if request.headers.get("Authorization") != _BASIC:
+        form = await request.post()
+        if not self._is_client(request, form):
             return web.json_response({"error": "invalid_client"}, status=401)
         await self.answers.wait()
-        form = await request.post()
         kept = self._codes.pop(str(form["code"]), None)  # once
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

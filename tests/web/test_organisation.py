@@ -167,20 +167,24 @@ async def test_a_code_that_is_late_or_used_elsewhere_is_refused(provider: FakePr
 
 
 @pytest.mark.parametrize(
-    "person",
+    ("person", "words"),
     [
-        {"email": "eve@elsewhere.example"},
-        {"email": "kim@example.com", "email_verified": False},
-        {"email": "kim@example.com", "email_verified": "true"},
-        {"email": "example.com"},
-        {},
+        ({"email": "eve@elsewhere.example"}, "You can&#x27;t sign in to this Nod. Ask an admin to add you."),
+        ({"email": "kim@example.com", "email_verified": False}, "address is verified. Ask an admin"),
+        ({"email": "kim@example.com", "email_verified": "false"}, "address is verified. Ask an admin"),
+        ({"email": "kim@example.com", "email_verified": None}, "address is verified. Ask an admin"),
+        ({"email": "kim@example.com", "email_verified": 2}, "address is verified. Ask an admin"),
+        ({"email": ["kim@example.com"]}, "address is verified. Ask an admin"),
+        ({"email": "example.com"}, "address is verified. Ask an admin"),
+        ({"preferred_username": "kim@example.com"}, "sends no address for you. Ask an admin"),
+        ({}, "sends no address for you. Ask an admin"),
     ],
 )
 async def test_who_is_not_named_or_whose_address_is_not_verified_is_sent_away(
-    provider: FakeProvider, browser: Browser, person: dict[str, Any]
+    provider: FakeProvider, browser: Browser, person: dict[str, Any], words: str
 ):
     provider.person = {"sub": "7", "email_verified": True, **person}
-    assert "You can&#x27;t sign in to this Nod. Ask an admin to add you." in await refused(browser())
+    assert words in await refused(browser())
 
 
 async def test_who_is_no_longer_named_is_signed_out(serve: Serve, provider: FakeProvider):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import httpx2
 
@@ -35,6 +35,22 @@ _LEEWAY = 60  # seconds that two clocks may differ
 _PATIENCE = 10.0  # seconds
 _KEPT = timedelta(hours=1)
 _TOGETHER = 20
+_REDIRECTS = 3
+_SCOPES = ("openid", "email", "profile")
+_TRUE = (True, 1, "true", "True", "1")
+"""The ways in which providers say yes: Apple and Cognito by a text, Entra by a number."""
+_VERIFIED = ("email_verified", "xms_edov")
+"""Claims that vouch for the address: the standard's, and that of Entra, which sends no other.
+
+https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization
+"""
+_ADDRESS = ("email", *_VERIFIED)
+_NO_ADDRESS = "Your organisation's sign-in sends no address for you. Ask an admin to look at Nod's log."
+_UNVERIFIED = (
+    "Your organisation's sign-in doesn't say that your address is verified. "
+    "Ask an admin to look at Nod's log."
+)
+_NOT_ALLOWED = "You can't sign in to this Nod. Ask an admin to add you."
 _NAME = re.compile(r"[a-z0-9][a-z0-9._%+@-]{0,199}")
 
 
@@ -43,6 +59,10 @@ _LONGEST_SUBJECT = 255  # OpenID Connect Core 1.0, 2
 
 class NotSignedIn(NodError):
     """Signing in failed. Try again, or ask an admin to look at Nod's log."""
+
+
+class InvalidClient(NotSignedIn):
+    """The provider does not take the client's secret, or not in this way."""
 
 
 def account_of(name: str, said: str = "") -> Actor | None:
@@ -58,10 +78,16 @@ def account_of_subject(subject: str, said: str = "") -> Actor | None:
     return Actor("http", f"sso-id.{key}", said or subject) if 0 < len(key) <= _LONGEST_SUBJECT else None
 
 
+def _tells_of_address(claims: Mapping[str, Any]) -> bool:
+    return "email" in claims and any(name in claims for name in _VERIFIED)
+
+
 def lets_in(allowed: Sequence[str], actor: Actor) -> bool:
     """Whether someone who signed in with an organisation's account still may; everybody else may."""
     way, _, key = actor.key.partition(".") if actor.channel == "http" else ("", "", "")
-    return way not in ("sso", "sso-id") or _lets_in(allowed, key if way == "sso" else "")
+    if way == "sso-id":
+        return "*" in allowed or actor.key in allowed  # an ID counts letter for letter
+    return way != "sso" or _lets_in(allowed, key)
 
 
 def _lets_in(allowed: Sequence[str], address: str) -> bool:
@@ -96,23 +122,30 @@ class OidcSignIn:
     clock: Clock
     _client: httpx2.AsyncClient | None = None  # to make one takes long
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_TOGETHER))
-    _asked: "asyncio.Task[Mapping[str, str]] | None" = None  # for what the provider says about itself
+    _asked: "asyncio.Task[Mapping[str, Any]] | None" = None  # for what the provider says about itself
     _asked_at: datetime = datetime.min  # noqa: DTZ901 - read only after `_asked`
 
     async def address(self, begun: Begun) -> str:
         """Where the browser goes to sign in; raises NotSignedIn."""
         digest = hashlib.sha256(begun.verifier.encode()).digest()
+        about = await self._about()
+        scopes = about.get("scopes_supported")
+        known = scopes if isinstance(scopes, list) else _SCOPES
         asked = {
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": self.back(),
-            "scope": "openid email profile",
+            "scope": " ".join(scope for scope in _SCOPES if scope == "openid" or scope in known),
             "state": begun.state,
             "nonce": begun.nonce,
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        at = (await self._about())["authorization_endpoint"]
+        if "name" in known and "profile" not in known:
+            # Apple answers by a form where more than the ID is asked for:
+            # https://developer.apple.com/documentation/signinwithapple/request-an-authorization-to-the-sign-in-with-apple-server.
+            asked["response_mode"] = "form_post"
+        at = about["authorization_endpoint"]
         return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
 
     async def enter(self, begun: Begun, code: str) -> Actor:
@@ -125,18 +158,43 @@ class OidcSignIn:
             about = await self._about()
             given = await self._exchanged(about, begun, code)
             keys = await self._json("GET", about["jwks_uri"])
-        try:
-            claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            log.warning("a sign-in was refused", why=str(error))
-            raise NotSignedIn from None
+            try:
+                claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
+            except (jwt.PyJWTError, ValueError, TypeError) as error:
+                log.warning("a sign-in was refused", why=str(error))
+                raise NotSignedIn from None
+            if not _tells_of_address(claims):
+                found = await self._user_info(about, given, claims)
+                if "email" in found:  # an address and what vouches for it come from one place
+                    own = {name: value for name, value in claims.items() if name not in _ADDRESS}
+                    claims = own | {name: found[name] for name in _ADDRESS if name in found}
         return self._account(claims)
+
+    async def _user_info(
+        self, about: Mapping[str, Any], given: Mapping[str, Any], claims: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return what the provider tells of the person apart from the token; empty where it tells nothing.
+
+        Some send the address there alone. It counts for the same subject only (OpenID Connect Core 1.0,
+        5.3.2).
+        """
+        at, token = about.get("userinfo_endpoint"), given.get("access_token")
+        schemes = ("https", urlsplit(self.issuer).scheme)
+        if not isinstance(at, str) or urlsplit(at).scheme not in schemes or not isinstance(token, str):
+            return {}
+        if not (token.isascii() and token.isprintable()):
+            return {}
+        try:
+            found = await self._json("GET", at, headers={"Authorization": f"Bearer {token}"})
+        except NotSignedIn:
+            return {}  # the log has it; what the token says may do
+        return found if found.get("sub") == claims["sub"] else {}
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _about(self) -> Mapping[str, str]:
+    async def _about(self) -> Mapping[str, Any]:
         """What the provider says about itself: asked once for everyone who waits, and kept for an hour."""
         asked, now = self._asked, self.clock()
         if asked is None or (
@@ -146,7 +204,7 @@ class OidcSignIn:
             self._asked_at = now
         return await asyncio.shield(asked)
 
-    async def _described(self) -> Mapping[str, str]:
+    async def _described(self) -> Mapping[str, Any]:
         about = await self._json("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         ends = [about.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         schemes = ("https", urlsplit(self.issuer).scheme)
@@ -156,7 +214,7 @@ class OidcSignIn:
             raise NotSignedIn
         return about
 
-    async def _exchanged(self, about: Mapping[str, str], begun: Begun, code: str) -> Mapping[str, Any]:
+    async def _exchanged(self, about: Mapping[str, Any], begun: Begun, code: str) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -164,8 +222,22 @@ class OidcSignIn:
             "client_id": self.client_id,
             "code_verifier": begun.verifier,
         }
-        auth = (self.client_id, self.client_secret) if self.client_secret else None
-        return await self._json("POST", about["token_endpoint"], data=form, auth=auth)
+        if not self.client_secret:
+            return await self._json("POST", about["token_endpoint"], data=form)
+        # both parts are encoded as in a form (RFC 6749, 2.3.1)
+        basic = (quote_plus(self.client_id), quote_plus(self.client_secret))
+        posted = {**form, "client_secret": self.client_secret}
+        ways = about.get("token_endpoint_auth_methods_supported")
+        listed = ways if isinstance(ways, list) else ["client_secret_basic"]
+        by_form = "client_secret_post" in listed
+        if by_form and "client_secret_basic" not in listed:
+            return await self._json("POST", about["token_endpoint"], data=posted)
+        try:
+            return await self._json("POST", about["token_endpoint"], data=form, auth=basic)
+        except InvalidClient:
+            if not by_form:
+                raise
+        return await self._json("POST", about["token_endpoint"], data=posted)
 
     def _checked(self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun) -> Mapping[str, Any]:
         """What the ID token claims, once its signature, sender, audience, time and nonce fit."""
@@ -175,7 +247,9 @@ class OidcSignIn:
         if header.get("alg") not in _SIGNED:
             raise ValueError("it is not signed with a key pair")
         found = jwt.PyJWKSet.from_dict(dict(keys)).keys
-        key = next((k for k in found if k.key_id == header.get("kid")), None)
+        named = [key for key in found if key.key_id == header.get("kid")]
+        only = found if "kid" not in header and len(found) == 1 else []
+        key = next(iter(named or only), None)
         if key is None:
             raise ValueError("the provider has no such key")
         claims: dict[str, Any] = jwt.decode(
@@ -196,25 +270,47 @@ class OidcSignIn:
 
     def _account(self, claims: Mapping[str, Any]) -> Actor:
         """By the address that the provider has verified; without one by its own ID, where all are let in."""
-        address = str(claims.get("email", "")) if claims.get("email_verified") is True else ""
-        if not _lets_in(self.allowed, address):
-            log.warning("a sign-in was refused", why="not among those who may")
-            raise NotSignedIn("You can't sign in to this Nod. Ask an admin to add you.")
+        given = claims.get("email")
+        is_verified = any(claims.get(name) in _TRUE for name in _VERIFIED)
+        address = given if isinstance(given, str) and is_verified else ""
         said = storable(str(claims.get("name") or ""))[:80]
-        found = account_of(address, said) if "@" in address else account_of_subject(str(claims["sub"]), said)
+        by_id = account_of_subject(str(claims["sub"]), said)
+        found = account_of(address, said) if "@" in address else by_id
         if found is None:
+            log.warning("a sign-in was refused", why="the address or the ID can't be an account's name")
             raise NotSignedIn
-        return found
+        if lets_in(self.allowed, found):
+            return found
+        account = str(by_id)
+        if "@" in address:
+            log.warning("a sign-in was refused", why="not in NOD_OIDC_ALLOWED", account=account)
+            raise NotSignedIn(_NOT_ALLOWED)
+        missing = "email" if not given else " or ".join(_VERIFIED)
+        log.warning(
+            "a sign-in was refused",
+            why="without this claim only * or the account in NOD_OIDC_ALLOWED lets them in",
+            missing=missing,
+            account=account,
+        )
+        raise NotSignedIn(_UNVERIFIED if given else _NO_ADDRESS)
 
     async def _json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
         """What the provider answers, bounded in size and in time; raises NotSignedIn."""
         if self._client is None:
             headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
             hooks = {"response": [bound]}
-            self._client = httpx2.AsyncClient(timeout=_PATIENCE, headers=headers, event_hooks=hooks)
+            self._client = httpx2.AsyncClient(
+                timeout=_PATIENCE, headers=headers, event_hooks=hooks, max_redirects=_REDIRECTS
+            )
         try:
             async with asyncio.timeout(_PATIENCE):
-                answer = await self._client.request(method, url, **sent)
+                follows = method == "GET" and "headers" not in sent  # no token goes to another address
+                answer = await self._client.request(method, url, follow_redirects=follows, **sent)
+            if any(urlsplit(str(each.url)).scheme != urlsplit(url).scheme for each in answer.history):
+                raise httpx2.UnsupportedProtocol("it leads to an address without TLS")
+            if method == "POST" and answer.status_code in (400, 401) and "invalid_client" in answer.text:
+                log.warning("the sign-in provider does not take NOD_OIDC_CLIENT_SECRET", url=url)
+                raise InvalidClient
             answer.raise_for_status()
             found = answer.json()
         except (

@@ -3,11 +3,13 @@
 import hmac
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlencode
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
+from bot.telemetry.logs import logger
 from bot.web.answers import Fault, Missing, plain_page
 from bot.web.body import Body
 from bot.web.schemas import DoneBody
@@ -16,11 +18,14 @@ from bot.web.sign_in.oidc import BACK, MANY, Begun, NotSignedIn
 from bot.web.sign_in.tokens import COOKIE
 from bot.web.site import Caller, Here, Site, api_routes
 
+log = logger(__name__)
+
 router = api_routes("status", prefix="/api")
 visits = APIRouter(include_in_schema=False)
 """Where a browser goes itself: away to the organisation's sign-in, and back."""
 
 _AWAY = "nod_away"
+_MAX_ERROR_CHARS = 200
 
 _LATE = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
@@ -67,17 +72,30 @@ async def go(request: Request, site: Here) -> Response:
     return answer
 
 
+@visits.post(BACK)
+async def come_back_by_form(request: Request, site: Here) -> Response:
+    """Send a browser that brings a form on by an address: a form from another site brings no cookie."""
+    form = parse_qs((await request.body()).decode(errors="replace"))
+    given = [(name, form[name][0]) for name in ("state", "code", "error") if name in form]
+    at = f"{site.base}{BACK}?{urlencode(given)}"
+    return RedirectResponse(at, 303, headers={"Cache-Control": "no-store"})
+
+
 @visits.get(BACK)
-async def come_back(request: Request, site: Here, state: str = "", code: str = "") -> Response:
+async def come_back(
+    request: Request, site: Here, state: str = "", code: str = "", error: str = ""
+) -> Response:
     """Needs no token: another site sent the browser here. What it brings is good once, in that browser."""
+    if error:
+        log.warning("the sign-in provider refused a sign-in", why=error[:_MAX_ERROR_CHARS])
     same = hmac.compare_digest(request.cookies.get(_AWAY, "").encode(), state.encode())
     kept = await site.signed_in.come_back(state) if state and same else None
     try:
         if site.organisation is None or kept is None or not code:
             raise NotSignedIn
         actor = await site.organisation.enter(Begun(**kept), code)
-    except NotSignedIn as error:
-        answer: Response = plain_page(error.message, 403, site.base)
+    except NotSignedIn as fault:
+        answer: Response = plain_page(fault.message, 403, site.base)
     else:
         answer = RedirectResponse(f"{site.base}/", 303, headers={"Cache-Control": "no-store"})
         secret = await site.signed_in.enter_as(actor)
