@@ -4,6 +4,7 @@ What a vote leads to is in ``bot/approvals/votes.py``, what time and machines do
 ``bot/approvals/lifecycle.py``.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accep
 from bot.domain.chat import Answer, Choice, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
-from bot.domain.people import Role
+from bot.domain.people import Actor, Role
 from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Kind, Level, Proposal, State, clock
 from bot.domain.record import Act
@@ -298,7 +299,13 @@ def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Name who may decide. Four eyes stays: no admin can name it away."""
-    words = (context.press.reason or "").split()
+    said = re.split(r"[,;\s]+", context.press.reason or "")
+    words = [word for word in said if word and word != "and"]
+    if unknown := [word for word in words if word not in ("requester", *Role) and not _is_account(word)]:
+        told = (
+            f"{unknown[0][:40]!r} is no account and no role. Write requester, admin, approver or http:NAME."
+        )
+        return refused(Answer.INVALID, p, told)
     deciders = Deciders(
         four_eyes=p.deciders.four_eyes,
         place=p.deciders.place,
@@ -311,6 +318,13 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refused(Answer.INVALID, p, f"Say who should decide: {why}.")
     p = context.moved(session, p, deciders=deciders, votes=(), for_real=None)
     return accepted(session, p, "Reassigned. Earlier votes were reset.")
+
+
+def _is_account(word: str) -> bool:
+    try:
+        return str(Actor.parse(word)) == word
+    except ValueError:
+        return False
 
 
 _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {

@@ -48,6 +48,35 @@ _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _ENDS = re.compile(r"(to|into|from|target|new|old)([_A-Z].*)?$")  # fields that name an end of a move
 _MISSING = object()
+_SAME, _OTHER, _PART = "{0} = x", "{0} != x", '{0} matches "*x*"'
+_BEGIN, _END, _ANY = '{0} matches "x*"', '{0} matches "*x"', "{0} in (x, y)"
+_MORE, _LESS, _LEAST, _MOST = "{0} > 10", "{0} < 10", "{0} >= 10", "{0} <= 10"
+_MEANT = {
+    **dict.fromkeys(("is", "equals", "equal", "eq", "===", "be", "are", "like", "ilike", "~", "~="), _SAME),
+    **dict.fromkeys(("isnt", "isn't", "<>", "ne", "neq", "differs", "unlike", "!", "!=="), _OTHER),
+    **dict.fromkeys(
+        ("contains", "contain", "has", "have", "includes", "include", "containing", "with"), _PART
+    ),
+    **dict.fromkeys(
+        ("=~", "regex", "regexp", "rlike", "glob", "match", "matching", "similar", "search"), _PART
+    ),
+    **dict.fromkeys(
+        ("starts", "startswith", "begins", "beginswith", "starting", "beginning", "prefix"), _BEGIN
+    ),
+    **dict.fromkeys(("under", "inside", "below_folder"), '{0} matches "x/**"'),
+    **dict.fromkeys(("ends", "endswith", "ending", "suffix"), _END),
+    **dict.fromkeys(("any", "one", "among", "of", "oneof", "either"), _ANY),
+    **dict.fromkeys(("none", "nor", "outside", "except", "without"), "{0} not in (x, y)"),
+    **dict.fromkeys(
+        ("over", "above", "exceeds", "more", "greater", "gt", "larger", "bigger", "after"), _MORE
+    ),
+    **dict.fromkeys(("below", "less", "lower", "lt", "smaller", "fewer", "before"), _LESS),
+    **dict.fromkeys(("at", "least", "gte", "ge", "min", "minimum", "from", "=>", "≥"), _LEAST),
+    **dict.fromkeys(("most", "lte", "le", "max", "maximum", "upto", "up", "=<", "≤"), _MOST),
+    **dict.fromkeys(("between", "within", "range", ".."), "{0} >= 10 and {0} <= 20"),
+    **dict.fromkeys(("exists", "set", "given", "present", "empty", "null", "missing"), "{0} != x"),
+}
+"""How to write what people write after a field, by that word."""
 
 
 class ConditionError(ValueError):
@@ -150,6 +179,21 @@ class Comparison:
         if answers == {False} and any(self._names(each, referent, key) is not False for each in others):
             return None  # what the rule names may be there, in another place
         return answers.pop() if len(answers) == 1 else None
+
+    def is_near(self, call: "GivenArguments") -> bool:
+        """Whether a path that it is about may be among the other arguments of a tool without the field."""
+        key = self.field.path[-1]
+        if self.field.host or self.verb in _ORDER or spellings.guessed(key) not in PATHS:
+            return False
+        near = (self._names(path, kind, name) for name, path, kind in call.other_paths())
+        return any(answer is not False for answer in near)
+
+    def lacking(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the field's name where a tool with this schema has nothing of that name."""
+        lacks = _plain(schema, schema) and all(
+            _closed(part, self.field.path[0]) for part in _plain(schema, schema)
+        )
+        return self.field.name if lacks else None
 
     def _beside(self, call: "GivenArguments") -> Iterator[str]:
         """Yield the other texts of the list that the field is an item of, for values that look like paths."""
@@ -267,12 +311,24 @@ class Condition:
     def fields(self) -> list[ArgumentPath]:
         return [each.field for each in _comparisons(self.root)]
 
-    def holds(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Answer:
-        """Whether a call with these arguments, of a tool with this JSON schema, is meant."""
+    def holds(
+        self, arguments: Mapping[str, Any], schema: Mapping[str, Any], *, of_several: bool = False
+    ) -> Answer:
+        """Whether a call with these arguments, of a tool with this JSON schema, is meant.
+
+        ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
+        """
+        if self.root is not None and of_several and self.lacking(schema):
+            given = GivenArguments(arguments, schema, frozenset())
+            return None if any(each.is_near(given) for each in _comparisons(self.root)) else False
         if self.root is None or self.misfit(schema):
             return None
         named = frozenset(field.path[0] for field in self.fields)
         return self.root.holds(GivenArguments(arguments, schema, named))
+
+    def lacking(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the first field that a tool with this JSON schema lacks; None where it has all."""
+        return next(filter(None, (each.lacking(schema) for each in _comparisons(self.root))), None)
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Why it does not fit a tool's JSON schema, in words; None where it does."""
@@ -353,6 +409,9 @@ class _Reader:
         return ArgumentPath(path, host)
 
     def _compared(self, field: ArgumentPath) -> Expression:
+        pair = "".join(word for word, quoted in self._words[self._at : self._at + 2] if not quoted)
+        if pair in _MEANT and len(pair) == len("<>"):
+            raise self._wrong(_hint(pair, field.name))
         negated = self._takes("not")
         read: Expression
         if self._takes("in"):
@@ -377,7 +436,7 @@ class _Reader:
                 raise self._wrong(f" After {verb} comes a number.")
             read = Comparison(field, verb, (value,))  # type: ignore[arg-type]
         else:
-            raise self._wrong(" After a field comes =, !=, <, <=, >, >=, in or matches.")
+            raise self._wrong(_hint(self._peek()[0], field.name))
         return Not(read) if negated else read
 
     def _value(self, *, text: bool = False) -> Value:
@@ -410,6 +469,14 @@ class _Reader:
     def _wrong(self, hint: str = "") -> ConditionError:
         word, _ = self._peek()
         return ConditionError(f"`{word[:40]}` does not fit here.{hint} {_EXAMPLE}.")
+
+
+def _hint(word: str, field: str) -> str:
+    """Say how to write what a word usually means, after a field."""
+    meant = _MEANT.get(word.lower().strip("."))
+    if meant is None:
+        return " After a field comes =, !=, <, <=, >, >=, in or matches."
+    return f" Write `{meant.format(field)}`."
 
 
 def _among(field: ArgumentPath, *values: Value) -> Comparison:

@@ -31,6 +31,7 @@ EVERYWHERE_WORD = "everywhere"  # ends a role that counts in every workspace
 LONGEST_INSTRUCTIONS = 2_000
 """Characters of what is asked of the agent at one place."""
 _QUOTED = 60  # characters of instructions in a list of rules
+_WILD = re.compile(r"[*?\[]")
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
@@ -192,8 +193,21 @@ class Limits:
     until: datetime | None = None  # in the team's time zone
     days: str = ""  # of the week; hours that go over midnight are of the day on which they begin
 
-    def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
-        """Whether a call is within them; None where the condition can't be told of it."""
+    def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
+        """Whether a call is within them; None where the condition can't be told of it.
+
+        ``of_several``: a tool that lacks a field of the condition is not meant.
+        """
+        if not self.reach(call, zone):
+            return False
+        if self.condition is None:
+            return True
+        ways = [call.arguments, *([{**call.arguments, **call.followed}] if call.followed else [])]
+        answers = {self.condition.holds(each, call.schema, of_several=of_several) for each in ways}
+        return answers.pop() if len(answers) == 1 else None
+
+    def reach(self, call: CallFacts, zone: tzinfo) -> bool:
+        """Whether a call is within those that look at no arguments."""
         if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
@@ -201,14 +215,7 @@ class Limits:
         local = call.at.astimezone(zone)
         if self.hours is not None and not self.hours.cover(local.time()):
             return False
-        if self.days and self._begun(local).weekday() not in weekdays(self.days):
-            return False
-        if self.condition is None:
-            return True
-        holds = self.condition.holds(call.arguments, call.schema)
-        if call.followed and self.condition.holds({**call.arguments, **call.followed}, call.schema) != holds:
-            return None
-        return holds
+        return not self.days or self._begun(local).weekday() in weekdays(self.days)
 
     def _begun(self, local: datetime) -> datetime:
         """A moment of the day on which the hours began in which this one lies."""
@@ -251,6 +258,20 @@ class Rule:
             many = self.value
         lasts = limits.until is None
         return self.subject, self.scope, self.pattern, replace(limits, until=None), lasts, many
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it may be about several tools."""
+        return bool(_WILD.search(self.pattern))
+
+    def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
+        """As `Limits.hold`; True for a rule without limits."""
+        return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
+
+    def lacks(self, schema: Mapping[str, Any]) -> str | None:
+        """Return the field of its condition that a tool, one of several, lacks; None where it has all."""
+        condition = self.limits.condition if self.limits else None
+        return condition.lacking(schema) if condition and self.is_pattern else None
 
     def concerns(self, tool_name: str) -> bool:
         return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
@@ -330,7 +351,7 @@ class Rulebook:
         there = self._there(subject, call.place.address, call.tool_name)
         if subject not in self._limited:
             return there
-        return [rule for rule in there if rule.limits is None or rule.limits.hold(call, self.zone)]
+        return [rule for rule in there if rule.hold(call, self.zone)]
 
     def _there(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
         """Rules about a tool at a place (an address as text), whatever else they are limited to."""
@@ -353,12 +374,19 @@ class Rulebook:
         if subject in self._limited and found.value is not None:
             for rule in self._there(subject, call.place.address, call.tool_name):
                 stricter = strictness(rule.value) > strictness(found.value)
-                if stricter and rule.limits is not None and rule.limits.hold(call, self.zone) is None:
+                if stricter and rule.hold(call, self.zone) is None:
                     found = Found(rule.value, rule)
         return found
 
     def mode(self, call: CallFacts, default: Mode) -> Found[Mode]:
-        return self._strictest(Subject.POLICY, call, default)
+        """Return the strictest; a tool that lacks the field of what forbids asks for each change."""
+        found: Found[Mode] = self._strictest(Subject.POLICY, call, default)
+        if not self.conditional or STRICTNESS.index(found.value) >= STRICTNESS.index(Mode.WRITES):
+            return found
+        there = self._there(Subject.POLICY, call.place.address, call.tool_name)
+        lacked = (rule for rule in there if rule.value is Mode.FORBID and rule.lacks(call.schema))
+        rule = next((each for each in lacked if each.limits and each.limits.reach(call, self.zone)), None)
+        return Found(Mode.WRITES, rule) if rule else found
 
     def level(self, call: CallFacts) -> Found[Level]:
         """An override replaces what the tool says of itself; of several overrides the highest counts."""
@@ -444,15 +472,22 @@ class Rulebook:
         limited = ((rule, rule.limits.until) for rule in self.rules if rule.limits)
         return [rule for rule, until in limited if until and until.astimezone(UTC) <= over]
 
-    def misfits(self, schemas: Mapping[str, Mapping[str, Any]]) -> dict[int, str]:
-        """Rules whose condition does not fit a tool, by number, with why; ``schemas`` are tools' by name."""
-        return {
-            rule.id: f"does not fit {name}: {why}"
-            for rule in self.rules
-            if rule.limits and rule.limits.condition
-            for name, schema in schemas.items()
-            if rule.concerns(name) and (why := rule.limits.condition.misfit(schema))
-        }
+    def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
+        """Rules whose condition does not fit a tool, by number, with why; ``schemas`` are tools' by name.
+
+        ``every``: they are all tools there are, so a rule about several is told that fits none.
+        """
+        found: dict[int, str] = {}
+        for rule in (each for each in self.rules if each.limits and each.limits.condition):
+            condition = rule.limits.condition if rule.limits else None
+            there = {name: schema for name, schema in schemas.items() if rule.concerns(name)}
+            lacking = [field for schema in there.values() if (field := rule.lacks(schema))]
+            if every and there and len(lacking) == len(there):
+                found[rule.id] = f"fits no tool: none has {lacking[0]}"
+            for name, schema in there.items():
+                if condition and not rule.lacks(schema) and (why := condition.misfit(schema)):
+                    found[rule.id] = f"does not fit {name}: {why}"
+        return found
 
     def unlimited(self, which: AbstractSet[Rule]) -> "Rulebook":
         """The rules without their limits: of those that have any, only these."""

@@ -89,6 +89,7 @@ def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[s
 
 
 _LONGEST = 100  # characters
+_MOST_NAMED = 500
 
 
 def learn(session: Session, names: Names) -> None:
@@ -123,6 +124,12 @@ def called(session: Session, name: str) -> list[Actor]:
     rows = session.exec(select(NameRow).where(col(NameRow.name).istartswith(said, autoescape=True)).limit(50))
     names = ((row, row.name.casefold()) for row in rows if row.standing in (None, Membership.MEMBER))
     return [Actor.parse(row.key, row.name) for row, each in names if said in (each, each.split()[0])]
+
+
+def accounts_in(session: Session, channel: str) -> list[str]:
+    """Return accounts of a channel that have a name, the most that are compared with one that is mistyped."""
+    keys = select(NameRow.key).where(col(NameRow.key).startswith(f"{channel}:", autoescape=True))
+    return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MOST_NAMED)))
 
 
 def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:

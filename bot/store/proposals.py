@@ -462,6 +462,12 @@ def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | Non
     return database.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
 
 
+def was_called(session: Session, name: str) -> bool:
+    """Whether a tool of that name was ever proposed."""
+    known = select(ToolVersionRow.name).where(ToolVersionRow.name == name).limit(1)
+    return session.execute(known).first() is not None
+
+
 def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     row = session.get(ToolVersionRow, (name, version))
     return row.parameters if row is not None else None

@@ -111,4 +111,4 @@ class Registry:
         """Rules whose condition does not fit a tool that is there now, by number, each with why."""
         if not book.conditional:
             return {}  # to ask for tools may start servers
-        return book.misfits({tool.name: tool.form for tool in await self.available()})
+        return book.misfits({tool.name: tool.form for tool in await self.available()}, every=True)

@@ -10,7 +10,8 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.approvals.commands.values import account, seconds
+from bot.approvals.commands.accounts import Accounts
+from bot.approvals.commands.values import account, names_in, seconds
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -40,6 +41,7 @@ class DecideCommands:
 
     def __init__(self, parts: CommandParts) -> None:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._accounts = Accounts(parts)
         self._registry, self._inbox, self._groups = parts.registry, parts.inbox, parts.groups
         self.words = [
             Subcommand("list", "everything waiting for a decision", self._list),
@@ -106,7 +108,8 @@ class DecideCommands:
             if pressed.asks:
                 prefix, words = first_word(rest)
             if pressed.verb is Verb.REASSIGN:
-                _check_who(words.split())
+                named = _check_who(words)
+                await self._accounts.check([each for each in named if ":" in each], command)
             found = await self._find(command, prefix)
             reason = words.strip() or None
             reply = await self._inbox(Press(command.actor, pressed.verb, found.id, reason=reason))
@@ -121,13 +124,15 @@ def _usage(each: Button) -> str:
     return f"{each.verb} ID {each.asks.usage}" if each.asks else f"{each.verb} ID"
 
 
-def _check_who(words: Sequence[str]) -> None:
-    """Raises CommandError for a word that is neither an account nor a role that may decide."""
+def _check_who(text: str) -> list[str]:
+    """Return who is named; raises CommandError for a word that is no account and no role that may decide."""
+    words = names_in(text)
     if not words:
         raise CommandError("Who should decide?")
     for word in words:
         if word not in ("requester", *Role):
             account(word)
+    return words
 
 
 LISTED = 20

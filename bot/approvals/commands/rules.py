@@ -1,5 +1,6 @@
 """Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything."""
 
+import difflib
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +12,7 @@ from sqlmodel import Session
 
 from bot.approvals import budgets, grants, lifecycle
 from bot.approvals.accounts import sign_in_links
+from bot.approvals.commands.accounts import Accounts
 from bot.approvals.commands.decide import mentioned, recorded
 from bot.approvals.commands.values import (
     LIMITED,
@@ -78,6 +80,7 @@ class RuleCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self._undo_proposal = undo
         self._registry, self._wake, self._hindrance = parts.registry, parts.wake, parts.hindrance
+        self._accounts = Accounts(parts)
         self._groups, self._prices, self._models = parts.groups, parts.prices, parts.models
         rest = LIMITED
         self.words = [
@@ -193,9 +196,11 @@ class RuleCommands:
             given = parse(subject, text, command, self._clock().astimezone(self._policies.held.book.zone))
             tools = [tool for tool in await self._registry.available() if given.concerns(tool.name)]
             _check_lowered(given, tools)
-            _check_condition(given, tools)
+            await self._check_tool(given, tools)
+            await self._accounts.check(_people_of(given), command)
+            left_out = _check_condition(given, tools)
             rule, said = await self._database.write(self._add, given, command)
-            said += "" if tools else f" There is no tool called {rule.pattern} right now."
+            said += left_out + ("" if tools else f" There is no tool called {rule.pattern} right now.")
             if given.limits and given.limits.until and (change := clock_change(given.limits.until)):
                 said += f" {change}"
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
@@ -208,6 +213,17 @@ class RuleCommands:
             return CommandReply(said, rule=rule.id)
 
         return do
+
+    async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
+        """Raises CommandError for the name of a tool that is not there and never was."""
+        if tools or given.is_pattern or await self._database.read(proposals.was_called, given.pattern):
+            return
+        near = difflib.get_close_matches(given.pattern, (await self._registry.available()).tools, 1, 0.5)
+        meant = f"Did you mean {near[0]}?" if near else "`nod tools list` names them."
+        raise CommandError(
+            f"There is no tool called {given.pattern}. {meant} "
+            f"For tools that come later, write {given.pattern.rstrip('.')}* after `for`."
+        )
 
     def _follows(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
         """What other rules make of one that was set: those that count in its place, and what they refuse."""
@@ -278,7 +294,7 @@ class RuleCommands:
     async def _drop(self, command: Command, text: str) -> str | CommandReply:
         which = number(text)
         if which is None:
-            raise CommandError("Which rule? Give its number, as `/approvals rules` shows it.")
+            raise CommandError("Which rule? Give one number, as `/approvals rules` shows it.")
 
         def drop(session: Session) -> str | None:
             before = self._policies.load(session)
@@ -433,9 +449,12 @@ class RuleCommands:
                 given = GivenRole(str(account(who)), Role(role))
             case ["add" as verb, who, role, word] if role in set(Role) and word == EVERYWHERE_WORD:
                 given = GivenRole(str(account(who)), Role(role), everywhere=True)
+            case ["add" | "remove", *several, _] if len(several) > 1:
+                raise CommandError("Add or remove one account at a time.")
             case _:
                 raise CommandError("Add or remove one account and its role.")
         if verb == "add":
+            await self._accounts.check([given.account], command)
             rule = Rule(0, Subject.ROLE, EVERYWHERE, EVERYWHERE, given)
             rule, _ = await self._database.write(self._add, rule, command)
             return CommandReply(await self._named(f"Set: {rule.words}."), rule=rule.id)
@@ -474,7 +493,7 @@ class RuleCommands:
     async def _revoke(self, command: Command, text: str) -> str | CommandReply:
         which = number(text.upper().removeprefix("G-"))
         if text.lower() != "all" and which is None:
-            raise CommandError("Which grant?")
+            raise CommandError("Which grant? Name one, such as G-7, or all.")
         ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
         if which is not None and not ended:
             return CommandReply(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
@@ -534,6 +553,13 @@ class RuleCommands:
                 return f"Resumed. Open proposals have {added} added to their deadlines."
 
 
+def _people_of(given: Rule) -> list[str]:
+    """Return the accounts that a rule names."""
+    named = given.value if given.subject is Subject.DECIDERS and isinstance(given.value, tuple) else ()
+    who = [given.limits.who] if given.limits and given.limits.who else []
+    return [each for each in (*named, *who) if ":" in each and not is_group(each)]
+
+
 def _object(text: str) -> tuple[Any, str]:
     """The JSON that a text begins with, if it does, and what follows; raises ValueError."""
     if not text.startswith("{"):
@@ -553,17 +579,26 @@ def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
         )
 
 
-def _check_condition(given: Rule, tools: Sequence[Tool]) -> None:
-    """Raises CommandError where its condition fits no call of one of these tools, or looks at a secret."""
+def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
+    """Say which tools lack its field; raises CommandError where it fits none, or looks at a secret."""
     condition = given.limits.condition if given.limits else None
     if condition is None:
-        return
+        return ""
+    lacking = {tool.name: field for tool in tools if (field := given.lacks(tool.form))}
     for tool in tools:
         names = [field.path[0] for field in condition.fields]
         if hidden := [name for name in names if shown({name: "x"}, tool.parameters)[name] == HIDDEN]:
             raise CommandError(f"{tool.name}: {hidden[0]} is hidden, so no rule can look at it.")
-        if why := condition.misfit(tool.form):
+        left_out = tool.name in lacking and len(lacking) < len(tools)
+        if not left_out and (why := condition.misfit(tool.form)):
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
+    if not lacking:
+        return ""
+    named = ", ".join(list(lacking)[:_NAMED])
+    named += f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    have = "has" if len(lacking) == 1 else "have"
+    then = "Each change there asks." if given.value is Mode.FORBID else "It does not hold there."
+    return f" {named} {have} no {next(iter(lacking.values()))}. {then}"
 
 
 def _follows(given: Rule, tools: Sequence[Tool]) -> str:

@@ -46,6 +46,8 @@ _PARTS = {
     }.items()
 }
 _WHERE = re.compile(r"\s+where\b", re.IGNORECASE)
+_MARKS = (",", ";", "|")
+_ONE_EACH = {"for": "one tool, or a pattern such as delete_*", "in": "one place", "by": "one account"}
 _ENDS = frozenset({"length", "until"})
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
 _FURTHEST = timedelta(days=366)
@@ -72,6 +74,8 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
     words = said.split()
     if not words:
         raise CommandError("Something is missing.")
+    if left := next((word for word in reversed(words[1:]) if word in _ONE_EACH), None):
+        raise CommandError(f"After `{left}` comes {_ONE_EACH[left]}. Set a rule for each.")
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
@@ -92,10 +96,38 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
         0,
         subject,
         _place(unquoted(given["place"][0]), command) if "place" in given else EVERYWHERE,
-        unquoted(given["tools"][0]) if "tools" in given else EVERYWHERE,
+        _tools(given["tools"][0]) if "tools" in given else EVERYWHERE,
         value,
         None if limits == Limits() else limits,
     )
+
+
+def _tools(text: str) -> str:
+    """Read the name of a tool, or a pattern; raises CommandError for several."""
+    named = unquoted(text)
+    several = _split(named)
+    if len(several) > 1 or named.endswith(_MARKS):
+        each = " and ".join(f"`for {name}`" for name in several)
+        raise CommandError(
+            f"After `for` comes one tool, or a pattern such as delete_*. Set a rule for each: {each}."
+        )
+    return named
+
+
+def names_in(text: str) -> list[str]:
+    """Return the words of a list of people as one writes it, with commas, semicolons, spaces or "and"."""
+    return [each for each in _split(text) if each != "and"]
+
+
+def _split(text: str) -> list[str]:
+    """Return the names in a list with commas, semicolons or bars."""
+    return [each for each in re.split(r"[,;|\s]+", text) if each]
+
+
+def _check_one(text: str, what: str) -> None:
+    """Raises CommandError for a list."""
+    if len(several := _split(text)) > 1 or text.endswith(_MARKS):
+        raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
 def _condition(text: str) -> Condition:
@@ -218,6 +250,7 @@ def _place(text: str, command: Command) -> str:
 
 
 def _address(text: str) -> str:
+    _check_one(text, "place")
     _check_channel(text.partition(":")[0])
     try:
         return str(Address.parse(text))
@@ -234,6 +267,7 @@ def _check_channel(channel: str) -> None:
 
 def account(text: str) -> Actor:
     """Read an account; raises CommandError."""
+    _check_one(text, "account")
     _check_channel(text.partition(":")[0])
     try:
         return Actor.parse(text)
@@ -285,6 +319,9 @@ def _quorum(words: list[str]) -> Quorum:
 
 def _deciders(words: list[str]) -> tuple[str, ...]:
     known = {"requester", "member", *Role}
+    words = names_in(" ".join(words))
+    if not words:
+        raise CommandError("Who may decide? Name at least one.")
     for word in words:
         if word not in known:
             account(word)

@@ -448,7 +448,8 @@ def test_of_two_circles_the_narrower_one_decides(wide: str, narrow: str) -> None
         ("quorum 2 of many", "Give a number of approvals"),
         ("audit G-²", "Nothing is recorded about that."),
         ("revoke G-7", "There is no live grant G-7."),
-        ("policy always for delete_isue", "There is no tool called delete_isue right now."),
+        ("policy always for delete_isue", "There is no tool called delete_isue."),
+        ("policy always for delete_isue*", "There is no tool called delete_isue* right now."),
     ],
 )
 async def test_words_that_miss_their_mark_are_reported(ruled: Nod, words: str, told: str) -> None:
