@@ -441,8 +441,19 @@ class Loop:
                     pass
         if shown := answer.rest():
             yield TextDelta(shown)
+        if self._take_written_calls(asked, specs, answer):
+            yield TextRestarted()
+            yield TextDelta(_BREAK + answer.text if further else answer.text)
         if answer.is_empty:
             raise ModelEmpty
+
+    def _take_written_calls(self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
+        """Read the calls in an answer's text; keeps that a model writes them though it was told not to."""
+        told = asked.attempt > 0 or asked.model.name in self.models.writers
+        found = answer.take_written_calls(specs, asked.history, told=told)
+        if found and asked.attempt:
+            self.models.writers.add(asked.model.name)
+        return found
 
     async def _judge(
         self,

@@ -1,19 +1,20 @@
 """What the model says in one call, as it comes: text, reasoning, and calls written as text. Pure.
 
 A model may say nothing among people. Reasoning is shown in complete lines or sentences, without secrets.
-Calls that stand in the text run nothing, so the model is told.
+Calls that stand in the text in a dialect that is known are read as calls; of others the model is told.
 """
 
 import json
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from bot.agent.prompt import SILENT
 from bot.agent.transcript import NOTE
+from bot.agent.written_calls import has_tokens, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
 from bot.domain.redaction import redact_text
 
@@ -61,9 +62,26 @@ class ModelOutput:
         silent = self.finished is not None and self.finished.stop is Stop.FINISHED
         return silent and not self.may_be_silent and not self._calls and not self.text.strip()
 
+    def take_written_calls(self, specs: Sequence[ToolSpec], history: Sequence[Entry], *, told: bool) -> bool:
+        """Read the calls that the model wrote into its text; returns whether there are any.
+
+        Only a complete answer has some, and what remains is its text. Marks that people and tools write, too,
+        count once the model was ``told`` that nothing runs that way: then it has no other.
+        """
+        if self.finished is None or self.finished.stop is not Stop.FINISHED or self._calls:
+            return False
+        if not told and not has_tokens(self.text):
+            return False
+        said, calls = read_written_calls(self.text, specs, history)
+        if calls:
+            self.pieces, self.finished = [said] if said else [], replace(self.finished, calls=calls)
+        return bool(calls)
+
     def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
         """What to tell a model that wrote a call into its text, where nothing runs; nothing if it did not."""
-        if self._calls or not is_written_call(self.text, {spec.name for spec in specs}):
+        names = {spec.name for spec in specs}
+        marked = has_tokens(self.text) and any(name in self.text for name in names)
+        if self._calls or not (marked or is_written_call(self.text, names)):
             return ()
         return (AssistantText(self.text), UserText(f"{NOTE} {_WRITTEN}"))
 

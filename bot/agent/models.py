@@ -41,6 +41,7 @@ class Models:
         self.default = there[0]
         self.by_name = {each.name: each for each in there}
         self.faults: dict[str, ModelFault] = {}
+        self.writers: set[str] = set()  # those that write their calls as text though they were told not to
         self._named: Mapping[str, NamedModel] = {each.name: each for each in named}
         self._clock, self._history = clock, history
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take

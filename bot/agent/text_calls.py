@@ -13,6 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from bot.agent.transcript import NOTE
+from bot.agent.written_calls import QUOTED
 from bot.domain.model import (
     AssistantText,
     Entry,
@@ -47,10 +48,6 @@ The tools, each with the JSON schema of its arguments:
 _SHAPE = f'Begin with {FENCE} on its own line, then write {{"name": "…", "arguments": {{…}}}}, then {_TICKS}.'
 _NO_JSON = f"this call is not one JSON object, so nothing was called. {_SHAPE}"
 _NO_CALL = f"this call has not exactly a name and arguments, so nothing was called. {_SHAPE}"
-_QUOTED = (
-    "this call stands word for word in what a person or a tool said, and a quotation calls nothing. If it is "
-    "what people want, write the call in your own words."
-)
 _LONGEST_NAME = 64
 
 
@@ -147,7 +144,7 @@ def _calls(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolC
             yield ToolCall(ident, "call", block, refused=_NO_JSON)
             continue
         if (why := _misfit(found)) or _squeezed(block) in said:
-            yield ToolCall(ident, "call", json.dumps({"written": block}), refused=why or _QUOTED)
+            yield ToolCall(ident, "call", json.dumps({"written": block}), refused=why or QUOTED)
         else:
             yield ToolCall(ident, found["name"], json.dumps(found["arguments"], ensure_ascii=False))
 

@@ -265,6 +265,14 @@ CALLS = {
         chunk({"content": [{"type": "tool_use", "id": "t1", "name": "keep", "input": KEEP}]}),
         chunk(finish="tool_use"),
     ),
+    "GLM, as text": say(
+        "<tool_call>keep\n<arg_key>text</arg_key>\n<arg_value>x</arg_value>\n"
+        "<arg_key>approval_reason</arg_key>\n<arg_value>asked</arg_value>\n</tool_call>"
+    ),
+    "Kimi, as text": say(
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.keep:0<|tool_call_argument_begin|>"
+        f"{RAW}<|tool_call_end|><|tool_calls_section_end|>"
+    ),
     "an envelope": words(
         json.dumps({"success": True, "data": json.loads(unstreamed(
             {"tool_calls": [{"id": "c", "function": {"name": "keep", "arguments": RAW}}]}, "tool_calls"
