@@ -54,7 +54,7 @@ async def test_its_commands_run_one_after_the_other(serve: Serve, tmp_path: Path
         assert attached == ["A table."]
         assert ruled[0].startswith("**policy never for delete_*")
         assert ruled[-1] == "true"
-        assert (tmp_path / "audit.csv").read_text().startswith('"id",')
+        assert (tmp_path / "audit.csv").read_bytes().startswith(b'\xef\xbb\xbf"id",')
         assert "keep: write" in looked
 
 

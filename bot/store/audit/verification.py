@@ -189,9 +189,11 @@ def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
 def as_csv(found: Sequence[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
     """With a header line of ``names``; a cell that a spreadsheet would run as a formula gets a quote first.
 
-    Each cell is quoted, so that no other separator begins one in it.
+    Each cell is quoted, so that no other separator begins one in it. A byte-order mark comes first: without
+    it, Excel reads other letters than ASCII in the code page of its computer.
     """
-    out = io.StringIO()
+    out = io.StringIO("\ufeff")
+    out.seek(0, io.SEEK_END)
     writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
     writer.writeheader()
     for row in found:
