@@ -250,7 +250,7 @@ class FakeSlack:
         self, user: str, text: str, channel: str, thread: str | None, more: dict[str, Any]
     ) -> tuple[dict[str, Any], str]:
         ts = self._ts()
-        self.posted.append(Posted(channel, ts, thread, user, text=text))
+        self.posted.append(Posted(channel, ts, thread, user, text=text, more=more))
         kind = "im" if channel.startswith("D") else "channel"
         event = {
             "type": "message",
@@ -613,16 +613,23 @@ class FakeSlack:
             raise Refusal("channel_not_found", "history takes no user's id")
         shown = [
             {"type": "message", "ts": m.ts, "user": m.user, "text": m.text, "blocks": m.blocks}
+            | m.more
             | ({"thread_ts": m.thread} if m.thread else {})
             | ({"metadata": m.metadata} if m.metadata and how.get("include_all_metadata") else {})
             for m in self.posted
             if m.channel == place
             and (m.thread == thread or (thread is not None and m.ts == thread))
             and not (m.deleted or m.only_for)
-            and float(m.ts) >= float(how.get("oldest") or 0)
+            and (m.ts == thread or float(m.ts) >= float(how.get("oldest") or 0))
+            and float(m.ts) <= float(how.get("latest") or "inf")
         ]
         shown = shown if thread else shown[::-1]
-        return {"messages": shown[: int(how.get("limit") or 100)], "has_more": False}
+        begun = int(how.get("cursor") or 0)
+        end = begun + int(how.get("limit") or 100)
+        for each in shown[:1] if thread else ():
+            each["reply_count"] = sum((m.channel, m.thread) == (place, thread) for m in self.posted)
+        rest = {"response_metadata": {"next_cursor": str(end)}} if end < len(shown) else {}
+        return {"messages": shown[begun:end], "has_more": bool(rest)} | rest
 
     def _place(self, channel: str) -> str:
         """The channel to post to; a user's id means their DM."""
@@ -653,7 +660,9 @@ class FakeSlack:
         message = Posted(place, self._ts(), content.get("thread_ts"), BOT_USER, only_for=user)
         message.installation = self._caller
         self._fill(message, content)
-        self.posted.append(message)
+        replied = any((m.channel, m.thread) == (place, message.thread) for m in self.posted)
+        if message.thread is None or replied:  # Slack takes the other and shows it to no one
+            self.posted.append(message)
         return {"message_ts": message.ts}
 
     def _do_chat_getpermalink(self, channel: str, message_ts: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Posted:
     unfurls: bool = True
     file: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)  # what else stands in the event of it
     installation: str = "T1"  # whose bot wrote it
     remembered: dict[str, dict[str, Any]] = field(default_factory=dict)  # buttons a slow person still sees
 

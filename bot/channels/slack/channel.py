@@ -34,6 +34,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, posting, screens, text
 from bot.channels.slack.card import brief, brief_team, render, render_team
 from bot.channels.slack.errors import (
+    CONTENTS,
     NO_REPLIES,
     code_behind,
     code_of,
@@ -82,8 +83,9 @@ _SHORTCUTS = frozenset({"shortcut", "message_action"})
 _MOST_STRANGERS = 1000
 _NOT_INSTALLED = "Nod is not installed in this workspace. Ask an admin of it to install the app."
 _CONNECTING = "I'm still connecting to Slack. Nothing was changed. Try again in a minute."
+_LOOK = "Look at this card."
 _SOON = timedelta(seconds=5)  # a card that was not posted by then may be what a process left that is gone
-_TOO_BIG = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
+_AS_A_FILE = "Slack doesn't take this text as a message. It is in the file."
 _bolt_logger = logging.getLogger("bot.slack.bolt")
 _bolt_logger.setLevel(logging.ERROR)  # an explicit level: bolt formats its debug lines at NOTSET
 
@@ -372,10 +374,16 @@ class SlackChannel(Platform):
         """Post one of the posts of a text."""
         place = SlackPlace.of(address)
         if isinstance(post, FullText):
-            await self._once(place, post.text, [{"markdown_text": text.neutralise(post.words)}])
+            await self._once(place, post.text, text.forms_of(text.neutralise(post.words)))
             await self.post_file(address, post.name, post.text)
-        else:
-            await self._once(place, post, [{"markdown_text": post}])
+            return
+        try:
+            await self._once(place, post, text.forms_of(post))
+        except NotDeliverable as error:
+            if code_behind(error) not in CONTENTS:
+                raise
+            await self._once(place, f"file of {post}", text.forms_of(_AS_A_FILE))
+            await self.post_file(address, FullText(post).name, post)
 
     async def _once(
         self, place: SlackPlace, key: str, shown: Sequence[Message], since: datetime | None = None
@@ -430,11 +438,12 @@ class SlackChannel(Platform):
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
-        said = {
-            "text": f"{named} {escape(markdown)}".strip(),
-            "blocks": [b.markdown(markdown), {"type": "section", "text": below}],
-        }
-        await self._once(SlackPlace(card.team, card.channel, place.thread or card.ts), markdown, [said])
+        link_below = {"type": "section", "text": below}
+        plain = f"{named} {escape(markdown)}".strip()
+        said = {"text": plain, "blocks": [b.markdown(markdown), link_below]}
+        without = {"text": f"{named} {_LOOK}".strip(), "blocks": [link_below]}
+        at = SlackPlace(card.team, card.channel, place.thread or card.ts)
+        await self._once(at, markdown, [said, {"text": f"{plain} {link['permalink']}"}, without])
 
     async def show_team(self, address: Address, ref: str, team: TeamStatus) -> str:
         shown = [render_team(team).message, brief_team(team).message]
@@ -497,15 +506,15 @@ async def _said(client: AsyncWebClient, place: SlackPlace, **what: Any) -> Async
 
 
 async def _accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
-    """Show the first, or the brief form that follows it where Slack refuses the full one after all."""
-    full, *brief_form = shown
+    """Show the first of these forms whose contents Slack does not refuse after all."""
+    full, *other_forms = shown
     try:
         return await show(**full)
     except SlackApiError as error:
-        if not brief_form or code_of(error) not in _TOO_BIG:
+        if not other_forms or code_of(error) not in CONTENTS:
             raise
-    log.warning("Slack refused some blocks, the brief form follows", about=full["text"])
-    return await show(**brief_form[0])
+        log.warning("Slack refused what a message holds, another form follows", why=code_of(error))
+    return await _accepted(other_forms, show)
 
 
 async def _acknowledge(ack: Ack) -> None:

@@ -35,6 +35,22 @@ NO_REPLIES = frozenset(
 )
 """Refusals of a reply in a thread; the channel itself may take it."""
 
+CONTENTS = frozenset(
+    {
+        "invalid_attachments",
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "invalid_chunks",
+        "invalid_markdown",
+        "invalid_metadata_format",
+        "markdown_text_conflict",
+        "msg_blocks_too_long",
+        "msg_too_long",
+        "no_text",
+    }
+)
+"""Refusals of what a message holds; the same place may take it in another form."""
+
 OFF = frozenset(
     {"account_inactive", "app_uninstalled", "invalid_auth", "not_authed", "token_expired", "token_revoked"}
 )

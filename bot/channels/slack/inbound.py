@@ -7,6 +7,7 @@ and Slack delivers again; the inbox stops the second delivery by its event id.
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,13 +24,21 @@ from bot.channels.slack.blocks import Block
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import NAME, SlackPlace, actor_of
-from bot.channels.slack.posting import tell
+from bot.channels.slack.posting import post_directly, tell
+from bot.channels.slack.reading import (
+    MAX_ATTACHED,
+    count_missing,
+    name_program,
+    read_all,
+    read_attached,
+    read_words,
+)
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.workspaces import Workspaces
+from bot.channels.slack.workspaces import Client, Workspace, Workspaces
 from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.text import forwarded, in_thread
+from bot.domain.text import forwarded, in_group, in_thread
 from bot.errors import ChannelError
 from bot.store import events
 from bot.store.database import Database
@@ -38,7 +47,15 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _PROSE = frozenset({"decline"})  # words of `/approvals` that are followed by a reason, for people
-_MOST_READ = 200  # messages of a thread
+_MOST_READ = 500  # messages of a thread
+_ROOM_CHARS = 7_900  # of a thread beyond what began it
+_PAGE = 200  # messages
+_MOST_PAGES = 10
+_RECENT_SECONDS = 3600
+_MOST_KEPT, _MOST_KEPT_CHARS = 30, 2_000  # of what programs wrote since a person did
+_THREAD_UNREAD = "I could not read this thread before the message. Quote what matters."
+_THREAD_PARTLY_READ = "This thread is long: at least {} of its messages were not read. Quote what matters."
+_THREAD_CUT = "This thread is long: {} of its older messages were not read. Quote what matters."
 _MOST_NAMED = 10  # people in one text whose names are looked up
 _LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
@@ -48,9 +65,6 @@ _EDITED = "I don't read edited messages. Send the change as a new message."
 _DELETED = "I have read what you deleted. To stop me, press Slack's stop button in the thread."
 
 
-_MOST_SHARED = 10  # forwarded messages in one
-_DEEPEST = 8  # blocks in blocks
-_AUTHORS = ("author_name", "author_subname", "service_name", "title")
 _UNREAD = "(a message was sent that you can't read)"
 _HEARD_SUBTYPES = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 _GROUP = re.compile(r"<!subteam\^([A-Z0-9]+)(?:\|([^<>]*))?>")
@@ -88,11 +102,12 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     channel, ts = event.get("channel"), event.get("ts")
     if not (channel and ts and body.get("event_id")):
         return None
-    words = said_by(event)
-    shared = tuple(_shared(event))
+    words = read_words(event)
+    shared = tuple(read_attached(event))
     private = event.get("channel_type") == "im" or str(channel).startswith("D")
     mentioned = bot_user in mentioned_users(words)
-    if kind == "message" and mentioned and not private:
+    group = event.get("channel_type") == "mpim"
+    if kind == "message" and mentioned and not (private or group):
         return None  # the same words come as app_mention
     files = tuple(dict.fromkeys(_files(event)))
     profile = (event.get("user_profile") or {}).get("team")
@@ -101,8 +116,9 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
         user=user,
         teams=tuple(str(each) for each in (*map(event.get, ("user_team", "source_team")), profile) if each),
         text=_without_bot(words, bot_user) or ("" if shared or files else _nothing(event)),
-        event_id=body["event_id"],
-        addressed=private or kind == "app_mention",
+        # in a group of people a mention comes as a message, as an app_mention or as both
+        event_id=f"{team}/{channel}/{ts}" if mentioned else body["event_id"],
+        addressed=private or mentioned or kind == "app_mention",
         in_thread=bool(event.get("thread_ts")),
         ts=str(ts),
         shared=shared,
@@ -112,9 +128,10 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """An edit or a deletion of what a person said."""
+    """An edit or a deletion of what a person said; ``shown_at`` is where a word about it is seen."""
 
     place: SlackPlace
+    shown_at: SlackPlace
     user: str
     deleted: bool
     as_mention: Mapping[str, Any] | None  # the message as it is now, where the bot is named in it since then
@@ -128,38 +145,25 @@ def corrected_in(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected
     deleted = event.get("subtype") == "message_deleted" or now.get("subtype") == "tombstone"
     if not (user and ts and event.get("channel")) or user == bot_user or before.get("bot_id"):
         return None
-    if not deleted and said_by(now) == said_by(before):
+    if not deleted and read_words(now) == read_words(before):
         return None
     place = SlackPlace(team, event["channel"], before.get("thread_ts") or ts)
-    named = [bot_user in mentioned_users(said_by(each)) for each in (before, now)]
+    named = [bot_user in mentioned_users(read_words(each)) for each in (before, now)]
     mention = {**now, "type": "app_mention", "channel": place.channel, "edited": None}
-    return Corrected(place, user, deleted, mention if named == [False, True] and not place.private else None)
-
-
-def said_by(message: Mapping[str, Any]) -> str:
-    """The words of a message, which some apps put into its blocks alone."""
-    return str(message.get("text") or "") or "\n".join(_texts(message.get("blocks")))
+    shown_at = SlackPlace(team, event["channel"], before.get("thread_ts"))
+    return Corrected(
+        place, shown_at, user, deleted, mention if named == [False, True] and not place.private else None
+    )
 
 
 def _nothing(event: Mapping[str, Any]) -> str:
     """What stands for a message without words: a bare mention greets, the rest can't be read."""
-    return _UNREAD if not said_by(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
-
-
-def _shared(event: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Messages that were forwarded and cards of links: who wrote them and where, and their text."""
-    for each in filter(_is_mapping, (event.get("attachments") or ())[:_MOST_SHARED]):
-        said = str(each.get("text") or "") or "\n".join(_texts(each.get("message_blocks")))
-        if not (said := said.strip() or str(each.get("fallback") or "").strip()):
-            continue
-        author = next((str(each[k]) for k in _AUTHORS if each.get(k)), "someone")
-        where = f" in #{each['channel_name']}" if each.get("channel_name") else ""
-        yield f"{author}{where}", said
+    return _UNREAD if not read_words(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
 
 
 def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
     """What was attached, snippets included, and what came with a message that is passed on."""
-    for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:_MOST_SHARED])):
+    for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:MAX_ATTACHED])):
         for each in filter(_is_mapping, holder.get("files") or ()):
             size = each.get("size")
             name = str(each.get("name") or each.get("title") or "")
@@ -167,22 +171,27 @@ def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
                 yield Upload(name, ref=str(each["id"]), size=size if isinstance(size, int) else 0)
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in blocks, in their order."""
-    if depth > _DEEPEST:
-        return
-    for each in value if isinstance(value, list) else [value]:
-        if not isinstance(each, Mapping):
-            continue
-        if isinstance(each.get("text"), str) and each["text"].strip():
-            yield each["text"]
-        for part in ("text", "elements", "fields", "message", "blocks"):
-            if not isinstance(each.get(part), str):
-                yield from _texts(each.get(part), depth + 1)
-
-
 def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
+
+
+def _newest_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what began a thread, and as many of its newest messages as there is room for."""
+    room, kept = _ROOM_CHARS, 0
+    for author, text in reversed(lines[1:]):
+        room -= len(author) + min(len(text), _MOST_KEPT_CHARS) + 3
+        if room < 0:
+            break
+        kept += 1
+    return [*lines[:1], *lines[len(lines) - kept :]] if kept else lines[:1]
+
+
+def _author_of(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return who wrote a message of a thread: a person's name, or what a program is called."""
+    known = names.get(str(message.get("user")))
+    if known == "you" or not message.get("bot_id"):
+        return known or name_program(message) or "someone"
+    return name_program(message) or known or "another program"
 
 
 def _without_bot(words: str, bot_user: str) -> str:
@@ -237,12 +246,12 @@ _ONLY = "I answer in this thread only when I'm mentioned. Press again to change 
 _ALL = "I answer every message in this thread."
 
 
+@dataclass(frozen=True, slots=True)
 class FollowedThreads:
     """What people chose with the button below Nod's first answer in a thread."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
+    database: Database
+    clock: Clock
 
     async def offer(self, place: SlackPlace) -> list[Block]:
         """The button, for the first answer in a thread among people; nothing below the others."""
@@ -263,11 +272,11 @@ class FollowedThreads:
         return _ONLY if only else _ALL
 
     async def _state(self, place: SlackPlace) -> dict[str, bool] | None:
-        return await self._database.read(events.dialogue, NAME, f"thread:{place.address.key}")
+        return await self.database.read(events.dialogue, NAME, f"thread:{place.address.key}")
 
     async def _keep(self, place: SlackPlace, *, only: bool) -> None:
         key = f"thread:{place.address.key}"
-        await self._database.write(events.keep_dialogue, NAME, key, {"only": only}, self._clock())
+        await self.database.write(events.keep_dialogue, NAME, key, {"only": only}, self.clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +289,7 @@ class Events:
     threads: FollowedThreads
     inbox: Inbox
     lookup: Lookup
+    told: deque[str] = field(default_factory=partial(deque, maxlen=1000))  # messages refused in words
     background: Background = field(
         default_factory=partial(
             Background, "Slack rejected a best-effort call", SlackClientError, aiohttp.ClientError, OSError
@@ -324,7 +334,7 @@ class Events:
             return
         if await self._follows(found.place):
             words = _DELETED if found.deleted else _EDITED
-            self.background.start(tell(self.workspaces, found.place, found.user, words))
+            self.background.start(tell(self.workspaces, found.shown_at, found.user, words))
         elif found.as_mention is not None:
             await self._message({**body, "event": found.as_mention}, team)
 
@@ -332,6 +342,8 @@ class Events:
         workspace = await self.workspaces.find(team)
         said = said_in(body, team, workspace.bot_user) if workspace else None
         follows = said is not None and said.in_thread and await self._follows(said.place)
+        if workspace is not None and said is None:
+            await self._keep_program(body, workspace)
         if workspace is None or said is None or not (said.addressed or follows):
             return
         actor, people = await asyncio.gather(
@@ -342,8 +354,15 @@ class Events:
         text = readable(said.text, names)
         for author, passed_on in reversed(said.shared):
             text = forwarded(author, readable(passed_on, {}), text)
+        notes, unread = [], ""
         if said.in_thread and not follows:
-            text = in_thread(await self._thread(said, workspace.bot_user), text)
+            before, unread = await self._thread(said, workspace.bot_user)
+            text = in_thread(before, text)
+        elif said.in_thread:
+            notes = await self._programs(said.place)
+            text = in_group(notes, text)
+        if unread:
+            text = f"[{unread}]\n\n{text}"
         reply = await self.inbox(
             Message(
                 address=said.place.address,
@@ -358,33 +377,102 @@ class Events:
         if reply.answer is Answer.ACCEPTED:
             title = readable(said.text, names) or ", ".join(each.name for each in said.files)
             self.sessions.begin(said.place, title)
-        elif reply.answer is not Answer.DUPLICATE and reply.text and (said.addressed or not actor.outside):
-            self.background.start(tell(self.workspaces, said.place, said.user, reply.text))
+            if notes:
+                await self._keep_programs(said.place, None)
+            if unread:
+                self.background.start(self._tell(said, unread))
+        elif reply.answer is not Answer.DUPLICATE and reply.text and said.event_id not in self.told:
+            self.told.append(said.event_id)  # a mention may come as two events
+            if said.addressed or not actor.outside:
+                self.background.start(self._tell(said, reply.text))
 
-    async def _thread(self, said: Said, bot_user: str) -> list[tuple[str, str]]:
-        """Who wrote what in the thread before; nothing where it can't be read soon, for Slack waits."""
-        team, place = said.place.team, said.place
+    async def _tell(self, said: Said, words: str) -> None:
+        """Tell who said something a word where they see it.
+
+        Slack shows an ephemeral message of a thread to no one before the thread has a reply.
+        """
+        place = said.place
+        if place.private:
+            await post_directly(self.workspaces, place, words)
+        else:
+            at = place if said.in_thread else SlackPlace(place.team, place.channel)
+            await tell(self.workspaces, at, said.user, words)
+
+    async def _thread(self, said: Said, bot_user: str) -> tuple[list[tuple[str, str]], str]:
+        """Who wrote what in the thread before, and what of it was not read, in words.
+
+        Slack gives the oldest first and waits for its acknowledgement, so of a very long thread the last
+        pages may be out of reach in time; then the newest are asked for by themselves.
+        """
+        place = said.place
+        found: dict[str, dict[str, Any]] = {}
+        names, whole = {bot_user: "you"}, False
         try:
             async with asyncio.timeout(_LOOKING):
-                client = await self.workspaces.client(team)
-                page = await client.conversations_replies(
-                    channel=place.channel, ts=str(place.thread), latest=said.ts, limit=_MOST_READ
+                client = await self.workspaces.client(place.team)
+                whole = await self._read_pages(client, said, found)
+                users = dict.fromkeys(
+                    str(m["user"]) for m in list(found.values())[-_MOST_READ:] if m.get("user")
                 )
-                shown: list[dict[str, Any]] = page.get("messages") or []
-                before = [m for m in shown if m.get("ts") != said.ts]
-                users = dict.fromkeys(str(m["user"]) for m in before if m.get("user"))
-                people = await self._people(team, users)
+                people = await self._people(place.team, users)
+                names = {user: each.name or user for user, each in people.items()} | names
         except (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ChannelError) as error:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
-            return []
-        names = {user: each.name or user for user, each in people.items()} | {bot_user: "you"}
-        return [
-            (
-                names.get(str(m.get("user"))) or str(m.get("username") or "someone"),
-                readable(said_by(m), names),
-            )
-            for m in before
-        ]
+        before = [found[ts] for ts in sorted(found, key=float) if ts != said.ts]
+        shown = [before[0], *before[1:][-_MOST_READ:]] if before else []
+        lines = _newest_lines([(_author_of(m, names), readable(read_all(m), names)) for m in shown])
+        if not before:
+            return lines, "" if whole else _THREAD_UNREAD
+        missing = len(before) - len(lines)
+        if not whole:
+            missing = max(missing, count_missing(lines, before[0].get("reply_count")) - 1, 1)
+            return lines, _THREAD_PARTLY_READ.format(f"{missing:,}")
+        return lines, _THREAD_CUT.format(f"{missing:,}") if missing else ""
+
+    async def _read_pages(self, client: Client, said: Said, found: dict[str, dict[str, Any]]) -> bool:
+        """Read a thread's pages into ``found``, by time; False where there are more than are read."""
+        place = said.place
+        given: dict[str, Any] = {
+            "channel": place.channel,
+            "ts": str(place.thread),
+            "latest": said.ts,
+            "inclusive": True,
+        }
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await client.conversations_replies(limit=_PAGE, cursor=cursor, **given)
+            found |= {str(m["ts"]): m for m in page.get("messages") or () if m.get("ts")}
+            cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
+            if not page.get("has_more") or cursor is None:
+                return not page.get("has_more")
+        recent = await client.conversations_replies(
+            limit=_PAGE, oldest=f"{float(said.ts) - _RECENT_SECONDS:.6f}", **given
+        )
+        found |= {str(m["ts"]): m for m in recent.get("messages") or () if m.get("ts")}
+        return False
+
+    async def _keep_program(self, body: Mapping[str, Any], workspace: Workspace) -> None:
+        """Keep what another program wrote in a followed thread: it comes with what a person says next."""
+        event: Mapping[str, Any] = body.get("event") or {}
+        thread, channel = event.get("thread_ts"), event.get("channel")
+        is_program = bool(event.get("bot_id")) or event.get("subtype") == "bot_message"
+        own = event.get("bot_id") == workspace.bot_id or event.get("user") == workspace.bot_user
+        if not (is_program and thread and channel) or own or event.get("hidden"):
+            return
+        place = SlackPlace(workspace.team, str(channel), str(thread))
+        if not await self._follows(place):
+            return
+        line = name_program(event) or "another program", readable(read_all(event), {})[:_MOST_KEPT_CHARS]
+        kept = [*await self._programs(place), line]
+        await self._keep_programs(place, kept[-_MOST_KEPT:])
+
+    async def _programs(self, place: SlackPlace) -> list[tuple[str, str]]:
+        found = await self.threads.database.read(events.dialogue, NAME, f"programs:{place.address.key}")
+        return [(str(author), str(text)) for author, text in (found or {}).get("said", ())]
+
+    async def _keep_programs(self, place: SlackPlace, said: list[tuple[str, str]] | None) -> None:
+        key, state = f"programs:{place.address.key}", {"said": said} if said else None
+        await self.threads.database.write(events.keep_dialogue, NAME, key, state, self.threads.clock())
 
     async def _people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
         """The first few of these users, by their ids."""

@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks as b
 from bot.channels.slack import text
-from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.errors import CONTENTS, code_of, translated
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.telemetry.logs import logger
@@ -35,11 +35,15 @@ async def tell(
     with translated():
         client = await workspaces.client(team)
         if place is not None:
+            at = {"channel": place.channel, "user": user, "thread_ts": place.thread}
             try:
                 async with within(_WAITED):
-                    await client.chat_postEphemeral(
-                        channel=place.channel, user=user, thread_ts=place.thread, text=words, blocks=shown
-                    )
+                    try:
+                        await client.chat_postEphemeral(text=words, blocks=shown, **at)  # type: ignore[arg-type]
+                    except SlackApiError as error:
+                        if code_of(error) not in CONTENTS:
+                            raise
+                        await client.chat_postEphemeral(text=words, **at)  # type: ignore[arg-type]
             except (SlackApiError, TimeoutError) as error:
                 why = code_of(error) if isinstance(error, SlackApiError) else "no answer"
                 log.info("no ephemeral message there, a direct one follows", why=why)
@@ -47,6 +51,21 @@ async def tell(
                 return
         await client.chat_postMessage(
             channel=user, text=words, blocks=shown, unfurl_links=False, unfurl_media=False
+        )
+
+
+async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
+    """Post words in someone's direct messages, in the thread of what they said."""
+    words = text.escape(text.cut(text.link_text(markdown), 300)[0])
+    with translated():
+        client = await workspaces.client(place.team)
+        await client.chat_postMessage(
+            channel=place.channel,
+            thread_ts=place.thread,
+            text=words,
+            blocks=[b.markdown(markdown, place.team)],
+            unfurl_links=False,
+            unfurl_media=False,
         )
 
 

@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
 from bot.channels.slack import blocks as b
-from bot.channels.slack.errors import code_of, maybe_done, passes, translated
+from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translated
 from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
@@ -337,6 +337,15 @@ class SlackStream:
                 "text": text.escape(text.cut(whole, 300)[0]),
                 "blocks": [b.markdown(whole), *self._below],
             }
+        try:
+            await self._show(client, shown)
+        except SlackApiError as error:
+            if code_of(error) not in CONTENTS:
+                raise
+            plain = {"text": text.escape(whole)} | ({"blocks": self._below} if self._below else {})
+            await self._show(client, plain)
+
+    async def _show(self, client: AsyncWebClient, shown: Mapping[str, Any]) -> None:
         if self._ts is None:
             posted = await client.chat_postMessage(
                 channel=self.place.channel,
@@ -346,13 +355,13 @@ class SlackStream:
                 unfurl_media=False,
             )
             self._ts = str(posted["ts"])
-        else:
-            try:
-                await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
-            except SlackApiError as error:
-                if code_of(error) != _STILL_OPEN or not await self._close(None):
-                    raise
-                await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
+            return
+        try:
+            await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
+        except SlackApiError as error:
+            if code_of(error) != _STILL_OPEN or not await self._close(None):
+                raise
+            await client.chat_update(channel=self.place.channel, ts=self._ts, **shown)
 
 
 def _code(error: Exception) -> str | None:

@@ -6,6 +6,7 @@ Lengths are in UTF-16 units of the escaped text, the widest way Slack may count 
 """
 
 import re
+from typing import Any
 
 from bot.channels import markdown as commonmark
 from bot.channels.markdown import clean, prefix
@@ -95,3 +96,8 @@ def with_mentions(markdown: str, team: str) -> str:
 
     own = rf"`[^`\n]*`|(?<![\w:/]){NAME}:{re.escape(team)}/([UWCGS][A-Z0-9]+)(?:/[0-9.]+)?(?![\w/])"
     return re.sub(own, shown, markdown)
+
+
+def forms_of(markdown: str) -> list[dict[str, Any]]:
+    """Return a text as Slack takes it: as Markdown, and as plain text where it refuses that."""
+    return [{"markdown_text": markdown}, {"text": escape(markdown), "mrkdwn": False}]
