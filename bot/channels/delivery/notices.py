@@ -52,8 +52,7 @@ class Notices:
         """Have what a place refused for good posted in the own chat of the person whom it answers."""
         own = Address(person.channel, person.key)
         if own != refused:
-            await self.say(own, f"I can't answer where you asked. {why}")
-            await self.say(own, text)  # apart: that place may refuse it for its contents
+            await self.say(own, f"I can't answer where you asked. {why}\n\n{text}")
 
     def for_approvers(self, session: Session, text: str) -> None:
         """As part of a transaction: have a text posted in the chats that the settings name for approvers."""
