@@ -420,12 +420,13 @@ class Events:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
         before = [found[ts] for ts in sorted(found, key=float) if ts != said.ts]
         shown = [before[0], *before[1:][-_MOST_READ:]] if before else []
-        lines = _newest_lines([(_author_of(m, names), readable(read_all(m), names)) for m in shown])
+        lines = [(_author_of(m, names), readable(read_all(m), names)) for m in shown]
+        read = _newest_lines(lines)
         if not before:
             return lines, "" if whole else _THREAD_UNREAD
-        missing = len(before) - len(lines)
+        missing = len(before) - len(read)
         if not whole:
-            missing = max(missing, count_missing(lines, before[0].get("reply_count")) - 1, 1)
+            missing = max(missing, count_missing(read, before[0].get("reply_count")) - 1, 1)
             return lines, _THREAD_PARTLY_READ.format(f"{missing:,}")
         return lines, _THREAD_CUT.format(f"{missing:,}") if missing else ""
 
