@@ -1,6 +1,6 @@
 """Files that people attached, before the model answers: fetched from their platform and read.
 
-What can't be read is said.
+What can't be read, and what was left out of a file, is said.
 Rows say what is still to be read (``bot/store/outputs.py``), so a turn that is run again continues there.
 """
 
@@ -44,7 +44,7 @@ class AttachmentReader:
     documents: Documents = field(default_factory=Documents)
 
     async def make_ready(self, transcript: Transcript, *, pictures: bool, delivered: bool) -> bool:
-        """Read what no one has read yet; whether people have to be told of something that can't be.
+        """Read what no one has read yet; whether people have to be told of something that was not read.
 
         ``pictures``: whether the model takes them. ``delivered``: as in `messages.add_notice`.
         """
@@ -56,7 +56,7 @@ class AttachmentReader:
             fault = read.fault
             if not fault and not pictures and read.kind.startswith("image/"):
                 fault = _BLIND
-            words = f"I can't read {file.name}: {fault}." if fault else ""
+            words = _tell(file.name, fault, read.note)
             keep = partial(_keep, transcript=transcript, delivered=delivered)
             await self.database.write(keep, file.handle, read, words, self.clock())
             told = told or bool(words)
@@ -92,6 +92,13 @@ class AttachmentReader:
         return replace(transcript, pictures=await asyncio.to_thread(_encoded, found))
 
 
+def _tell(name: str, fault: str, note: str) -> str:
+    """Return the words for people on a file that was not read in full, else nothing."""
+    if fault:
+        return f"I can't read {name}: {fault}."
+    return f"I read {name}. {note}" if note else ""
+
+
 def _encoded(found: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
     return {handle: Picture(kind, base64.b64encode(data).decode()) for handle, (kind, data) in found.items()}
 
@@ -106,7 +113,7 @@ def _keep(
     transcript: Transcript,
     delivered: bool,
 ) -> None:
-    """Store what was read, and tell people what can't be."""
+    """Store what was read, and tell people what was not."""
     if outputs.mark_read(session, handle, read) and words:
         ident = transcript.conversation.id
         messages.add_notice(session, ident, words, transcript.seen, now, delivered=delivered)

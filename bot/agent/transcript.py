@@ -264,7 +264,8 @@ def _attached(part: _Part) -> Iterator[str]:
             yield f"{about}. It can't be read: {file.fault}.]"
         elif file.is_picture:
             seen = handle in shown and handle in part.transcript.pictures
-            yield f"{about}.{' You see it.' if seen else ' You can not see it.'}]"
+            note = f" {file.text.strip()}" if file.text else ""
+            yield f"{about}.{' You see it.' if seen else ' You can not see it.'}{note}]"
         else:
             text = file.text[: most // len(part.line.files)]
             rest = f" Read further with output_read(handle={handle!r}, offset={len(text)})."

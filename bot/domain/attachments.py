@@ -14,7 +14,19 @@ PDF = "application/pdf"
 ZIP = "application/zip"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSB = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
+XLS = "application/vnd.ms-excel"
+DOC, PPT, MSG = "application/msword", "application/vnd.ms-powerpoint", "application/vnd.ms-outlook"
+OLE = "application/x-ole-storage"
+ODT = "application/vnd.oasis.opendocument.text"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODP = "application/vnd.oasis.opendocument.presentation"
+EPUB = "application/epub+zip"
+PICTURES = (
+    "image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff", "image/heic",
+    "image/avif", "image/vnd.adobe.photoshop", "image/x-icon", "image/jp2",
+)  # fmt: skip
 UNKNOWN = "application/octet-stream"
 MEGABYTE = 1_000_000
 
@@ -24,31 +36,73 @@ _SIGNS = (  # what files begin with: where, the bytes, and what it is then
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"GIF8", "image/gif"),
     (8, b"WEBP", "image/webp"),
+    (0, b"II*\0", "image/tiff"),
+    (0, b"MM\0*", "image/tiff"),
+    (0, b"8BPS\0\1", "image/vnd.adobe.photoshop"),
+    (0, b"\0\0\1\0", "image/x-icon"),
+    (4, b"jP  \r\n\x87\n", "image/jp2"),
     (0, b"PK\x03\x04", ZIP),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
+    (0, b"PK\x05\x06", ZIP),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
     (0, b"\x1f\x8b", "application/gzip"),
+    (0, b"7z\xbc\xaf\x27\x1c", "application/gzip"),
+    (0, b"Rar!\x1a\x07", "application/gzip"),
+    (0, b"BZh", "application/gzip"),
+    (0, b"\xfd7zXZ\0", "application/gzip"),
+    (0, b"\x28\xb5\x2f\xfd", "application/gzip"),
+    (257, b"ustar", "application/gzip"),
     (0, b"OggS", "audio/ogg"),
     (0, b"ID3", "audio/mpeg"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"#!AMR", "audio/amr"),
     (8, b"WAVE", "audio/wav"),
-    (4, b"ftyp", "video/mp4"),
+    (8, b"AVI ", "video/x-msvideo"),
     (0, b"\x1aE\xdf\xa3", "video/webm"),
     (0, b"\x7fELF", "application/x-executable"),
-    (0, b"MZ", "application/x-executable"),
+    (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
+_BRANDS = {  # of the files that begin with "ftyp"
+    b"heic": "image/heic", b"heix": "image/heic", b"hevc": "image/heic", b"heim": "image/heic",
+    b"heis": "image/heic", b"mif1": "image/heic", b"msf1": "image/heic", b"avif": "image/avif",
+    b"avis": "image/avif", b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"F4A ": "audio/mp4",
+}  # fmt: skip
+_OLD_FORMATS = (  # by the name of the stream that holds the document
+    ("EncryptedPackage", OLE), ("WordDocument", DOC), ("PowerPoint Document", PPT),
+    ("__properties_version1.0", MSG), ("Workbook", XLS), ("Book", XLS),
+)  # fmt: skip
+_MP3_FRAMES = frozenset({0xFA, 0xFB, 0xF2, 0xF3})
+_PDF_WITHIN_BYTES = 1_024  # from the beginning, as readers of PDF look for it
+_BITMAP_HEAD_BYTES = 26
 _CALLED = {
     TEXT: "text",
     HTML: "a web page",
     PDF: "a PDF document",
     DOCX: "a Word document",
     XLSX: "a spreadsheet",
+    XLSB: "a spreadsheet",
+    XLS: "a spreadsheet",
+    ODS: "a spreadsheet",
+    PPTX: "a presentation",
+    ODP: "a presentation",
+    ODT: "an OpenDocument text",
+    EPUB: "a book",
     ZIP: "an archive",
     "application/gzip": "an archive",
-    "application/x-ole-storage": "a document of an old or protected format",
+    "application/vnd.sqlite3": "a database",
+    DOC: "a Word document of the old format; save it as .docx",
+    PPT: "a presentation of the old format; save it as .pptx",
+    MSG: "a message of Outlook; save it as .eml or as text",
+    OLE: "a document of an old or protected format",
     "application/x-executable": "a program",
     UNKNOWN: "of a kind I don't know",
 }
-_PAGE = re.compile(r"\s*+(?:<\?xml[^>]{0,200}>\s*+)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-_BINARY = bytes(each for each in range(32) if each not in b"\t\n\v\f\r\x1b")
+HTML_PAGE = re.compile(
+    r"\s*+(?:<\?xml[^>]{0,200}>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)?<(?:!doctype\s+html|html)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONTROLS = bytes(each for each in range(32) if each not in b"\t\n\v\f\r\x1b") + b"\x7f"
+_CONTROL_RUN = re.compile(b"[" + re.escape(_CONTROLS) + b"]+")
+_MIN_BYTES_PER_RUN, _MIN_BYTES_PER_CONTROL = 12, 20  # of a text; binary data has one in eight
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _NAME = 100  # characters
 
@@ -91,12 +145,21 @@ class Attachment:
 
 
 class FileContent(NamedTuple):
-    """What was read of a file: its text, or why it can't be read; ``data`` are the bytes that are kept."""
+    """What was read of a file: its text, or why it can't be read; ``data`` are the bytes that are kept.
+
+    ``note``: sentences on what was left out of it, by kind.
+    """
 
     kind: str
     text: str = ""
     fault: str = ""
     data: bytes | None = None
+    note: str = ""
+
+    @property
+    def told(self) -> str:
+        """The text as the model reads it: the note stands before it."""
+        return f"[{self.note}]\n{self.text}" if self.note else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +214,57 @@ def sized(size: int) -> str:
 
 def type_of(data: bytes) -> str:
     """The media type by the bytes; of text that is a web page, `HTML`."""
-    for at, sign, kind in _SIGNS:
-        if data[at : at + len(sign)] == sign:
-            return kind
+    kind = type_by_sign(data)
+    if kind:
+        return kind
     text = text_of(data)
     if text is None:
         return UNKNOWN
-    return HTML if _PAGE.match(text[:1000]) else TEXT
+    return HTML if HTML_PAGE.match(text[:3000]) else TEXT
+
+
+def type_by_sign(data: bytes) -> str:
+    """Return the media type by the bytes that mark a kind; empty where the file may be text."""
+    for at, sign, kind in _SIGNS:
+        if data[at : at + len(sign)] == sign:
+            return _type_of_ole(data) if kind == OLE else kind
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "video/mp4")
+    if data[:1] == b"\xff" and data[1:2] and data[1] in _MP3_FRAMES and data[2:3] not in (b"", b"\xff"):
+        return "audio/mpeg"
+    if data[:2] == b"BM" and len(data) >= _BITMAP_HEAD_BYTES and data[6:10] == bytes(4):
+        return "image/bmp"
+    if data[:2] == b"MZ" and strip_controls(data) is None:
+        return "application/x-executable"
+    at = data.find(b"%PDF-", 0, _PDF_WITHIN_BYTES)
+    return PDF if at > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data else ""
+
+
+def _type_of_ole(data: bytes) -> str:
+    found = (kind for name, kind in _OLD_FORMATS if f"{name}\0".encode("utf-16-le") in data)
+    return next(found, OLE)
+
+
+def strip_controls(data: bytes) -> bytes | None:
+    """Return the bytes without control characters that no text has; None where there are too many."""
+    plain = data.translate(None, _CONTROLS)
+    if len(plain) == len(data):
+        return data
+    runs = len(_CONTROL_RUN.findall(data))
+    controls = len(data) - len(plain) - data.count(0)  # a crash leaves long blocks of NUL in a log
+    is_text = runs * _MIN_BYTES_PER_RUN <= len(plain) and controls * _MIN_BYTES_PER_CONTROL <= len(plain)
+    return plain if is_text else None
 
 
 def text_of(data: bytes) -> str | None:
-    """The text in the bytes, by its mark, as UTF-8 or as Windows writes it; None where they are no text."""
+    """The text in the bytes where it is UTF-8, or as Windows writes it; None where they are no text.
+
+    What is read for people goes through ``bot/tools/documents.py``, which detects other encodings.
+    """
     for mark, coding in _MARKS:
         if data.startswith(mark):
             return data.decode(coding, errors="replace")
-    if len(data.translate(None, _BINARY)) < len(data):
+    if strip_controls(data) != data:
         return None
     try:
         return data.decode()

@@ -268,7 +268,7 @@ def contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str,
 
 def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     """Keep what was read of an attached file; False where it was forgotten, or read before."""
-    kept = {"text": storable(read.text), "data": read.data, "kind": read.kind, "fault": read.fault}
+    kept = {"text": storable(read.told), "data": read.data, "kind": read.kind, "fault": read.fault}
     size = {"size": len(read.data)} if read.data else {}
     unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
     done = update(_OUTPUT).where(*unread).values(**kept, **size, ref="", ready=True)

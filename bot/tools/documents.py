@@ -1,25 +1,49 @@
 """Reads files of strangers: what they are by their bytes, and the text in them.
 
-Plain text is read here. Everything that needs a parser is read by ``document_reader.py``, in a process for
-each file that is bounded in time and memory (``child.py``): what a file does to it ends with it.
+Text in UTF-8 is read here. Everything that needs a parser or a guess is read by ``reading/child.py``, in a
+process for each file that is bounded in time and memory (``child.py``): what a file does to it ends with it.
 """
 
 import asyncio
 import base64
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.domain.attachments import HTML, PDF, PICTURES, TEXT, ZIP, FileContent, called, text_of, type_of
+from bot.domain.attachments import (
+    OLE,
+    PDF,
+    PICTURES,
+    TEXT,
+    UNKNOWN,
+    XLS,
+    ZIP,
+    FileContent,
+    called,
+    strip_controls,
+    type_by_sign,
+)
 from bot.tools.child import Child, TookTooLong
 
-_READER = Path(__file__).with_name("document_reader.py")
+MAX_TEXT_CHARS = 400_000
+"""How much of one file is read."""
+
+_READER = Path(__file__).with_name("reading") / "child.py"
 _SECONDS = 15.0
 _TOGETHER = 2  # files that are read at the same time
-_PARSED = frozenset({PDF, HTML, ZIP, *PICTURES})
+_PARSED = frozenset({PDF, ZIP, XLS, *PICTURES})
 _TOO_MUCH = "it takes too long or too much memory to read"
-MOST_TEXT = 400_000  # characters of one file
-_CUT = f"\n[The rest of the file is left out: only its first {MOST_TEXT:,} characters are read.]"
+_EMPTY = "it is empty"
+_CUT_TEXT = f"Only its first {MAX_TEXT_CHARS:,} characters are read."
+_MARKED = re.compile(  # text that says more by its marks than by its letters
+    rb"""
+    \s* (?: [<{] | [!-9;-~]{2,40}:[ ] | BEGIN:V )
+    | \xef\xbb\xbf | \xff\xfe | \xfe\xff | .{0,100000}\x1b\$
+    """,
+    re.DOTALL | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +59,54 @@ class Documents:
 
 
 def _read(data: bytes) -> FileContent:
-    kind = type_of(data)
-    if kind == TEXT:
-        text = text_of(data) or ""
-        return FileContent(kind, cut(text), "" if text.strip() else "it is empty", data)
-    if kind not in _PARSED:
-        return FileContent(kind, fault=f"it is {called(kind)}", data=data)
+    if not data.strip():
+        return FileContent(TEXT, fault=_EMPTY, data=data)
+    kind = type_by_sign(data)
+    if not kind and _is_plain(data):
+        return _read_here(data)
+    if kind and kind not in _PARSED:
+        fault = (
+            "it is protected by a password"
+            if kind == OLE and _is_protected(data)
+            else f"it is {called(kind)}"
+        )
+        return FileContent(kind, fault=fault, data=data)
     child = Child(_READER, seconds=_SECONDS)
     try:
-        found: dict[str, Any] = child.ask({"kind": kind, "size": len(data)}, data)
+        found: dict[str, Any] = child.ask({"kind": kind or UNKNOWN, "size": len(data)}, data)
     except TookTooLong:
         found = {"fault": _TOO_MUCH}
     finally:
         child.stop()
-    kind, picture = found.get("kind", kind), found.get("picture")
+    kind, picture = found.get("kind", kind or UNKNOWN), found.get("picture")
     kept = base64.b64decode(picture) if picture else None if kind in PICTURES else data
-    return FileContent(kind, found.get("text", ""), found.get("fault", ""), kept)
+    return FileContent(kind, found.get("text", ""), found.get("fault", ""), kept, found.get("note", ""))
 
 
-def cut(text: str) -> str:
-    """The beginning of a text that is too long, with a word on it."""
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + _CUT
+def _is_plain(data: bytes) -> bool:
+    """Whether the bytes are UTF-8 and nothing but text."""
+    if strip_controls(data) != data or b";base64," in data or _MARKED.match(data):
+        return False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _read_here(data: bytes) -> FileContent:
+    remarks: list[str] = []
+    text = cut_text(data.decode(), remarks.append)
+    return FileContent(TEXT, text, "", data, " ".join(remarks))
+
+
+def _is_protected(data: bytes) -> bool:
+    return "EncryptedPackage\0".encode("utf-16-le") in data
+
+
+def cut_text(text: str, remark: Callable[[str], None]) -> str:
+    """Return the beginning of a text that is too long, with a word on it at its end and to ``remark``."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    remark(_CUT_TEXT)
+    return f"{text[:MAX_TEXT_CHARS]}\n[The rest of the file is left out. {_CUT_TEXT}]"

@@ -162,3 +162,12 @@ async def test_what_is_forgotten_is_said_to_be(nod: Nod, clock: FakeClock) -> No
     await nod.say("And now?")
     await nod.idle()
     assert f"{MARK} A file that came with this is no longer kept.]" in nod.model.heard[0]
+
+
+async def test_what_was_left_out_of_a_file_is_said_to_the_person_and_to_the_model(nod: Nod) -> None:
+    await nod.say("Read", files=[Upload("a.xlsx", sent.xlsx([["sum", "=1+1"]]))])
+    await nod.idle()
+    words = "Left out: 1 formula without a value."
+    assert f"I read a.xlsx. {words}" in nod.chat.shown
+    assert f"\n| [{words}]\n" in nod.model.heard[0]
+    assert "| sum\t=1+1 [no value]" in nod.model.heard[0]

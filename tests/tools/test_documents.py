@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from bot.domain.attachments import DOCX, PDF, TEXT, XLSX, FileContent, type_of
-from bot.tools.documents import MOST_TEXT, Documents
+from bot.tools.documents import MAX_TEXT_CHARS, Documents
 from tests.kit import files
 
 pytestmark = pytest.mark.slow
@@ -36,12 +36,16 @@ async def test_the_text_of_documents_is_read(data: bytes, kind: str, text: str) 
     "data", ["naïve,1\r\n".encode(), "naïve,1\r\n".encode("cp1252"), "naïve,1\r\n".encode("utf-16")]
 )
 async def test_plain_text_is_read_as_it_was_written(data: bytes) -> None:
-    assert await read(data) == FileContent(TEXT, "naïve,1\r\n", "", data)
+    found = await read(data)
+    assert found.kind == TEXT
+    assert found.text == "naïve,1\r\n"
+    assert found.data == data
 
 
 async def test_of_a_long_text_the_beginning_is_read_and_said_to_be_that() -> None:
-    found = await read(b"x" * (MOST_TEXT + 10))
-    assert found.text.startswith("x" * MOST_TEXT + "\n[The rest of the file is left out")
+    found = await read(b"x" * (MAX_TEXT_CHARS + 10))
+    assert found.text.startswith("x" * MAX_TEXT_CHARS + "\n[The rest of the file is left out")
+    assert found.note == "Only its first 400,000 characters are read."
 
 
 @pytest.mark.parametrize(
@@ -54,8 +58,7 @@ async def test_of_a_long_text_the_beginning_is_read_and_said_to_be_that() -> Non
         (b"MZ" + bytes(50), "it is a program"),
         (b"PK\x03\x04 and nothing", "it is damaged, or not what it says it is"),
         (b"%PDF-1.7 and nothing", "it is damaged, or not what it says it is"),
-        (files.pdf(""), "there is no text in it"),
-        (files.docx("Hi", more={"word/vbaProject.bin": b"x"}), "it has macros; save it without them"),
+        (files.pdf(""), "there is no text in it. Page 1 holds no text"),
         (files.xlsx([[1]], more={"xl/sharedBomb.xml": bytes(120_000_000)}), "it unpacks to more than I read"),
         (files.huge_picture(30_000), "it has 30,000 by 30,000 pixels, more than I read"),
         (b"\x89PNG\r\n\x1a\n" + b"not at all", "it is damaged, or not what it says it is"),
@@ -76,8 +79,9 @@ async def test_a_document_that_never_ends_is_given_up() -> None:
 
 
 async def test_a_spreadsheet_is_read_up_to_a_bound() -> None:
-    found = await read(files.xlsx([[1] * 100] * 1_100))
-    assert found.text.endswith("[The rest is left out: it is too long to read.]")
+    found = await read(files.xlsx([[12345678] * 100] * 1_100))
+    assert "more rows of this sheet are left out.]" in found.text
+    assert found.note.startswith("Left out: ")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
+from bot.domain.attachments import PICTURES
 from bot.domain.diffs import diff
 from bot.domain.proposals import PreviewField
 from bot.domain.similarity import Beginning
@@ -31,6 +32,7 @@ from bot.tools.builtin.files.workspace import (
     plain,
     shown,
 )
+from bot.tools.documents import Documents
 from bot.tools.signature import Storable
 from bot.tools.tool import (
     Arguments,
@@ -103,6 +105,8 @@ def _folder(confined: ConfinedFolder, path: str) -> str:
 
 
 def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
+    documents = Documents()
+
     @tool(writes=False, group="fs", summary="List the folder {path}", names=_PATH)
     async def file_list(path: PathText = ".") -> dict[str, Any]:
         """List a folder of the workspace. Links are named but never followed.
@@ -122,7 +126,7 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
     @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
     async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
-        """Read a text file of the workspace. A binary file is only described.
+        """Read a text file or a document of the workspace. Any other file is only described.
 
         Args:
             path: the file, relative to the workspace
@@ -133,8 +137,13 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         found = file_names(path)
         content = await asyncio.to_thread(confined.read, found)
         text, whole = as_text(content)
+        left_out = {}
         if not whole:
-            return {"path": shown(found), "binary": text}
+            document = await documents.read(content)
+            if document.fault or document.kind in PICTURES:
+                return {"path": shown(found), "binary": text, "note": document.fault or "it is a picture"}
+            text = document.text
+            left_out = {"note": document.note} if document.note else {}
         every = text.split("\n")
         total = len(every) - (not every[-1])
         part = every[from_line - 1 : from_line - 1 + lines]
@@ -144,6 +153,7 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             "to_line": min(from_line - 1 + lines, total),
             "total_lines": total,
             "text": "\n".join(part),
+            **left_out,
         }
 
     @tool(

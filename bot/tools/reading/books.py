@@ -1,0 +1,37 @@
+"""Books in the EPUB format: XHTML pages in the order that the book gives them."""
+
+from posixpath import join, normpath
+from urllib.parse import unquote
+
+from bot.tools.reading.markup import attribute, local_name, parse_xml
+from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
+from bot.tools.reading.plain import decode, read_html
+from bot.tools.reading.report import Report, UnreadableError
+
+_MAX_CHAPTERS = 500
+
+
+def read_book(package: Package, report: Report) -> str:
+    """Return the chapters one after the other."""
+    if "META-INF/rights.xml" in package.names:
+        raise UnreadableError(PROTECTED_TEXT)
+    container = package.read("META-INF/container.xml")
+    roots = [
+        attribute(each, "full-path") for each in parse_xml(container).iter() if local_name(each) == "rootfile"
+    ]
+    if not roots or roots[0] not in package.names:
+        raise UnreadableError(DAMAGED_TEXT)
+    book = parse_xml(package.read(roots[0]))
+    folder = roots[0].rpartition("/")[0]
+    items = {each.get("id"): each.get("href", "") for each in book.iter() if local_name(each) == "item"}
+    spine = [each.get("idref") for each in book.iter() if local_name(each) == "itemref"]
+    chapters = [normpath(join(folder, unquote(items.get(each, "")))) for each in spine]
+    report.leave_out("chapter", max(0, len(chapters) - _MAX_CHAPTERS))
+    titles = [each.text for each in book.iter() if local_name(each) == "title" and each.text]
+    said = [f"# {titles[0]}"] if titles else []
+    for chapter in chapters[:_MAX_CHAPTERS]:
+        if chapter not in package.names:
+            report.leave_out("missing chapter")
+            continue
+        said.append(read_html(decode(package.read(chapter), report), report))
+    return "\n\n".join(said)

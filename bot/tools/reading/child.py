@@ -1,0 +1,90 @@
+"""Reads one document or picture, in a process that can be killed (``bot/tools/documents.py``).
+
+A question is ``{"kind": …, "size": …}`` with that many bytes after its line. The answer has the ``kind`` that
+it turned out to be, ``text``, ``picture`` (base64) or ``fault`` (words), and a ``note`` on what was left out.
+A library is loaded only for the files that need it.
+"""
+
+import base64
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from bot.domain.attachments import DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, TEXT, XLS, XLSB, XLSX, ZIP
+from bot.tools.child import serve
+from bot.tools.documents import cut_text
+from bot.tools.reading.packed import DAMAGED_TEXT, Package, identify, list_archive
+from bot.tools.reading.report import Report, UnreadableError
+
+_NESTED_TEXT = "it is nested more deeply than I read"
+_EMPTY_TEXT = "there is no text in it"
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the file that follows the question."""
+    data, kind = sys.stdin.buffer.read(question["size"]), question["kind"]
+    report = Report()
+    try:
+        if kind.startswith("image/"):
+            from bot.tools.reading.pictures import draw_picture
+
+            drawn = draw_picture(data, kind, report)
+            encoded = base64.b64encode(drawn.data).decode()
+            return {"kind": drawn.kind, "picture": encoded, "note": report.as_text()}
+        package = Package(data) if kind == ZIP else None
+        kind = identify(package) if package else kind
+        kind, text = _read_text(data, kind, package, report)
+        text = cut_text(text, report.remark)
+    except UnreadableError as error:
+        return {"kind": kind, "fault": str(error)}
+    except MemoryError:
+        raise
+    except RecursionError:
+        return {"kind": kind, "fault": _NESTED_TEXT}
+    except Exception:  # noqa: BLE001 - a parser on a stranger's bytes
+        return {"kind": kind, "fault": DAMAGED_TEXT}
+    note = report.as_text()
+    if not text.strip():
+        return {"kind": kind, "fault": f"{_EMPTY_TEXT}. {note}".rstrip(". "), "note": note}
+    return {"kind": kind, "text": text if kind == TEXT else text.strip(), "note": note}
+
+
+def _read_text(data: bytes, kind: str, package: Package | None, report: Report) -> tuple[str, str]:
+    """The media type and the text of a file that is no picture."""
+    if kind == PDF:
+        from bot.tools.reading.pdf import read_pdf
+
+        return kind, read_pdf(data, report)
+    if kind == ZIP and package:
+        return kind, list_archive(package, report)
+    if package:
+        package.require_bounded()
+    if kind in (XLSX, XLSB, XLS, ODS):
+        from bot.tools.reading.sheets import read_workbook
+
+        return kind, read_workbook(data, kind, package, report)
+    if not package:
+        from bot.tools.reading.plain import read_plain
+
+        return read_plain(data, report)
+    if kind == DOCX:
+        from bot.tools.reading.word import read_docx
+
+        return kind, read_docx(package, report)
+    if kind == PPTX:
+        from bot.tools.reading.slides import read_slides
+
+        return kind, read_slides(data, package, report)
+    if kind in (ODT, ODP):
+        from bot.tools.reading.open_document import read_open_document
+
+        return kind, read_open_document(package, report)
+    if kind == EPUB:
+        from bot.tools.reading.books import read_book
+
+        return kind, read_book(package, report)
+    raise UnreadableError(DAMAGED_TEXT)
+
+
+if __name__ == "__main__":
+    serve(answer, float(sys.argv[1]))

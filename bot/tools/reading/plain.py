@@ -1,0 +1,225 @@
+"""Text whose encoding is not known, and kinds of file that are text with marks: RTF, notebooks, e-mail."""
+
+import codecs
+import email
+import email.policy
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, called, strip_controls
+from bot.tools.builtin.fetch_text import readable
+from bot.tools.reading.encodings import detect_encoding
+from bot.tools.reading.report import Report, UnreadableError
+
+_MAX_PARTS = 200
+_CUT_PAGE_TEXT = "it has too much markup.]"
+_MIN_CHARS_PER_ODD = 50
+_MAX_RTF_BYTES = 3_000_000
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7"})
+_WIDER = {
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "iso8859-1": "cp1252",
+}
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_RTF_PICTURE = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
+_STATED = re.compile(
+    rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
+    re.IGNORECASE,
+)
+_MAIL = re.compile(
+    r"(?:(?:Received|From|To|Return-Path|MIME-Version|Delivered-To|Subject|Date|Message-ID|Reply-To|X-[\w-]+"
+    r"|DKIM-Signature|Content-Type|ARC-[\w-]+|Authentication-Results): [^\n]*\n(?:[ \t][^\n]*\n)*){2}",
+    re.IGNORECASE,
+)
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_PACKED_LINE = re.compile(
+    r"^(?:PHOTO|LOGO|SOUND|KEY|ATTACH)[;:][^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
+)
+_DATA_ADDRESS = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{200,}")
+
+
+def read_plain(data: bytes, report: Report) -> tuple[str, str]:
+    """Return the media type and the text."""
+    text = decode(data, report)
+    begin = text[:5_000].lstrip()
+    if begin.startswith("{\\rtf"):
+        return TEXT, _read_rtf(data, report)
+    if HTML_PAGE.match(begin):
+        return HTML, read_html(text, report)
+    if begin.startswith("{") and '"nbformat"' in text:
+        notebook = _read_notebook(text, report)
+        if notebook is not None:
+            return TEXT, notebook
+    if _MAIL.match(begin) and re.search(r"^(?:from|received):", begin, re.IGNORECASE | re.MULTILINE):
+        return TEXT, _read_mail(data, report)
+    return TEXT, _without_packed(text, report)
+
+
+def decode(data: bytes, report: Report) -> str:
+    """Return the text in the bytes; raises UnreadableError for other bytes."""
+    for mark, coding in _MARKS:
+        if data.startswith(mark):
+            return _decode_loosely(data[len(mark) :], coding, report)
+    stated = _STATED.search(data[:2_000])
+    coding = _known_coding(stated[1] or stated[2]) if stated else ""
+    if coding and _is_decodable(data, coding):
+        return data.decode(coding)
+    plain = strip_controls(data)
+    if plain is None:
+        return _guess(data, report)
+    if len(plain) < len(data):
+        report.leave_out("control character", len(data) - len(plain))
+    if b"\x1b$" not in plain and _is_decodable(plain, "utf-8"):
+        return plain.decode()
+    if _is_mostly_utf8(plain):
+        return _decode_loosely(plain, "utf-8", report)
+    return _guess(plain, report)
+
+
+def _known_coding(name: bytes) -> str:
+    """The name of a character set that is one byte or more for each character; empty for another."""
+    try:
+        found = codecs.lookup(name.decode("ascii")).name
+    except (LookupError, ValueError):
+        return ""
+    return "" if found in _NO_CHARSETS or found.startswith(("utf-16", "utf-32")) else _WIDER.get(found, found)
+
+
+def _is_decodable(data: bytes, coding: str) -> bool:
+    try:
+        data.decode(coding)
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def _is_mostly_utf8(data: bytes) -> bool:
+    """Tell damaged UTF-8 from another encoding: hardly any of its characters are wrong."""
+    text = data.decode(errors="replace")
+    wrong = text.count("\ufffd")
+    right = sum(1 for each in text if each > "\x7f") - wrong
+    return right > 0 and wrong * 4 <= right
+
+
+def _decode_loosely(data: bytes, coding: str, report: Report) -> str:
+    text = data.decode(coding, errors="replace")
+    report.leave_out("damaged character", text.count("\ufffd") - data.count("\ufffd".encode(coding)))
+    kept = _CONTROLS.sub("", text)
+    report.leave_out("control character", len(text) - len(kept))
+    return kept
+
+
+def _guess(data: bytes, report: Report) -> str:
+    """Detect the encoding, and say which one was taken."""
+    found = detect_encoding(data)
+    if not found:
+        raise UnreadableError(f"it is {called(UNKNOWN)}")
+    coding = codecs.lookup(found).name
+    text = data.decode(_WIDER.get(coding, coding), errors="replace")
+    if _has_too_many_odd(text):
+        raise UnreadableError(f"it is {called(UNKNOWN)}")
+    report.leave_out("damaged character", text.count("\ufffd"))
+    kept = _CONTROLS.sub("", text)
+    report.leave_out("control character", len(text) - len(kept))
+    report.remark(f"The file doesn't say its encoding. I read it as {found}.")
+    return kept.removeprefix("\ufeff")
+
+
+def _has_too_many_odd(text: str) -> bool:
+    odd = text.count("\ufffd") + len(_CONTROLS.findall(text))
+    return odd * _MIN_CHARS_PER_ODD > len(text)
+
+
+def read_html(text: str, report: Report) -> str:
+    """Return a page's title and what a reader would see of it; its pictures are counted."""
+    page = readable(text.encode(errors="replace"), HTML, "utf-8")
+    report.leave_out("picture", len(re.findall(r"<(?:img|svg|canvas|picture)\b", text, re.IGNORECASE)))
+    report.leave_out("embedded page", len(re.findall(r"<(?:iframe|object|embed)\b", text, re.IGNORECASE)))
+    if str(page["text"]).endswith(_CUT_PAGE_TEXT):
+        report.remark("The rest of the page is left out: it has too much markup.")
+    title = f"# {page['title']}\n" if page.get("title") else ""
+    return title + str(page["text"])
+
+
+def _read_rtf(data: bytes, report: Report) -> str:
+    from striprtf.striprtf import rtf_to_text
+
+    if len(data) > _MAX_RTF_BYTES:  # the digits of its pictures
+        data = _RTF_PICTURE.sub(b"", data)
+    report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
+    report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
+    report.leave_out("tracked deletion", len(re.findall(rb"\\deleted\b(?!0)", data)))
+    report.leave_out("piece of hidden text", len(re.findall(rb"\\v\b(?!0)", data)))
+    stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
+    coding = f"cp{stated[1].decode()}" if stated else "cp1252"
+    text = rtf_to_text(data.decode("latin-1"), encoding=coding, errors="replace")  # type: ignore[no-untyped-call]
+    return str(text)
+
+
+def _read_notebook(text: str, report: Report) -> str | None:
+    """Return the cells and what they gave as text; None where the JSON is no notebook."""
+    try:
+        notebook = json.loads(text)
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        return "\n".join(line for at, cell in enumerate(cells, 1) for line in _cell(at, cell, report))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]:
+    yield f"[Cell {number}, {cell['cell_type']}]\n{_joined(cell.get('source', cell.get('input', '')))}\n"
+    for output in cell.get("outputs", ()):
+        data = output.get("data", {})
+        said = output.get("text", data.get("text/plain", ""))
+        report.leave_out("picture", sum(1 for kind in data if kind.startswith("image/")))
+        report.leave_out("interactive output", sum(1 for kind in data if kind.startswith("application/")))
+        if "ename" in output:
+            said = f"{output['ename']}: {output.get('evalue', '')}"
+        if said:
+            yield f"[Output]\n{_joined(said)}\n"
+    for parts in (cell.get("attachments") or {}).values():
+        report.leave_out("picture", len(parts))
+
+
+def _joined(lines: Any) -> str:
+    return lines if isinstance(lines, str) else "".join(map(str, lines))
+
+
+def _read_mail(data: bytes, report: Report) -> str:
+    """Return the headers that people see and the text; attached files are named and left out."""
+    message = email.message_from_bytes(data, policy=email.policy.default)
+    lines = [f"{name}: {message[name]}" for name in _SHOWN_HEADERS if message[name]]
+    body = message.get_body(("plain", "html"))
+    if body is not None:
+        content = body.get_content()
+        said = read_html(content, report) if body.get_content_subtype() == "html" else content
+        lines += ["", str(said)]
+    for part in list(message.iter_attachments())[:_MAX_PARTS]:
+        if part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment":
+            report.leave_out("picture")
+        else:
+            report.leave_out("attached file")
+            lines.append(f"[Attached: {part.get_filename() or part.get_content_type()}]")
+    return "\n".join(lines)
+
+
+def _without_packed(text: str, report: Report) -> str:
+    """Leave out data in base64: a picture in a card, a file in a calendar or in an address."""
+    if text.lstrip().startswith(("BEGIN:VCARD", "BEGIN:VCALENDAR")):
+        text, count = _PACKED_LINE.subn("[data left out]", text)
+        report.leave_out("picture or file", count)
+    text, count = _DATA_ADDRESS.subn("[data left out]", text)
+    report.leave_out("picture or file", count)
+    return text

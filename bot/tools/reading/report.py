@@ -1,0 +1,65 @@
+"""The account of a reading: what was left out of a file, by kind, in words for people and for the model."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_MAX_NUMBERS = 8  # pages or slides that are named one by one
+_MAX_REMARKS = 6
+
+
+class UnreadableError(Exception):
+    """The reason why a file can't be read, in words: "it is …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a reader collects while it reads; kinds are named in the singular ("hidden sheet")."""
+
+    left_out: Counter[str] = field(default_factory=Counter)
+    revealed: Counter[str] = field(default_factory=Counter)
+    remarks: list[str] = field(default_factory=list)
+
+    def leave_out(self, kind: str, count: int = 1) -> None:
+        """Count what is in the file and not in its text."""
+        if count:
+            self.left_out[kind] += count
+
+    def reveal(self, kind: str, count: int = 1) -> None:
+        """Count what is in the text although people who open the file do not see it."""
+        if count:
+            self.revealed[kind] += count
+
+    def remark(self, sentence: str) -> None:
+        """Add a sentence that no count can say."""
+        if sentence not in self.remarks and len(self.remarks) < _MAX_REMARKS:
+            self.remarks.append(sentence)
+
+    def as_text(self) -> str:
+        """Return everything as short sentences; empty where nothing was left out."""
+        counted = (("Left out", self.left_out), ("Hidden in the file, but read", self.revealed))
+        sentences = [f"{words}: {_list_counts(counts)}." for words, counts in counted if counts]
+        return " ".join((*sentences, *self.remarks))
+
+
+def describe_numbers(one: str, numbers: Sequence[int]) -> str:
+    """Return "page 2" or "pages 2, 3 and 5"."""
+    if len(numbers) == 1:
+        return f"{one} {numbers[0]}"
+    if len(numbers) > _MAX_NUMBERS:
+        named = ", ".join(map(str, numbers[:_MAX_NUMBERS]))
+        return f"{one}s {named} and {len(numbers) - _MAX_NUMBERS} more"
+    return f"{one}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _list_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {kind if count == 1 else pluralise(kind)}" for kind, count in counts.items())
+
+
+def pluralise(kind: str) -> str:
+    """Return the plural of a kind; what follows "of" or "with" stays as it is."""
+    for link in (" of ", " with ", " after ", " without "):
+        head, found, rest = kind.partition(link)
+        if found:
+            return f"{pluralise(head)}{found}{rest}"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -1,0 +1,199 @@
+"""Word documents, read by mammoth after what it would pass over was put where it reads."""
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from bot.tools.reading.markup import (
+    XHTML,
+    Roles,
+    attribute,
+    inner_text,
+    local_name,
+    parse_xml,
+    text_of_element,
+)
+from bot.tools.reading.packed import Package, main_part
+from bot.tools.reading.report import Report
+
+_COUNTED = {
+    "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
+    "control": "form control", "pic": "picture", "imagedata": "picture",
+}  # fmt: skip
+_SHOWN_DELETIONS = frozenset({"delText", "t"})
+
+
+def read_docx(package: Package, report: Report) -> str:
+    """Return the text as it stands with tracked changes accepted: notes, comments and headers follow it."""
+    import mammoth  # type: ignore[import-untyped]
+
+    main = main_part(package)
+    root = parse_xml(package.read(main))
+    space = root.tag.rpartition("}")[0] + "}"
+    headers = list(_headers(package, main))
+    hidden = _hidden_styles(package, main)
+    for tree in (root, *(tree for _, tree in headers)):
+        _count(tree, report)
+        _move_text_boxes(tree)
+        _unwrap_fields(tree)
+        _write_equations(tree, space, report)
+        _remove_hidden(tree, hidden, report)
+    body = next((each for each in root if local_name(each) == "body"), root)
+    for title, tree in headers:
+        _append_header(body, space, title, tree)
+    if any(name.endswith("vbaProject.bin") for name in package.names):
+        report.leave_out("part with macros")
+    document = package.replace({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
+    found = mammoth.convert_to_html(
+        BytesIO(document),
+        style_map="comment-reference => sup",
+        include_embedded_style_map=False,
+        convert_image=mammoth.images.img_element(lambda _image: {}),
+    )
+    return text_of_element(parse_xml(f"<body>{found.value}</body>".encode()), _ROLES)
+
+
+def _headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
+    """Headers and footers, each text once, with their name."""
+    seen = set()
+    for kind, target in package.relations(main).values():
+        if kind in ("header", "footer") and target in package.names:
+            tree = parse_xml(package.read(target))
+            said = "".join(tree.itertext())
+            if said.strip() and said not in seen:
+                seen.add(said)
+                yield kind.capitalize(), tree
+
+
+def _append_header(body: Any, space: str, title: str, tree: Any) -> None:
+    """Put a header's blocks at the end of the body, without links: their IDs are of another part."""
+    for each in list(tree.iter()):
+        if local_name(each) in ("hyperlink", "blip", "imagedata"):
+            each.attrib.clear()
+    label = etree.SubElement(body, f"{space}p")
+    run = etree.SubElement(label, f"{space}r")
+    etree.SubElement(run, f"{space}t").text = f"[{title}]"
+    for block in list(tree):
+        body.append(block)
+
+
+def _count(tree: Any, report: Report) -> None:
+    again = {id(each) for found in tree.iter() if local_name(found) == "Fallback" for each in found.iter()}
+    for each in tree.iter():
+        name = local_name(each)
+        if id(each) in again:  # what stands in a drawing, for programs that are older
+            continue
+        if name in _COUNTED:
+            report.leave_out(_COUNTED[name])
+        elif name == "del" and (_has_words(each) or local_name(each.getparent()) == "trPr"):
+            report.leave_out("tracked deletion")
+
+
+def _move_text_boxes(tree: Any) -> None:
+    """Put the text of drawn boxes where mammoth reads it: it passes over drawings, and over choices."""
+    for drawing in [each for each in tree.iter() if local_name(each) == "drawing"]:
+        boxes = [each for each in drawing.iter() if local_name(each) == "txbxContent"]
+        choice = next(
+            (each for each in drawing.iterancestors() if local_name(each) == "AlternateContent"), None
+        )
+        if not boxes or choice is None:
+            for box in reversed(boxes):
+                drawing.addnext(box)
+            continue
+        fallback = next((each for each in choice if local_name(each) == "Fallback"), None)
+        if fallback is None:
+            for box in reversed(boxes):
+                choice.addnext(box)
+        elif not any(local_name(each) == "txbxContent" for each in fallback.iter()):
+            for box in boxes:
+                fallback.append(box)
+
+
+def _has_words(deletion: Any) -> bool:
+    return any(local_name(each) in _SHOWN_DELETIONS and each.text for each in deletion.iter())
+
+
+def _unwrap_fields(tree: Any) -> None:
+    """Leave what a simple field shows, and nothing of its code."""
+    for field in [each for each in tree.iter() if local_name(each) == "fldSimple"]:
+        for child in list(field):
+            field.addprevious(child)
+        field.getparent().remove(field)
+
+
+def _write_equations(tree: Any, space: str, report: Report) -> None:
+    """Write the characters of an equation in its place; how they stand to each other is left out."""
+    outer = [each for each in tree.iter() if local_name(each) == "oMath"]
+    for equation in outer:
+        report.leave_out("equation with its layout")
+        run = etree.Element(f"{space}r")
+        etree.SubElement(run, f"{space}t").text = f"[equation: {''.join(equation.itertext())}]"
+        run.tail = equation.tail
+        equation.getparent().replace(equation, run)
+    for paragraph in [each for each in tree.iter() if local_name(each) == "oMathPara"]:
+        for child in list(paragraph):
+            paragraph.addprevious(child)
+        paragraph.getparent().remove(paragraph)
+
+
+def _hidden_styles(package: Package, main: str) -> set[str]:
+    """IDs of the styles whose text is not shown."""
+    styles = (target for kind, target in package.relations(main).values() if kind == "styles")
+    data = package.read(next(styles, ""))
+    if not data:
+        return set()
+    found = (each for each in parse_xml(data) if local_name(each) == "style")
+    return {attribute(each, "styleId") for each in found if any(map(_is_vanish, each.iter()))}
+
+
+def _remove_hidden(tree: Any, hidden: set[str], report: Report) -> None:
+    for run in [each for each in tree.iter() if local_name(each) == "r"]:
+        forms = [form for form in run if local_name(form) == "rPr"]
+        inside = [each for form in forms for each in form]
+        styled = any(local_name(each) == "rStyle" and attribute(each, "val") in hidden for each in inside)
+        if (styled or any(map(_is_vanish, inside)) or _is_in_hidden_paragraph(run, hidden)) and "".join(
+            run.itertext()
+        ):
+            report.leave_out("piece of hidden text")
+            run.getparent().remove(run)
+
+
+def _is_in_hidden_paragraph(run: Any, hidden: set[str]) -> bool:
+    if not hidden:
+        return False
+    paragraph = next((each for each in run.iterancestors() if local_name(each) == "p"), None)
+    if paragraph is None:
+        return False
+    styles = (each for form in paragraph if local_name(form) == "pPr" for each in form)
+    return any(local_name(each) == "pStyle" and attribute(each, "val") in hidden for each in styles)
+
+
+def _is_vanish(element: Any) -> bool:
+    return local_name(element) == "vanish" and attribute(element, "val") not in ("0", "false", "off")
+
+
+def _write(element: Any, roles: Roles) -> str | None:
+    """Write what XHTML says by more than its text: headings, links, boxes to tick, words for pictures."""
+    name = local_name(element)
+    if name in ("h1", "h2", "h3", "h4", "h5", "h6"):
+        words = inner_text(element, roles)
+        return f"\n# {words}\n" if words.strip() else ""
+    if name == "a":
+        words, address = inner_text(element, roles), element.get("href", "")
+        if words == "↑":
+            return ""
+        return (
+            f"{words} <{address}>" if address and not address.startswith("#") and address != words else words
+        )
+    if name == "li":
+        return f"\n- {inner_text(element, roles).strip()}\n"
+    if name == "input":
+        return "☒" if element.get("checked") else "☐"
+    if name == "img":
+        return f"[picture: {element.get('alt')}]" if element.get("alt") else ""
+    return None
+
+
+_ROLES = Roles(XHTML.blocks, XHTML.rows, XHTML.cells, XHTML.skipped, XHTML.fixed, _write)
