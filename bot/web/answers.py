@@ -23,6 +23,7 @@ from bot.errors import BadArguments, NodError
 from bot.tools.signature import fault_in_words
 
 NOTHING_HERE = "There is nothing at this address."
+NO_PAGE = "There is no such page."
 T = TypeVar("T")
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -79,12 +80,21 @@ async def _unfit(_: Request, error: RequestValidationError) -> JSONResponse:
     return problem(422, BadArguments(fields).message, fields=fields)
 
 
-async def _in_words(request: Request, error: HTTPException) -> JSONResponse:
+async def _in_words(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404 and _is_looked_at(request):  # noqa: PLR2004
+        return plain_page(NO_PAGE, 404, request.app.state.site.base)
     words = {404: NOTHING_HERE, 405: "This address does not accept that method."}
     headers = dict(error.headers or {})
     if "Allow" in headers:  # that of one route; others at this address may take other methods
         headers["Allow"] = ", ".join(method for method in _METHODS if _is_routed(request, method))
     return problem(error.status_code, words.get(error.status_code, str(error.detail)), headers)
+
+
+def _is_looked_at(request: Request) -> bool:
+    """Return whether a browser opens the address for a person; what a program asks for is below ``/api``."""
+    if request.method not in {"GET", "HEAD"} or request.url.path.startswith(("/api/", "/static/")):
+        return False
+    return "text/html" in request.headers.get("accept", "")
 
 
 def _is_routed(request: Request, method: str) -> bool:

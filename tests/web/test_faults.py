@@ -105,6 +105,19 @@ async def test_an_address_that_is_not_there_is_404_as_json(serve: Serve, path):
         assert answer.json() == {"ok": False, "error": "There is nothing at this address."}
 
 
+async def test_who_opens_an_address_that_is_not_there_in_a_browser_gets_a_page(serve: Serve):
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    async with serve() as nod:
+        for path in ("/inbox", "/nothing", "/a/b"):
+            answer = await nod.client.get(path, headers=browser)
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("text/html")
+            assert "There is no such page." in answer.text
+            assert 'href="/"' in answer.text
+        assert (await nod.client.get("/api/nothing", headers=browser)).json()["ok"] is False
+        assert (await nod.client.post("/nothing", headers=browser)).json()["ok"] is False
+
+
 async def test_a_method_that_is_not_taken_is_405_as_json_and_names_the_right_one(serve: Serve):
     async with serve() as nod:
         answer = await nod.client.get("/api/chat")

@@ -176,6 +176,18 @@ _NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
 _VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
 _BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
 _SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
+_SEARCH = "(?:search|look|find)(?: for| up| in| through)?+(?: me)?+"
+_ISSUES = rf"(?:(?:the|all|any|every|an?) )?(?:{_NOUN}s?|tracker)"
+_ABOUT = (
+    "(?:about|for|on|with|like|called|named|titled|saying|containing|mentioning|matching"
+    "|(?:that|which) (?:say|contain|mention|match)s?)"
+)
+_NARROWED = (
+    rf" (?:with (?:an? )?(?:{_RATE})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
+)
+_NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"
+# who quotes a part of what is sought means that part alone, and who narrows it means more than words
+_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
 _CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
@@ -215,7 +227,10 @@ _TABLE: tuple[_Row, ...] = (
     _Row(rf"(?:{_SHOW}|what(?:'s| is)|summari[sz]e|is) {_WHICH}(?: about| open| closed)?", "get_issue"),
     _Row(rf"who (?:has|owns|is working on) {_WHICH}", "get_issue"),
     _Row("(?:who has|who's got|who is) (?:the )?(?:most|least|busiest)(?: work| issues| to do)?", "workload"),
-    _Row(rf"(?:search|look|find)(?: for)? (?:{_NOUN}s? about )?(?P<query>{_WORDS})", "search_issues"),
+    _Row(rf"{_SEARCH}(?: {_ISSUES})?(?: {_ABOUT})? (?P<query>{_QUOTED})(?: in {_ISSUES})?", "search_issues"),
+    _Row(rf"{_SEARCH} {_ISSUES} {_ABOUT} (?P<query>{_PLAIN})", "search_issues"),
+    _Row(rf"{_SEARCH} (?![^\n]* for ){_LISTED}", "list_issues"),
+    _Row(rf"{_SEARCH} {_NO_ISSUES}(?P<query>{_PLAIN})(?: in the tracker)?", "search_issues"),
     _Row(
         "(?:what|which proposals|which cards|anything)(?:'s| is| are)? (?:still )?(?:waiting|pending)"
         "(?: for (?:me|my approval|my decision|a decision|approval))?",

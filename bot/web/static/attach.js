@@ -1,6 +1,6 @@
 // Files for the next message: picked, dropped on the page or pasted, and shown until they are sent.
 
-import { announce, h, icon, shown } from "./dom.js";
+import { announce, DATA, h, icon, shown } from "./dom.js";
 
 const MOST = 10; // files of a message; how large they may be the server says
 
@@ -13,7 +13,7 @@ export function sized(bytes) {
 /** Files as a list of chips; `act(file)` gives what stands at the end of each. */
 export function chips(files, act) {
   return h("ul", { class: "files", "aria-label": "Files" }, files.map((file) =>
-    h("li", { class: "file" }, h("span", { class: "file-name", dir: "auto" }, shown(file.name)), h("span", { class: "muted" }, sized(file.size)), ...act(file))));
+    h("li", { class: "file" }, h("span", { class: "file-name", ...DATA }, shown(file.name)), h("span", { class: "muted" }, sized(file.size)), ...act(file))));
 }
 
 export class Attached {

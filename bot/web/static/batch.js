@@ -4,9 +4,11 @@ import { get, Newest, post } from "./api.js";
 import { Card, contextOf, fold } from "./card.js";
 import { changes } from "./diff.js";
 import { sureForm, wordsForm } from "./decisions.js";
-import { announce, h, icon, keeping, shown } from "./dom.js";
+import { announce, DATA, data, h, icon, keeping, shown } from "./dom.js";
+import { onEscape } from "./keys.js";
 import { listen, press, put } from "./proposals.js";
 import { expiry } from "./times.js";
+import { fill, keep, kept, valuesOf } from "./typed.js";
 
 const CALM = 150; // milliseconds: changes within them are shown together
 const SIGNS = { proposed: "clock", approved: "clock", executing: "clock", succeeded: "check", failed: "warning", declined: "cross", expired: "clock", cancelled: "minus" };
@@ -18,11 +20,13 @@ export class Batch {
   constructor(id, { own = false, origin = false, further = () => {} } = {}) {
     Object.assign(this, { id, own, origin, further, left: new Set(), seen: new Map(), cards: new Map(), busy: false, form: null, newest: new Newest() });
     this.content = h("div", { class: "card-content" });
-    this.word = h("p", { class: "card-word", hidden: true });
+    this.word = h("p", { class: "card-word", ...DATA, hidden: true });
     this.slot = h("div", { class: "card-slot" });
     this.buttons = h("div", { class: "buttons" });
     this.element = h("article", { class: "card batch waiting proposed", tabindex: -1, data: { batch: id } },
       this.content, this.word, this.slot, h("div", { class: "card-foot" }, h("div", { class: "card-buttons" }, this.buttons)));
+    onEscape(this.element, () => this.form, () => this.close());
+    this.typed = `batch ${id}`;
     this.deaf = listen((p) => p.batch?.id === id && this.soon());
     this.load();
   }
@@ -33,6 +37,15 @@ export class Batch {
     this.cards.forEach((card) => card.stop());
   }
 
+  /** The form that was open with words in it when the person had to sign in. */
+  reopen() {
+    const values = kept(this.typed);
+    const open = this.data.batch.rows.filter((row) => this.open(row) && row.may_decide);
+    if (!values || this.form || !open.length) return;
+    this.decline(open);
+    fill(this.form.element, values);
+  }
+
   crown() {} // its buttons stand on it
 
   /** What keys decide about: all that is ticked. */
@@ -41,6 +54,7 @@ export class Batch {
   }
 
   soon() {
+    this.behind = this.loading;
     if (this.timer || this.loading) return;
     this.timer = setTimeout(() => {
       this.timer = null;
@@ -53,16 +67,21 @@ export class Batch {
     try {
       const answer = await this.newest.of(() => get(`api/batches/${encodeURIComponent(this.id)}`));
       if (answer) this.draw(answer);
+      if (answer) this.reopen();
     } catch (error) {
       this.say(error.message, true);
     } finally {
       this.loading = false;
+      if (this.behind) this.soon();
     }
   }
 
   draw(data) {
     data.proposals.forEach((p) => put(p));
     const { batch, proposals } = data;
+    const print = proposals.map((p) => `${p.id} ${p.version}`).join();
+    if (print !== this.print) this.say("");
+    this.print = print;
     this.data = data;
     this.states = new Map(proposals.map((p) => [p.id, p]));
     for (const row of batch.rows) {
@@ -85,14 +104,14 @@ export class Batch {
   parts(batch, open) {
     const why = this.states.get(batch.rows[0].id)?.why;
     return [
-      h("div", { class: "card-head" }, h("h3", { class: "card-title", dir: "auto" }, shown(batch.title))),
-      open && why && batch.rows.every((row) => this.states.get(row.id).why === why) ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(why)) : null,
-      open && batch.warning ? h("p", { class: "note" }, shown(batch.warning)) : null,
-      ...batch.notes.filter((note) => note !== batch.outcome).map((note) => h("p", { class: "note" }, shown(note))),
-      batch.open < batch.size ? h("p", { class: "outcome", role: "status" }, shown(batch.outcome)) : null,
+      h("div", { class: "card-head" }, h("h3", { class: "card-title", ...DATA }, shown(batch.title))),
+      open && why && batch.rows.every((row) => this.states.get(row.id).why === why) ? h("p", { class: "why" }, h("b", {}, "Why: "), data(why)) : null,
+      open && batch.warning ? h("p", { class: "note", ...DATA }, shown(batch.warning)) : null,
+      ...batch.notes.filter((note) => note !== batch.outcome).map((note) => h("p", { class: "note", ...DATA }, shown(note))),
+      batch.open < batch.size ? h("p", { class: "outcome", role: "status" }, data(batch.outcome)) : null,
       batch.same.length ? changes(batch.same) : null,
       h("div", { class: "table-box", tabindex: 0, role: "group", "aria-label": "The rows" }, this.table(batch)),
-      open ? h("p", { class: "byline" }, batch.undo ? h("span", {}, shown(batch.undo)) : null, h("span", {}, expiry(batch.expires_at, "Expires")), h("span", {}, "Can decide: ", shown(batch.deciders))) : null,
+      open ? h("p", { class: "byline" }, batch.undo ? h("span", { ...DATA }, shown(batch.undo)) : null, h("span", {}, expiry(batch.expires_at, "Expires")), h("span", {}, "Can decide: ", data(batch.deciders))) : null,
       this.origin && batch.rows.some((row) => row.may_decide) ? fold("context", "What led to it", () => contextOf(this, batch.rows[0].id)) : null,
     ];
   }
@@ -108,7 +127,7 @@ export class Batch {
     const flat = names.length <= 4 && batch.rows.every((row) => row.changes.every((each) => [each.old_value, each.new_value].every((value) => !value || (value.length <= 64 && !/[\n\r]/.test(value)))));
     const heads = flat ? names : [];
     return h("table", {},
-      h("thead", {}, h("tr", {}, h("th", {}, all), h("th", { scope: "col" }, "What"), heads.map((name) => h("th", { scope: "col", dir: "auto" }, shown(name))), h("th", { scope: "col" }, "How it stands"))),
+      h("thead", {}, h("tr", {}, h("th", {}, all), h("th", { scope: "col" }, "What"), heads.map((name) => h("th", { scope: "col", ...DATA }, shown(name))), h("th", { scope: "col" }, "How it stands"))),
       h("tbody", {}, batch.rows.map((row, at) => this.row(row, at + 1, heads, flat)).flat()));
   }
 
@@ -125,9 +144,9 @@ export class Batch {
     const look = h("button", { type: "button", class: "link-button", "aria-expanded": String(opened), data: { part: `look-${row.id}` }, onclick: () => this.look(row.id) }, opened ? "Fold" : "Look");
     const tone = p.state === "succeeded" && p.ended_badly ? "warned" : TONES[p.state] ?? "quiet";
     const line = h("tr", { class: row.alone ? "alone" : "" }, h("td", {}, box),
-      h("td", { dir: "auto" }, `${number}. `, shown(row.about), row.notes.map((note) => h("span", { class: "muted" }, " ", shown(note)))), cells,
+      h("td", {}, `${number}. `, data(row.about), row.notes.map((note) => h("span", { class: "muted" }, " ", data(note)))), cells,
       h("td", {}, h("span", { class: `state ${tone}` }, icon(row.alone ? "warning" : SIGNS[p.state]), row.alone ? "Can't be undone" : WORDS[p.state]),
-        row.fault ? h("span", { class: "muted" }, " ", shown(row.fault.replace(`${WORDS[p.state]} `, ""))) : null, " ", look));
+        row.fault ? h("span", { class: "muted" }, " ", data(row.fault.replace(`${WORDS[p.state]} `, ""))) : null, " ", look));
     const wide = (kind, ...inside) => h("tr", { class: kind }, h("td", { colspan: 3 + names.length }, ...inside));
     if (!opened) return flat || !row.changes.length ? [line] : [line, wide("below", changes(row.changes))];
     if (!this.cards.has(row.id)) this.cards.set(row.id, new Card(row.id, { own: this.own, origin: this.origin }));
@@ -201,6 +220,7 @@ export class Batch {
   /** Asks by a form before it does something. */
   ask(form, does) {
     const close = () => {
+      keep(this.typed, null);
       this.form = null;
       this.slot.replaceChildren();
       this.drawButtons();
@@ -210,7 +230,9 @@ export class Batch {
       close();
       does(body);
     };
+    this.close = close;
     this.form = form({ send, cancel: close });
+    this.form.element.addEventListener("input", () => keep(this.typed, valuesOf(this.form.element)));
     this.slot.replaceChildren(this.form.element);
     this.drawButtons();
     this.form.focus();
@@ -237,13 +259,15 @@ export class Batch {
     this.drawButtons();
     try {
       const words = await does();
+      await this.load();
       this.say(words);
       if (!this.data.batch.open) this.further();
     } catch (error) {
+      await this.load();
       this.say(error.message, true);
     } finally {
       this.busy = false;
-      await this.load();
+      this.drawButtons();
     }
   }
 
@@ -257,7 +281,7 @@ export class Batch {
 
 /** A change in one line of a table. */
 function values({ old_value: before, new_value: after }) {
-  const come = after === null ? h("span", { class: "nothing" }, "nothing") : h("ins", { class: "value new", dir: "auto" }, shown(after));
+  const come = after === null ? h("span", { class: "nothing" }, "nothing") : h("ins", { class: "value new", ...DATA }, shown(after));
   if (before === null || before === after) return come;
-  return h("span", { class: "values" }, h("del", { class: "value old", dir: "auto" }, shown(before)), h("span", { class: "arrow" }, icon("arrow"), h("span", { class: "hidden" }, "becomes")), come);
+  return h("span", { class: "values" }, h("del", { class: "value old", ...DATA }, shown(before)), h("span", { class: "arrow" }, icon("arrow"), h("span", { class: "hidden" }, "becomes")), come);
 }

@@ -1,14 +1,16 @@
 // A proposal as a card: what will change, who may decide, and the buttons. It shows only what the server said.
 
 import { download, get, post } from "./api.js";
-import { announce, h, icon, keeping, link, redraw, safeAddress, shown } from "./dom.js";
+import { announce, DATA, data, h, icon, keeping, link, redraw, safeAddress, shown, worded } from "./dom.js";
 import * as channels from "./channels.js";
 import { changes, growing } from "./diff.js";
 import { similarForm, stepsForm, sureForm, wordsForm } from "./decisions.js";
 import { EditForm, exact } from "./form.js";
-import { markdown } from "./markdown.js";
+import { foldsAway, onEscape } from "./keys.js";
+import { spoken } from "./markdown.js";
 import { find, ladder, listen, me, press, questions, refresh, refreshQuestions, siblings, whenBack } from "./proposals.js";
 import { ago, elapsed, expiry } from "./times.js";
+import { fill, keep, kept, valuesOf } from "./typed.js";
 
 const LOOK = 1200; // milliseconds without buttons after the content changed under someone's finger
 const STATES = {
@@ -43,7 +45,7 @@ function result(p) {
   const path = `api/proposals/${encodeURIComponent(p.id)}/result`;
   const save = () => download(path, `${p.tool_name}-${p.id}.txt`).catch((error) => announce(error.message));
   const fields = p.result_fields ?? [];
-  const row = ({ label, value }) => h("div", {}, h("dt", { dir: "auto" }, shown(label)), h("dd", { class: "plain", dir: "auto" }, shown(value)));
+  const row = ({ label, value }) => h("div", {}, h("dt", { ...DATA }, shown(label)), h("dd", { class: "plain", ...DATA }, shown(value)));
   const said = fields.length ? h("dl", { class: "facts result" }, fields.map(row)) : boxed(pretty(p.result));
   return h("div", {}, said, h("button", { type: "button", class: "button small", onclick: save }, "Save as a file"));
 }
@@ -55,20 +57,16 @@ export class Card {
   /** `own`: the person looks at their own conversation; `origin` tells where it was asked; `further()` is called after a decision by a key. */
   constructor(id, { own = false, origin = false, further = () => {} } = {}) {
     Object.assign(this, { id, own, origin, further, byKey: false, busy: null, form: null, seen: null, resting: null });
+    this.typed = `proposal ${id}`; // what its form is kept under
     this.content = h("div", { class: "card-content" });
-    this.word = h("p", { class: "card-word", hidden: true });
+    this.word = h("p", { class: "card-word", ...DATA, hidden: true });
     this.slot = h("div", { class: "card-slot" });
     this.buttons = h("div", { class: "card-buttons" });
     this.small = h("div", { class: "byline" });
     this.told = h("div", { class: "answers", "aria-live": "polite" });
     this.element = h("article", { class: "card", tabindex: -1, data: { proposal: id } },
       this.content, this.word, this.slot, h("div", { class: "card-foot" }, this.buttons, this.small), this.told);
-    this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.form) {
-        event.stopPropagation();
-        this.close(true);
-      }
-    });
+    onEscape(this.element, () => this.form, () => this.close(true));
     const deaf = listen((p) => p.id === this.id && this.draw(p));
     const forgotten = whenBack(() => {
       if (this.unreached) this.say("");
@@ -85,6 +83,7 @@ export class Card {
   draw(p) {
     const before = this.proposal;
     this.answer(p);
+    this.reconsider(p);
     if (before && JSON.stringify(before) === JSON.stringify(p)) return;
     this.proposal = p;
     if (before && before.round !== p.round && p.state === "proposed" && this.busy !== "edit") this.changed();
@@ -99,6 +98,20 @@ export class Card {
       this.drawButtons();
     });
     if (p.version !== before?.version) this.ask();
+    if (!before) this.reopen();
+  }
+
+  /** The form that was open with words in it when the person had to sign in, or to load the page again. */
+  reopen() {
+    const { verb, round, values } = kept(this.typed) ?? {};
+    const said = verb && this.said(verb);
+    if (!said || this.proposal.state !== "proposed" || !this.offers(verb)) return;
+    if (!said.question && round !== this.proposal.round) return; // it was about what the card said then
+    const active = document.activeElement;
+    this.pressed(verb);
+    if (this.form?.rewrite) this.form.rewrite(values);
+    else if (this.form) fill(this.form.element, values);
+    active?.focus({ preventScroll: true });
   }
 
   /** What was asked about it; in its own conversation that stands there already. */
@@ -111,10 +124,9 @@ export class Card {
     const print = JSON.stringify(told);
     if (print === this.answered) return;
     this.answered = print;
-    if (told.length && told.every((each) => each.answer)) this.say("");
     redraw(this.told, ...told.map((each) => h("div", { class: "answer" },
-      h("p", { class: "byline", dir: "auto" }, shown(`${each.asker}: “${each.question}”`)),
-      h("div", { class: "said", dir: "auto" }, each.answer ? markdown(each.answer) : h("p", { class: "muted" }, "The agent is answering…")))));
+      h("p", { class: "byline plain" }, data(each.asker), ": “", data(each.question), "”"),
+      h("div", { class: "said", dir: "auto" }, each.answer ? spoken(each.answer) : h("p", { class: "muted" }, "The agent is answering…")))));
   }
 
   standing() {
@@ -122,7 +134,7 @@ export class Card {
     const [word, sign, tone] = STATES[p.state] ?? [p.state, "clock", "quiet"];
     if (p.undone) return { label: "Undone", sign: "minus", tone: "quiet" };
     if (misread(p)) return { label: "Not as approved", sign: "warning", tone: "warned" };
-    if (p.state === "succeeded" && p.ended_badly) return { label: shown(p.ended_badly), sign: "warning", tone: "warned" };
+    if (p.state === "succeeded" && p.ended_badly) return { label: data(p.ended_badly), sign: "warning", tone: "warned" };
     const label = (p.state === "succeeded" && SENT[p.kind]) || word;
     return { label: ENDS[p.cause] ?? WORDS[p.cause] ?? label, sign: ENDS[p.cause] ? "warning" : sign, tone: p.cause === "undeliverable" ? "bad" : tone };
   }
@@ -150,12 +162,12 @@ export class Card {
   full(p) {
     const open = p.state === "proposed";
     const parts = [h("div", { class: "card-head" }, this.title(p), open ? this.risk(p) : this.chip())];
-    if (open && p.why) parts.push(h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.why)));
+    if (open && p.why) parts.push(h("p", { class: "why" }, h("b", {}, "Why: "), data(p.why)));
     if (p.kind === "plan" && p.state === "succeeded") parts.push(outline(p.outline));
-    if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note" }, shown(p.risk_reason)));
+    if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note", ...DATA }, shown(p.risk_reason)));
     const warning = [p.undo, `${RISKS[p.risk]}.`].reduce((words, said) => (said && words.startsWith(said) ? words.slice(said.length).trim() : words), p.warning); // the badge says it
-    if (open && warning) parts.push(h("p", { class: "note" }, shown(warning)));
-    parts.push(...p.notes.map((note) => h("p", { class: "note" }, shown(note))));
+    if (open && warning) parts.push(h("p", { class: "note", ...DATA }, shown(warning)));
+    parts.push(...p.notes.map((note) => h("p", { class: "note", ...DATA }, worded(note))));
     if (!open) parts.push(this.outcome(p));
     if (p.again) parts.push(this.again(p));
     if (open || p.state === "failed") parts.push(difference(p, p.preview.filter((each) => !each.in_title)));
@@ -164,7 +176,7 @@ export class Card {
   }
 
   again(p) {
-    return h("p", { class: "byline again", dir: "auto" }, shown(p.again));
+    return h("p", { class: "byline again", ...DATA }, shown(p.again));
   }
 
   folded(p) {
@@ -173,22 +185,22 @@ export class Card {
     const when = running ?? (ended ? ago(ended) : null);
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
     return [
-      h("div", { class: "card-line" }, this.chip(), this.title(p),
-        h("span", { class: "ending", dir: "auto" }, shown(running ? p.outcome : p.outcome.replace(/\.$/, "")), when ? [running ? " " : " · ", when] : null),
+      h("div", { class: "card-line" }, h("div", { class: "card-top" }, this.chip(), this.title(p)),
+        h("span", { class: "ending", ...DATA }, worded(running ? p.outcome : p.outcome.replace(/\.$/, "")), when ? [running ? " " : " · ", when] : null),
         address ? link(address, "Open the result") : null,
         this.revoker(p), this.conversation(p),
         this.fold("all", "Details", () => [
-          h("p", { class: "byline" }, this.asked(p)), p.reason ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null,
-          difference(p), p.result ? result(p) : null, everything(p)])),
-      p.again ? this.again(p) : null,
+          h("p", { class: "byline" }, this.asked(p)), p.reason ? h("p", { class: "why" }, h("b", {}, "Why: "), data(p.reason)) : null,
+          difference(p), p.result ? result(p) : null, everything(p)]),
+        p.again ? this.again(p) : null),
       p.printed ? boxed(p.printed) : null,
-      p.choices && p.result ? h("p", { class: "answered", dir: "auto" }, shown(p.result)) : null,
-      ...p.notes.map((note) => h("p", { class: "note" }, shown(note))),
+      p.choices && p.result ? h("p", { class: "answered", ...DATA }, shown(p.result)) : null,
+      ...p.notes.map((note) => h("p", { class: "note", ...DATA }, worded(note))),
     ];
   }
 
   title(p) {
-    return h("h3", { class: "card-title", dir: "auto" }, shown(p.headline));
+    return h("h3", { class: "card-title", ...DATA }, worded(p.headline));
   }
 
   chip() {
@@ -201,9 +213,11 @@ export class Card {
     if (!p.grant || !me.admin) return null;
     const revoke = async () => {
       try {
-        this.say((await post("api/commands", { name: "approvals", text: `revoke ${p.grant}` })).text);
+        const { text } = await post("api/commands", { name: "approvals", text: `revoke ${p.grant}` });
+        await refresh(this.id).catch(() => {});
+        this.say(text, false, { holds: (now) => now.version <= this.proposal.version });
       } catch (error) {
-        this.say(error.message, true, error.status === 0);
+        this.say(error.message, true, { unreached: error.status === 0 });
       }
     };
     return h("button", { type: "button", class: "link-button", onclick: revoke }, `Revoke ${p.grant}`);
@@ -219,7 +233,7 @@ export class Card {
   asked(p) {
     if (p.kind === "suggestion") return h("span", {}, "Suggested by Nod, ", ago(p.created_at));
     const by = p.kind === "question" && (!p.choices || p.asker_decides) ? "Asked of " : p.kind === "plan" ? "Plan by " : "Asked by ";
-    const parts = [by, shown(p.requester)];
+    const parts = [by, data(p.requester)];
     if (p.kind === "request" && p.state === "proposed") parts.push(", whose script carries it out");
     else if (this.origin || p.channel !== "http") parts.push(` in ${channels.called(p.channel)}`);
     return h("span", {}, parts, ", ", ago(p.created_at));
@@ -237,17 +251,17 @@ export class Card {
     if (!this.unfolded(p)) return [];
     const open = p.state === "proposed";
     const asked = !this.own || p.teammate || p.kind === "question" ? this.asked(p) : null;
-    return [asked, open && p.undo && p.risk !== "destructive" ? h("span", {}, shown(p.undo.replace(/\.$/, "").replace(/^Can be undone/, "Can undo"))) : null,
+    return [asked, open && p.undo && p.risk !== "destructive" ? h("span", { ...DATA }, shown(p.undo.replace(/\.$/, "").replace(/^Can be undone/, "Can undo"))) : null,
       open ? h("span", {}, expiry(p.expires_at, "Expires")) : null, this.conversation(p),
       this.fold("all", "Details", () => [
         this.own ? h("p", {}, this.asked(p)) : null,
-        p.reason && !(open && p.why) ? h("p", { class: "why", dir: "auto" }, h("b", {}, "Why: "), shown(p.reason)) : null, everything(p)])];
+        p.reason && !(open && p.why) ? h("p", { class: "why" }, h("b", {}, "Why: "), data(p.reason)) : null, everything(p)])];
   }
 
   outcome(p) {
     const address = p.result_url && safeAddress(p.result_url, { relative: true });
     return h("div", { class: `outcome ${this.standing().tone}` },
-      h("p", { dir: "auto" }, shown(p.outcome), p.decided_at ? [" ", h("span", { class: "muted" }, ago(p.decided_at))] : null),
+      h("p", { ...DATA }, worded(p.outcome), p.decided_at ? [" ", h("span", { class: "muted" }, ago(p.decided_at))] : null),
       p.error ? boxed(p.error) : null,
       p.ended_badly && p.result ? result(p) : null,
       address ? h("p", {}, link(address, "Open the result")) : null,
@@ -256,12 +270,12 @@ export class Card {
 
   facts(p) {
     const row = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
-    const rows = p.asker_decides ? [] : [row("Who can decide", shown(p.deciders))];
+    const rows = p.asker_decides ? [] : [row("Who can decide", data(p.deciders))];
     if (p.quorum > 1) {
       const given = p.votes.filter((vote) => /: approve\b/.test(vote)).length;
       rows.push(row("Approvals", `${given} of ${p.quorum} needed`));
     }
-    if (p.votes.length && p.quorum > 1) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", {}, shown(vote))))));
+    if (p.votes.length && p.quorum > 1) rows.push(row("Votes", h("ul", { class: "votes" }, p.votes.map((vote) => h("li", { ...DATA }, shown(vote))))));
     return rows.length ? h("dl", { class: "facts" }, rows) : null;
   }
 
@@ -280,7 +294,7 @@ export class Card {
     const rare = one.filter((verb) => this.said(verb).rare);
     const often = one.filter((verb) => !rare.includes(verb));
     if (one.length && !this.form) rows.push(h("div", { class: "buttons" }, often.map((verb) => this.button(verb)), this.menu(rare)));
-    if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", shown(p.deciders), "."));
+    if (!p.may_decide && p.state === "proposed") rows.push(h("p", { class: "muted" }, "You may not decide this. It waits for ", data(p.deciders), "."));
     const bar = group.length && p.group && !this.form ? [this.groupBar(p, group)] : [];
     if (this.above) redraw(this.above, ...bar);
     else if (!this.origin) rows.push(...bar);
@@ -295,15 +309,7 @@ export class Card {
     const details = h("details", { class: "menu", data: { part: "menu" } }, h("summary", { class: "button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "More")),
       h("div", { class: "menu-list" }, verbs.map((verb) => this.button(verb))));
     details.addEventListener("toggle", () => details.open && details.lastElementChild.scrollIntoView({ block: "nearest" }));
-    details.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape" || !details.open) return;
-      event.stopPropagation();
-      details.open = false;
-      details.firstElementChild.focus();
-    });
-    details.addEventListener("focusout", (event) => {
-      if (event.relatedTarget && !details.contains(event.relatedTarget)) details.open = false;
-    });
+    foldsAway(details);
     return details;
   }
 
@@ -396,6 +402,8 @@ export class Card {
     this.say("");
     this.form = form;
     this.formVerb = verb;
+    const round = this.proposal.round;
+    form.element.addEventListener("input", () => keep(this.typed, { verb, round, values: form.written?.() ?? valuesOf(form.element) }));
     this.slot.replaceChildren(form.element);
     this.drawButtons();
     form.focus();
@@ -405,6 +413,7 @@ export class Card {
   close(refocus) {
     if (!this.form) return;
     const inside = this.slot.contains(document.activeElement);
+    keep(this.typed, null);
     this.form = null;
     this.slot.replaceChildren();
     this.drawButtons();
@@ -421,32 +430,51 @@ export class Card {
     (menu?.firstElementChild || button || this.element).focus({ preventScroll: true });
   }
 
-  /** `unreached`: what is said holds only until the server can be reached again. */
-  say(text, bad = false, unreached = false) {
-    this.unreached = unreached;
+  /**
+   * `holds(proposal)`: whether what is said is still so; then it goes, or is not said at all. `unreached`: it is so
+   * only until the server can be reached again.
+   */
+  say(text, bad = false, { unreached = false, holds = () => true } = {}) {
+    if (!holds(this.proposal)) text = "";
+    Object.assign(this, { unreached, holds });
     this.word.textContent = text;
     this.word.hidden = !text;
     this.word.classList.toggle("bad", bad);
     if (text) announce(text);
   }
 
+  /** Remove what was said where it is no longer so. */
+  reconsider(p) {
+    if (!this.word.hidden && this.holds && !this.holds(p)) this.say("");
+  }
+
+  /** What holds of a word about a press: until the proposal changes again, and of a question until it is answered. */
+  lasting(verb, version) {
+    const asked = questions(this.id).length;
+    return (p) => p.version <= version() && !(verb === "ask" && questions(this.id).length > asked && questions(this.id).at(-1).answer);
+  }
+
   async send(verb, body = {}) {
     if (this.busy || this.resting) return;
     const p = this.proposal;
     const whole = verb.endsWith("_all");
+    let version = p.version;
+    const holds = this.lasting(verb, () => version);
     this.busy = verb;
     this.say("");
     this.lock(true);
     this.drawButtons();
     try {
       const answer = await press(this.id, verb, { round: whole ? p.group?.round : p.round, ...body });
+      version = Math.max(answer.proposal.version, p.version);
       this.close(true);
-      if (verb === "edit" || answer.answer !== "accepted" || this.proposal.state === p.state) this.say(answer.text);
+      if (verb === "edit" || answer.answer !== "accepted" || this.proposal.state === p.state) this.say(answer.text, false, { holds });
       else announce(answer.text);
       if (this.byKey && this.proposal.state !== "proposed") this.further();
     } catch (error) {
+      if (error.status) version = this.proposal.version;
       if (this.form?.show && error.status === 422) this.form.show(error.fields, error.message);
-      else this.say(error.message, true, error.status === 0);
+      else this.say(error.message, true, { unreached: error.status === 0, holds });
       if (error.status === 409) this.close(true);
       if (error.status === 0) refresh(this.id).catch(() => {});
     } finally {
@@ -475,9 +503,9 @@ export function fold(part, title, body) {
 /** The turn that a proposal came from: the order, what was read, what the agent said. `holder` keeps it. */
 export function contextOf(holder, id) {
   const box = h("div", { class: "context" }, h("p", { class: "muted" }, "One moment…"));
-  const read = (call) => h("div", {}, h("p", { class: "muted", dir: "auto" }, "Read: ", shown(call.summary || call.tool_name)), boxed(pretty(call.result)));
-  const said = (line) => h("div", {}, h("p", {}, h("b", {}, line.role === "user" ? shown(line.name) : line.role === "note" ? "Nod to the agent" : "The agent")),
-    line.role === "assistant" ? h("div", { class: "said", dir: "auto" }, markdown(line.text)) : h("p", { class: "plain", dir: "auto" }, shown(line.text)), line.calls.map(read));
+  const read = (call) => h("div", {}, h("p", { class: "muted" }, "Read: ", data(call.summary || call.tool_name)), boxed(pretty(call.result)));
+  const said = (line) => h("div", {}, h("p", {}, h("b", {}, line.role === "user" ? data(line.name) : line.role === "note" ? "Nod to the agent" : "The agent")),
+    line.role === "assistant" ? h("div", { class: "said", ...DATA }, spoken(line.text)) : h("p", { class: "plain", ...DATA }, shown(line.text)), line.calls.map(read));
   holder.context ??= get(`api/proposals/${encodeURIComponent(id)}/context`);
   holder.context.then(({ messages }) => box.replaceChildren(...(messages.length ? messages.map(said) : [h("p", { class: "muted" }, "Nothing that led to it is kept.")])), (error) => {
     holder.context = null;
@@ -495,9 +523,9 @@ function difference(p, fields = p.preview) {
 
 /** A plan: its summary, its steps by number with the tools of each, and what stands around them. */
 function outline(lines) {
-  const mark = ({ mark: word }) => (word ? h("span", { class: word.startsWith("was: ") ? "muted" : "tag", dir: "auto" }, word.startsWith("was: ") ? [" (", shown(word), ")"] : word) : null);
-  const step = (each) => h("li", { dir: "auto" }, shown(each.text), each.tools.map((name) => h("code", { class: "tool" }, shown(name))), mark(each));
-  const part = (each) => h("p", { dir: "auto" }, each.label ? h("b", {}, `${each.label}: `) : null, shown(each.text), mark(each));
+  const mark = ({ mark: word }) => (word ? h("span", { class: word.startsWith("was: ") ? "muted" : "tag" }, word.startsWith("was: ") ? [" (", data(word), ")"] : data(word)) : null);
+  const step = (each) => h("li", { ...DATA }, shown(each.text), each.tools.map((name) => h("code", { class: "tool", ...DATA }, shown(name))), mark(each));
+  const part = (each) => h("p", {}, each.label ? h("b", {}, `${each.label}: `) : null, data(each.text), mark(each));
   const steps = lines.filter((each) => each.number);
   const others = lines.filter((each) => !each.number);
   const head = others.filter((each) => !each.label);
@@ -505,13 +533,13 @@ function outline(lines) {
 }
 
 function boxed(text) {
-  const box = h("pre", { class: "boxed", tabindex: 0, dir: "auto" }, shown(text));
+  const box = h("pre", { class: "boxed", tabindex: 0, ...DATA }, shown(text));
   return h("div", { class: "block" }, box, growing(box));
 }
 
 /** The whole payload, nothing left out. */
 function everything(p) {
-  const row = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, shown(String(value)))));
+  const row = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", { ...DATA }, shown(String(value)))));
   return h("div", {},
     boxed(JSON.stringify(p.tool_arguments, null, 2)),
     h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Risk", [p.risk, p.risk_reason].filter(Boolean).join(", ")), row("Who can decide", p.deciders), row("Proposal", p.id), row("Digest", p.digest),

@@ -2,10 +2,11 @@
 
 import * as api from "./api.js";
 import { Attached } from "./attach.js";
-import { announce, h, icon, recall, redraw, remember, shown } from "./dom.js";
+import { announce, DATA, data, h, icon, recall, redraw, remember, shown } from "./dom.js";
 import { Feed, nameOf } from "./feed.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
+import { foldsAway, onEscape, sendOnEnter } from "./keys.js";
 import { Memory } from "./memory.js";
 import { Audit, Files, nothing, Tools, Usage, You } from "./pages.js";
 import { People } from "./people.js";
@@ -15,6 +16,7 @@ import { Schedules } from "./schedules.js";
 import { Settings } from "./settings.js";
 import { Thread } from "./thread.js";
 import { stamp } from "./times.js";
+import * as typed from "./typed.js";
 
 const $ = (id) => document.getElementById(id);
 const LAST = "nod.conversation";
@@ -74,7 +76,7 @@ const PAGES = {
   insights: { title: "Insights", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
   audit: { title: "Audit log", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
   settings: { title: "Settings and doctor", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
-  you: { title: "You", page: paged("you-list", (at) => new You(at)) },
+  you: { title: "You", page: paged("you-list", (at) => new You(at, leave)) },
   closed: { title: "For admins", page: paged("closed-list", (at) => at.append(nothing("Only admins see this page", "Ask an admin, or go back to your conversations.")) ?? {}) },
   nowhere: { title: "Not found", page: paged("nowhere-list", (at) => at.append(nothing("There is no such page", "Choose one in the menu.")) ?? {}) },
 };
@@ -105,6 +107,7 @@ function route() {
   const id = decoded(rest);
   const conversation = view === "c" ? id : null;
   const opened = view === "" || conversation ? null : pageOf(view);
+  if (route.shown !== location.hash && $("told").childElementCount) tellAbove("");
   const inChat = !opened;
   route.shown = location.hash;
   route.page = opened;
@@ -121,7 +124,7 @@ function route() {
       remember(LAST, conversation ?? "");
       stuck = true;
       thread.show(conversation);
-      $("message").value = recall(draftKey());
+      $("message").value = typed.kept(draftKey()) ?? "";
       grow();
     }
     $("welcome").hidden = conversation !== null;
@@ -159,11 +162,13 @@ function drawSide() {
   const title = route.page ? PAGES[route.page].title : titleOf(thread.id);
   $("conversation-menu").hidden = !(inChat && thread.id);
   if ($("title").textContent !== title) $("title").textContent = title;
+  const ofData = route.page || !thread.id ? "yes" : "no"; // what someone wrote first
+  for (const each of [$("title"), document.querySelector("title")]) each.setAttribute("translate", ofData);
   document.title = `${mine ? `(${mine}) ` : ""}${title} · Nod`;
   $("list-title").hidden = $("find").hidden = !conversations.length && !$("find").value;
   redraw($("conversations"), ...conversations.map((each) => {
     const open = waiting.filter((p) => p.conversation_id === each.id).length;
-    const item = h("a", { class: "side-link", href: `#/c/${encodeURIComponent(each.id)}` }, h("span", { class: "cut", dir: "auto" }, shown(each.title || "Untitled")),
+    const item = h("a", { class: "side-link", href: `#/c/${encodeURIComponent(each.id)}` }, h("span", { class: "cut", ...DATA }, shown(each.title || "Untitled")),
       open ? h("span", { class: "count quiet", title: `${open} waiting` }, String(open), h("span", { class: "hidden" }, " waiting")) : null);
     current(item, inChat && each.id === thread.id);
     return h("li", {}, item);
@@ -213,13 +218,7 @@ function setUpConversations() {
   } }, label);
   menu.append(h("summary", { class: "icon-button" }, h("span", { "aria-hidden": "true" }, "⋯"), h("span", { class: "hidden" }, "This conversation")),
     h("div", { class: "menu-list" }, item("Rename", renaming), item("Export", exported), item("Delete", deleting)));
-  menu.addEventListener("focusout", (event) => event.relatedTarget && !menu.contains(event.relatedTarget) && (menu.open = false));
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    event.stopPropagation();
-    menu.open = false;
-    menu.firstElementChild.focus();
-  });
+  foldsAway(menu);
 }
 
 const here = () => `api/conversations/${encodeURIComponent(thread.id)}`;
@@ -232,11 +231,18 @@ function tellAbove(words, ...more) {
 
 async function renaming() {
   const field = h("input", { type: "text", value: titleOf(thread.id), maxlength: 200, required: true, "aria-label": "Title of the conversation" });
-  const form = h("form", { class: "renaming" }, field, h("button", { class: "button small primary" }, "Rename"), h("button", { type: "button", class: "button small", onclick: () => tellAbove("") }, "Cancel"));
+  const kept = `title ${thread.id}`;
+  typed.keepField(field, kept);
+  const cancel = () => {
+    typed.keep(kept, "");
+    tellAbove("");
+  };
+  const form = h("form", { class: "renaming" }, field, h("button", { class: "button small primary" }, "Rename"), h("button", { type: "button", class: "button small", onclick: cancel }, "Cancel"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
       await api.patch(here(), { title: field.value.trim() });
+      typed.keep(kept, "");
       tellAbove("");
       await listConversations();
     } catch (error) {
@@ -279,10 +285,10 @@ function drawWelcome() {
 
 // Writing
 
-const draftKey = () => `nod.draft.${thread.id ?? ""}`;
+const draftKey = () => `message ${thread.id ?? ""}`;
 
 function keepDraft() {
-  remember(draftKey(), $("message").value);
+  typed.keep(draftKey(), $("message").value);
 }
 
 function grow() {
@@ -313,11 +319,7 @@ function setUpComposer() {
     grow();
     keepDraft();
   });
-  box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    event.preventDefault();
-    $("composer").requestSubmit();
-  });
+  sendOnEnter(box, $("composer"));
   $("stop").addEventListener("click", () => thread.stop().catch((error) => announce(error.message)));
 }
 
@@ -382,7 +384,7 @@ function setUpSide() {
   $("side-open").addEventListener("click", openSide);
   $("side-close").addEventListener("click", () => closeSide(true));
   $("veil").addEventListener("click", () => closeSide(true));
-  document.addEventListener("keydown", (event) => event.key === "Escape" && $("side").classList.contains("open") && closeSide(true));
+  onEscape(document, () => $("side").classList.contains("open"), () => closeSide(true));
   $("side").addEventListener("click", (event) => event.target.closest("a") && closeSide());
   $("new").addEventListener("click", (event) => {
     if (location.hash !== "#/" && location.hash !== "") return;
@@ -395,11 +397,22 @@ function setUpSide() {
     document.querySelector($("skip").getAttribute("href")).focus();
   });
   $("sign-out").addEventListener("click", async () => {
-    if (me.session) await api.remove("api/session").then(() => feed.tellSignedOut(), () => {});
-    api.signOut();
-    for (const key of [LAST]) remember(key, "");
-    location.replace(location.pathname);
+    if (me.session) await api.remove("api/session").catch(() => {});
+    leave();
   });
+}
+
+/** The person signed out: nothing of theirs stays in this tab, nor in the others of this browser. */
+function leave() {
+  if (me.session) feed.tellSignedOut();
+  api.signOut();
+  forgetPerson();
+  location.replace(location.pathname);
+}
+
+function forgetPerson() {
+  typed.forget();
+  remember(LAST, "");
 }
 
 let lost = null;
@@ -424,6 +437,7 @@ function gate(...content) {
 
 function askForToken(words) {
   feed?.end();
+  api.only("", () => {}); // the person who signs in may be another
   if (document.querySelector("#token")) return;
   const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "token-fault" });
   const fault = h("p", { id: "token-fault", class: "fault", role: "alert" }, words);
@@ -433,7 +447,7 @@ function askForToken(words) {
   const other = h("p", { hidden: true });
   api.get("api/session").then(({ organisation }) => {
     if (!organisation) return;
-    other.replaceChildren(h("a", { class: "button primary", href: "api/session/begin" }, shown(`Sign in with ${organisation}`)));
+    other.replaceChildren(h("a", { class: "button primary", href: "api/session/begin" }, "Sign in with ", data(organisation)));
     other.hidden = false;
   }).catch(() => {});
   form.addEventListener("submit", async (event) => {
@@ -453,6 +467,8 @@ function askForToken(words) {
   });
   gate(other, form);
   field.focus();
+  // signed in again in another tab: what was typed here is still here
+  document.addEventListener("visibilitychange", () => !document.hidden && api.get("api/me").then(() => location.reload(), () => {}));
 }
 
 // What holds for everything: that a demo model answers, and that all is paused
@@ -473,9 +489,9 @@ async function lookAgain() {
 
 function drawBanners() {
   const said = [];
-  if (me.notice) said.push(h("p", { class: "banner" }, h("span", {}, shown(me.notice))));
+  if (me.notice) said.push(h("p", { class: "banner" }, h("span", { ...DATA }, shown(me.notice))));
   if (me.paused) {
-    const who = me.paused.by ? [" by ", shown(me.paused.by)] : [];
+    const who = me.paused.by ? [" by ", data(me.paused.by)] : [];
     said.push(h("p", { class: "banner", role: "status" },
       h("span", {}, "Paused", ...who, " since ", stamp(me.paused.since), ". Nothing runs and timers are stopped."),
       me.admin ? h("a", { href: "#/rules" }, "Resume on the rules page") : null));
@@ -490,6 +506,7 @@ function signIn(code) {
   const fault = h("p", { class: "fault", role: "alert" });
   const button = h("button", { type: "button", class: "button primary", onclick: async () => {
     button.disabled = true;
+    fault.textContent = "";
     try {
       await api.post("api/session", { code });
       location.replace(location.pathname);
@@ -516,11 +533,12 @@ async function start() {
     gate(h("p", { role: "alert" }, error.message), h("button", { type: "button", class: "button", onclick: () => location.reload() }, "Try again"));
     return;
   }
+  if (!typed.begin(me.account, me.accounts)) remember(LAST, "");
   api.only(me.account, () => location.reload());
   $("gate").hidden = true;
   $("app").hidden = false;
-  $("who").replaceChildren(me.name === "you" ? "Local session (no sign-in needed)" : shown(`Signed in as ${me.name}`));
-  $("model").replaceChildren(shown(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
+  $("who").replaceChildren(...(me.name === "you" ? ["Local session (no sign-in needed)"] : ["Signed in as ", data(me.name)]));
+  $("model").replaceChildren(data(me.model), ...(me.demo ? [h("span", { class: "tag" }, "demo")] : []));
   Object.assign(proposals.me, { admin: me.admin, account: me.account });
   drawBanners();
   setInterval(lookAgain, LOOK_AGAIN);
@@ -562,7 +580,10 @@ function listen() {
     },
     state: connection,
     away: () => inbox.notifying,
-    signedOut: () => askForToken(""),
+    signedOut: () => {
+      forgetPerson();
+      askForToken("");
+    },
   });
 }
 

@@ -1,6 +1,7 @@
 // The small forms that go with a decision: why not, and what may run without asking from now on.
 
-import { h, shown } from "./dom.js";
+import { DATA, h, shown } from "./dom.js";
+import { sendOnEnter } from "./keys.js";
 
 const LASTING = {
   conversation: "as long as this conversation",
@@ -18,7 +19,7 @@ function form(label, fields, submit, cancel, no = "Cancel") {
 /** Asks once more before what can't be undone, and names it: "Delete issue #5?", Delete or Keep. So do Undo and Retry. */
 export function sureForm({ label, sure }, { send, cancel }) {
   const submit = h("button", { type: "submit", class: `button primary ${label.startsWith("Undo") ? "" : "danger"}` }, sure.yes);
-  const element = form(label, [h("p", { class: "label", dir: "auto" }, shown(sure.question)), h("p", { class: "help", dir: "auto" }, shown(sure.more))],
+  const element = form(label, [h("p", { class: "label", ...DATA }, shown(sure.question)), h("p", { class: "help", ...DATA }, shown(sure.more))],
     submit, cancel, sure.no);
   element.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -40,11 +41,7 @@ export function wordsForm({ label: title, needs, question, hint }, { send, cance
     event.preventDefault();
     send(field.value.trim() ? { reason: field.value.trim() } : {});
   });
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-    event.preventDefault();
-    element.requestSubmit();
-  });
+  sendOnEnter(field, element);
   return { element, submit, focus: () => field.focus() };
 }
 
@@ -54,10 +51,10 @@ export function similarForm({ ladder, reaches, lasting }, { send, cancel }) {
   const choices = ladder.map(({ rung, words }, at) => {
     const radio = h("input", { type: "radio", name: group, value: rung });
     radio.checked = at === 0;
-    return h("label", {}, radio, h("span", { dir: "auto" }, shown(words)));
+    return h("label", {}, radio, h("span", { ...DATA }, shown(words)));
   });
   const time = h("select", { id: `${group}-time` }, lasting.map((each) => h("option", { value: each }, LASTING[each] ?? each)));
-  const whose = h("select", { id: `${group}-whose` }, reaches.map(({ reach, words }) => h("option", { value: reach }, shown(words))));
+  const whose = h("select", { id: `${group}-whose` }, reaches.map(({ reach, words }) => h("option", { value: reach, translate: "no" }, shown(words))));
   const submit = h("button", { type: "submit", class: "button primary" }, "Approve and allow");
   const element = form("Approve similar", [
     h("fieldset", { class: "rungs" }, h("legend", { class: "label" }, "What may run without asking"), choices),
@@ -78,8 +75,8 @@ export function stepsForm(plan, { send, cancel }) {
   const submit = h("button", { type: "submit", class: "button primary" }, "Approve and allow");
   const words = names.length ? `Until it ends, ${plan.teammate} may then use these without asking:` : "Its steps name no tools.";
   const element = form("Approve plan and its steps", [
-    h("p", {}, shown(words)),
-    h("ul", {}, names.map((name) => h("li", {}, h("code", {}, shown(name))))),
+    h("p", { ...DATA }, shown(words)),
+    h("ul", {}, names.map((name) => h("li", {}, h("code", { ...DATA }, shown(name))))),
     h("p", { class: "help" }, "What cannot be undone still asks."),
   ], submit, cancel);
   element.addEventListener("submit", (event) => {

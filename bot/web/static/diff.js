@@ -1,6 +1,6 @@
 // What will change, field by field: old → new on one line where it fits, line by line where it does not.
 
-import { h, icon, shown } from "./dom.js";
+import { DATA, data, h, icon, shown } from "./dom.js";
 
 const SHORT = 64; // characters beyond which a value gets lines of its own
 
@@ -14,11 +14,11 @@ export function changes(fields, all = fields) {
 
 function change({ field, old_value: before, new_value: after, diff }, fresh) {
   const short = [before, after].every((value) => value === null || (value.length <= SHORT && !/[\n\r]/.test(value)));
-  return [h("dt", { dir: "auto" }, shown(field)), h("dd", {}, diff ? compared(diff) : short ? inline(before, after, fresh) : full(before, after))];
+  return [h("dt", { ...DATA }, shown(field)), h("dd", {}, diff ? compared(diff) : short ? inline(before, after, fresh) : full(before, after))];
 }
 
 function inline(before, after, fresh) {
-  if (before !== null && before === after) return h("span", { class: "values", dir: "auto" }, shown(after), h("span", { class: "muted" }, " (unchanged)"));
+  if (before !== null && before === after) return h("span", { class: "values" }, data(after), h("span", { class: "muted" }, " (unchanged)"));
   const gone = value(before, "old", "old value");
   const come = value(after, "new", "new value");
   if (fresh) return h("span", { class: "values" }, fresh === "come" ? come : gone);
@@ -29,7 +29,7 @@ function value(text, kind, label) {
   const heard = h("span", { class: "hidden" }, `${label}: `);
   if (text === null) return h("span", { class: "nothing" }, heard, "nothing");
   if (text === "") return h("span", { class: "nothing" }, heard, "empty text");
-  return h(kind === "old" ? "del" : "ins", { class: `value ${kind}`, dir: "auto" }, heard, shown(text));
+  return h(kind === "old" ? "del" : "ins", { class: `value ${kind}` }, heard, data(text));
 }
 
 /** Long values: what goes above what comes. */
@@ -43,7 +43,7 @@ function full(before, after) {
 /** The diff as the server made it: changed lines, and a few around them. */
 function compared(diff) {
   const lines = diff.split("\n");
-  const rows = lines.map((line) => (line.startsWith("…") ? h("div", { class: "line kept muted" }, line) : row(line[0], line.slice(2))));
+  const rows = lines.map((line) => (line.startsWith("…") ? h("div", { class: "line kept muted", ...DATA }, line) : row(line[0], line.slice(2))));
   const count = (sign) => lines.filter((line) => line[0] === sign).length;
   const told = [["-", "removed"], ["+", "added"]].filter(([sign]) => count(sign)).map(([sign, word]) => `${count(sign)} ${count(sign) === 1 ? "line" : "lines"} ${word}`);
   return boxed(rows, rows.length > 6 ? told.join(", ") : "");
@@ -59,7 +59,7 @@ function row(sign, text) {
   const kind = { "+": "added", "-": "removed", " ": "kept" }[sign];
   const heard = said ? h("span", { class: "hidden" }, said) : null;
   return h("div", { class: `line ${kind}` }, h("span", { class: "sign", "aria-hidden": "true" }, sign), heard,
-    h("span", { class: "text", dir: "auto" }, shown(text)));
+    h("span", { class: "text", ...DATA }, shown(text)));
 }
 
 /** A button that opens a box which has more than it shows. */

@@ -77,6 +77,22 @@ export function shown(text) {
   return parts;
 }
 
+/** What an element has whose text is data: no translation changes it, and it is read in its own direction. */
+export const DATA = { translate: "no", dir: "auto" };
+
+/** Data within a sentence: an argument, a name, a command, what people or tools wrote. */
+export const data = (text) => h("bdi", { translate: "no" }, shown(text));
+
+/** Words of the server: what they quote is read in its own direction, and no translation changes what they say. */
+export function worded(text) {
+  const parts = document.createDocumentFragment();
+  for (const part of text.split(/(“[^”\n]*”)/)) {
+    const quoted = part.startsWith("“") && part.endsWith("”") && part.length > 1;
+    parts.append(...(quoted ? ["“", data(part.slice(1, -1)), "”"] : [shown(part)]));
+  }
+  return parts;
+}
+
 /** A link's address if it is safe to follow, else null. */
 export function safeAddress(address, { relative = false } = {}) {
   try {

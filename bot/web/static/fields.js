@@ -42,7 +42,7 @@ const MAKERS = {
   },
   choice({ asked, value, common }) {
     const choices = asked.options;
-    const control = h("select", common, choices.map((choice, at) => h("option", { value: String(at) }, said(choice))));
+    const control = h("select", common, choices.map((choice, at) => h("option", { value: String(at), translate: "no" }, said(choice))));
     control.value = String(Math.max(0, choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value))));
     return { element: control, control, read: () => choices[Number(control.value)] };
   },
@@ -52,7 +52,7 @@ const MAKERS = {
       box.checked = (value ?? []).includes(choice);
       return box;
     });
-    const element = h("div", { ...common, role: "group", class: "choices", tabindex: -1 }, boxes.map((box) => h("label", {}, box, said(box.value))));
+    const element = h("div", { ...common, role: "group", class: "choices", tabindex: -1 }, boxes.map((box) => h("label", { translate: "no" }, box, said(box.value))));
     return { element, control: element, group: true, read: () => boxes.filter((box) => box.checked).map((box) => box.value) };
   },
   lines({ value, common }) {

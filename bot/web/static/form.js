@@ -3,6 +3,7 @@
 
 import { h } from "./dom.js";
 import { input } from "./fields.js";
+import { fill, valuesOf } from "./typed.js";
 
 let made = 0;
 
@@ -65,14 +66,14 @@ export class EditForm {
     const help = [asked.description, made.help, asked.default ? "This is the default." : ""].filter(Boolean).join(" ");
     const fault = h("p", { class: "fault", id: `${id}-error`, hidden: true });
     const label = made.group
-      ? h("span", { class: "label", id: `${id}-label` }, asked.label)
-      : h("label", { class: "label", for: id }, asked.label);
+      ? h("span", { class: "label", translate: "no", id: `${id}-label` }, asked.label)
+      : h("label", { class: "label", translate: "no", for: id }, asked.label);
     if (made.group) made.element.setAttribute("aria-labelledby", `${id}-label`);
     const remove = field.optional && !asked.default
       ? h("button", { type: "button", class: "link-button", "aria-label": `Leave ${asked.label} out`, onclick: () => this.exclude(field) }, "Leave out")
       : null;
     field.row = h("div", { class: "form-row" }, h("div", { class: "form-label" }, label, remove), made.element,
-      h("p", { class: "help", id: `${id}-help` }, help), fault);
+      h("p", { class: "help", translate: "no", id: `${id}-help` }, help), fault);
     Object.assign(field, { read: made.read, control: made.control, fault });
     field.before = this.snapshot(field);
     field.added = value === undefined || value === null;
@@ -98,7 +99,7 @@ export class EditForm {
     };
     this.more.replaceChildren(
       ...(left.length ? [h("span", { class: "help" }, "Also set:")] : []),
-      ...left.map((field) => h("button", { type: "button", class: "button small", title: field.asked.description, onclick: () => add(field) }, field.asked.label)),
+      ...left.map((field) => h("button", { type: "button", class: "button small", translate: "no", title: field.asked.description, onclick: () => add(field) }, field.asked.label)),
     );
   }
 
@@ -155,6 +156,24 @@ export class EditForm {
     this.fault.textContent = rest;
     this.fault.hidden = !rest;
     first?.focus();
+  }
+
+  /** What is written in the fields, by name; a secret is not among it. */
+  written() {
+    return Object.fromEntries([...this.fields].filter(([, field]) => field.row).map(([name, field]) => [name, valuesOf(field.row)]));
+  }
+
+  /** Put back what `written` gave. */
+  rewrite(values) {
+    for (const [name, written] of Object.entries(values)) {
+      const field = this.fields.get(name);
+      if (!field) continue;
+      if (!field.row) this.include(field, undefined);
+      const lists = field.row.querySelector(".list-rows");
+      while (lists && lists.childElementCount < written.length) lists.nextElementSibling.click();
+      fill(field.row, written);
+    }
+    this.offer();
   }
 
   focus() {

@@ -5,12 +5,14 @@ import { Newest } from "./api.js";
 import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import * as channels from "./channels.js";
-import { announce, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
+import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown, worded } from "./dom.js";
+import { onKey } from "./keys.js";
 import { find, list, listen, press, refresh } from "./proposals.js";
 import { ago, expiry } from "./times.js";
 
 const WAIT = 250; // milliseconds after a key before the list is asked for
 const ARMED = 5000; // milliseconds in which a second key approves
+const COPIED = 4000; // milliseconds for which the page says so
 const REST = 1000; // milliseconds without keys after one that meant nothing here, and after a move to another card
 const TABS = {
   decide: ["For you", "mine=decide"],
@@ -38,7 +40,7 @@ const orders = {
 
 /** A choice that is not there yet. */
 function offer(select, value, words) {
-  if (![...select.options].some((each) => each.value === value)) select.append(h("option", { value }, words));
+  if (![...select.options].some((each) => each.value === value)) select.append(h("option", { value, translate: "no" }, words));
 }
 
 export class Inbox {
@@ -56,7 +58,7 @@ export class Inbox {
     this.newest = new Newest();
     this.build();
     listen((p) => this.shown && this.heard(p));
-    document.addEventListener("keydown", (event) => this.key(event));
+    onKey(document, (event) => this.key(event));
   }
 
   build() {
@@ -82,7 +84,7 @@ export class Inbox {
     this.more = h("button", { type: "button", class: "button small", hidden: true, onclick: () => this.load(this.next) }, "Show more");
     this.bell = h("button", { type: "button", class: "link-button", onclick: () => this.notify() });
     this.many = h("div", { class: "many", role: "group", "aria-label": "What is selected", hidden: true });
-    this.word = h("p", { class: "notice-word", role: "status", hidden: true });
+    this.word = h("p", { class: "notice-word", role: "status", ...DATA, hidden: true });
     this.detail = h("div", { class: "cards" });
     this.back = h("a", { class: "back", href: "#/inbox", onclick: () => this.open(false) }, "All proposals");
     this.review = h("button", { type: "button", class: "button primary review", onclick: () => this.open(true) });
@@ -262,11 +264,11 @@ export class Inbox {
     box.disabled = !open || !p.may_decide || Boolean(p.batch);
     box.addEventListener("change", () => this.choose(p.id, box.checked));
     const tone = open ? "waiting" : p.state === "succeeded" && !p.ended_badly ? "good" : p.state === "failed" ? "bad" : p.ended_badly ? "warned" : "quiet";
-    const when = open ? [expiry(p.expires_at, "expires")] : [shown(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
+    const when = open ? [expiry(p.expires_at, "expires")] : [data(p.outcome.replace(/\.$/, "")), p.decided_at ? [" · ", ago(p.decided_at)] : ""];
     const place = p.channel && p.channel !== "http" ? ` in ${channels.called(p.channel)}` : "";
     const link = h("a", { class: "row-link", href: `#/inbox/${encodeURIComponent(p.id)}` },
-      h("span", { class: "row-title", dir: "auto" }, shown(p.headline)),
-      h("span", { class: "row-small" }, p.batch ? `One of ${p.batch.size} changes, ` : null, open ? (p.kind === "suggestion" ? "Suggested, " : [shown(p.requester), place, ", "]) : null, when));
+      h("span", { class: "row-title", ...DATA }, worded(p.headline)),
+      h("span", { class: "row-small" }, p.batch ? `One of ${p.batch.size} changes, ` : null, open ? (p.kind === "suggestion" ? "Suggested, " : [data(p.requester), place, ", "]) : null, when));
     row.className = `row ${tone} ${p.risk}`;
     redraw(row, box, h("span", { class: `row-sign ${tone}` }, icon(p.risk === "destructive" && open ? "warning" : SIGNS[p.state])), link);
     this.mark(p.id);
@@ -331,6 +333,9 @@ export class Inbox {
       const told = { origin: true, further: () => this.further(id) };
       this.cards.set(id, batch ? new Batch(batch, told) : new Card(id, told));
     }
+    const about = ids.join();
+    if (about !== this.about) this.say(""); // it was about another
+    this.about = about;
     settle(this.detail, ids.map((id) => this.cards.get(id).element));
     this.copy.hidden = ids.length !== 1;
     for (const id of this.rows.keys()) this.mark(id);
@@ -392,7 +397,9 @@ export class Inbox {
     const address = `${location.origin}${location.pathname}#/inbox/${encodeURIComponent([...this.chosen][0] ?? this.current)}`;
     try {
       await navigator.clipboard.writeText(address);
-      this.say("Copied. Only people who may see it can open it.");
+      const said = "Copied. Only people who may see it can open it.";
+      this.say(said);
+      setTimeout(() => this.word.textContent === said && this.say(""), COPIED);
     } catch {
       this.say(address);
     }
@@ -411,7 +418,7 @@ export class Inbox {
     const armed = this.armed;
     if (!this.shown || event.key === "Shift") return;
     this.disarm();
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !this.keys.checked || event.target.closest(BUSY)) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !this.keys.checked || event.target.closest(BUSY)) return;
     const sends = event.key === "Enter" && armed;
     const known = sends || event.key in KEYS;
     if (!known && !/^\p{L}$/u.test(event.key)) return;

@@ -1,7 +1,7 @@
 // What asking costs: plots that the server drew, each with its numbers as a table, and all of it as CSV.
 
-import { download, get } from "./api.js";
-import { h, shown } from "./dom.js";
+import { get } from "./api.js";
+import { data, h } from "./dom.js";
 import { nothing, Page, plot, table } from "./pages.js";
 
 const BY = { tool: "Tool", place: "Place", person: "Person" };
@@ -23,7 +23,7 @@ export class Insights extends Page {
     this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "By" }, Object.entries(BY).map(([by, words]) =>
       h("button", { type: "button", class: "tab", data: { tab: by }, onclick: () => this.turn(by) }, words)));
     this.span = h("select", { "aria-label": "How far back", onchange: () => this.show() }, Object.entries(SPANS).map(([days, words]) => h("option", { value: days, selected: days === "30" }, words)));
-    return [h("div", { class: "sieve" }, this.tabs, this.span, h("button", { type: "button", class: "button small", onclick: () => this.save() }, "Export CSV"))];
+    return [h("div", { class: "sieve" }, this.tabs, this.span, h("button", { type: "button", class: "button small", onclick: () => this.export() }, "Export CSV"))];
   }
 
   turn(by) {
@@ -45,7 +45,7 @@ export class Insights extends Page {
     if (!total.asked) return this.body.replaceChildren(nothing("No one was asked yet", "What people are asked, and how that ends, is counted here."));
     const ends = ["asked", "approved", "edited", "declined", "expired", "undone", "failed"];
     const heads = [BY[this.by], "Asked", "Approved", "Edited first", "Declined", "Expired", "Undone", "Failed"];
-    const name = (each) => shown(each.name);
+    const name = (each) => data(each.name);
     return this.body.replaceChildren(
       h("p", { class: "muted" }, `${whose} asked ${number.format(total.asked)} times: ${number.format(total.approved)} approved, ${number.format(total.edited)} of these edited first, `,
         `${number.format(total.declined)} declined, ${number.format(total.expired)} expired. `,
@@ -58,7 +58,7 @@ export class Insights extends Page {
       deciders.length ? table("Who decides", ["Person", "Approved", "Declined"], deciders.map((each) => [name(each), each.approved, each.declined])) : h("p", { class: "muted" }, "No one decided yet."));
   }
 
-  save() {
-    download(`api/insights/export?${this.query()}`, "insights.csv").catch((error) => this.say(error.message, true));
+  export() {
+    this.save(`api/insights/export?${this.query()}`, "insights.csv");
   }
 }

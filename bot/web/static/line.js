@@ -1,8 +1,8 @@
 // The lines of a conversation as elements: what people and Nod said, and the quiet lines of what Nod looked up.
 
 import { chips } from "./attach.js";
-import { h, hasUnseen, icon, shown } from "./dom.js";
-import { markdown } from "./markdown.js";
+import { DATA, data, h, hasUnseen, icon, shown } from "./dom.js";
+import { spoken } from "./markdown.js";
 import { pretty } from "./card.js";
 import { growing } from "./diff.js";
 import { elapsed, stamp } from "./times.js";
@@ -32,16 +32,16 @@ export function line(message, send, save) {
   if (message.role === "note") {
     const text = message.text.replace(/^\[Nod\]\s*/, "");
     const about = TOLD.find(([begins]) => text.startsWith(begins))?.[1] ?? "Update from a teammate";
-    return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain" }, shown(text)));
+    return h("details", { class: "aside fold-out" }, h("summary", {}, about), h("p", { class: "plain", ...DATA }, shown(text)));
   }
-  if (message.role === "notice" && message.text.startsWith("Question from")) return h("div", { class: "aside" }, markdown(message.text));
+  if (message.role === "notice" && message.text.startsWith("Question from")) return h("div", { class: "aside" }, spoken(message.text));
   if (message.role === "notice" && !message.proposals.length) return notice(message.text, send);
   const element = message.role === "user" ? userLine(message.text, message.name, message.files, save) : assistantLine();
   element.querySelector(".line-head").append(stamp(message.created_at));
-  if (message.role === "notice") element.querySelector(".said").append(shown(message.text));
+  if (message.role === "notice") element.querySelector(".said").append(data(message.text));
   if (message.role === "assistant") {
     const { said, sentences } = suggestionsOf(message.text);
-    if (said.trim()) element.querySelector(".said").append(markdown(said));
+    if (said.trim()) element.querySelector(".said").append(spoken(said));
     if (sentences.length) element.querySelector(".said").after(suggestions(sentences, send));
     message.calls.forEach((call) => element.querySelector(".calls").append(callLine(call).element));
   }
@@ -50,12 +50,12 @@ export function line(message, send, save) {
 
 function suggestions(sentences, send) {
   return h("div", { class: "suggestions", role: "group", "aria-label": "Suggestions" },
-    sentences.map((each) => h("button", { type: "button", class: "suggestion", dir: "auto", onclick: () => send(each) }, shown(each))));
+    sentences.map((each) => h("button", { type: "button", class: "suggestion", ...DATA, onclick: () => send(each) }, data(each))));
 }
 
 /** Why a turn ended early; where the words say what to send, a button sends it, given `send`. */
 export function notice(text, send) {
-  const said = h("p", { class: "aside notice" }, icon("warning"), h("span", {}, shown(text)));
+  const said = h("p", { class: "aside notice" }, icon("warning"), h("span", { ...DATA }, shown(text)));
   return send && text.includes("Send “continue”") ? h("div", {}, said, suggestions(["Continue"], send)) : said;
 }
 
@@ -63,7 +63,7 @@ export function userLine(text, name, files = [], save = null) {
   const label = !name || name === "you" ? "You" : name;
   const tail = (file) => (save ? [h("button", { type: "button", class: "link-button", "aria-label": `Save ${file.name}`, onclick: () => save(file) }, "Save")] : []);
   return h("article", { class: "line-block user", "aria-label": `${label} said` },
-    h("header", { class: "line-head" }, h("h2", {}, shown(label))), h("div", { class: "said plain", dir: "auto" }, shown(text)),
+    h("header", { class: "line-head" }, h("h2", { ...DATA }, shown(label))), h("div", { class: "said plain", ...DATA }, shown(text)),
     ...(files.length ? [chips(files, tail)] : []));
 }
 
@@ -74,7 +74,7 @@ export function assistantLine() {
 
 /** What the model thinks before it answers, folded away; gives a function that adds to it. */
 export function thoughts(element) {
-  const said = h("p", { class: "plain muted", dir: "auto" });
+  const said = h("p", { class: "plain muted", ...DATA });
   element.querySelector(".said").before(h("details", { class: "thoughts fold-out" }, h("summary", {}, "Thinking"), said));
   return (text) => said.append(shown(text));
 }
@@ -83,21 +83,21 @@ export function thoughts(element) {
 export function callLine(call) {
   const sign = h("span", { class: "call-sign" }, icon("search"));
   const state = h("span", { class: "muted" });
-  const far = h("span", { class: "muted", dir: "auto" });
+  const far = h("span", { class: "muted", ...DATA });
   const body = h("div", { class: "call-body" });
-  const element = h("details", { class: "call", data: { part: call.call_id } }, h("summary", {}, sign, h("span", { dir: "auto" }, shown(call.summary || call.tool_name)), far, state), body);
+  const element = h("details", { class: "call", data: { part: call.call_id } }, h("summary", {}, sign, h("span", { ...DATA }, shown(call.summary || call.tool_name)), far, state), body);
   const finish = (ok, result) => {
     element.classList.remove("running");
     far.remove();
     state.textContent = ok ? "" : "failed";
     if (!ok) sign.replaceChildren(icon("warning"));
-    const box = h("pre", { class: "boxed", tabindex: 0 }, shown(pretty(String(result ?? ""))));
-    body.replaceChildren(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " answered:"), box, growing(box));
+    const box = h("pre", { class: "boxed", tabindex: 0, ...DATA }, shown(pretty(String(result ?? ""))));
+    body.replaceChildren(h("p", { class: "muted" }, h("code", { ...DATA }, shown(call.tool_name)), " answered:"), box, growing(box));
   };
   if (call.result === undefined) {
     element.classList.add("running");
     state.replaceChildren(elapsed(new Date().toISOString()));
-    body.append(h("p", { class: "muted" }, h("code", {}, shown(call.tool_name)), " is running."));
+    body.append(h("p", { class: "muted" }, h("code", { ...DATA }, shown(call.tool_name)), " is running."));
   } else finish(call.ok, call.result);
   const progress = (text) => far.replaceChildren(shown(text), " ");
   return { element, finish, progress };

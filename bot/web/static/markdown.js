@@ -19,6 +19,13 @@ const ALIGNED = { "text-align:right": "right", "text-align:center": "middle" };
 const ADDRESS = /(?:https?:\/\/|www\.)\S+|(?:[\w-]+\.)+(?:com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de)(?![\w.-])/gi; // as in channels/markdown.py
 const PLAIN = new Set(["p", "blockquote", "ul", "li", "thead", "tbody", "tr", "em", "strong", "s"]);
 
+/** What someone wrote, as a fragment whose code no translation changes. */
+export function spoken(text) {
+  const made = markdown(text);
+  for (const code of made.querySelectorAll("code")) code.setAttribute("translate", "no");
+  return made;
+}
+
 /** Markdown text as a fragment. */
 export function markdown(text) {
   const made = document.createDocumentFragment();

@@ -1,9 +1,10 @@
 // What Nod remembers: of the person who looks, of chats, of teams. Each fact can be edited and forgotten.
 
-import { download, get, patch, remove } from "./api.js";
-import { h, shown } from "./dom.js";
+import { get, patch, remove } from "./api.js";
+import { DATA, data, h, shown } from "./dom.js";
 import { nothing, Page } from "./pages.js";
 import { ago } from "./times.js";
+import { keep, keepField, kept } from "./typed.js";
 
 const LONGEST = 500;
 
@@ -21,18 +22,18 @@ export class Memory extends Page {
       this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. A card shows it before."));
       return;
     }
-    const save = () => download("api/memory", "memory.json").catch((error) => this.say(error.message, true));
+    const save = () => this.save("api/memory", "memory.json");
     const groups = new Map();
     for (const each of facts) groups.set(each.whose, [...(groups.get(each.whose) ?? []), each]);
     this.body.replaceChildren(h("div", { class: "buttons" }, h("button", { type: "button", class: "button small", onclick: save }, "Export JSON")), ...[...groups].flatMap(([whose, found]) => [
-      h("h2", { class: "section", dir: "auto" }, shown(`For ${whose}`)), ...found.map((each) => this.fact(each))]));
+      h("h2", { class: "section", ...DATA }, shown(`For ${whose}`)), ...found.map((each) => this.fact(each))]));
   }
 
   fact(each) {
     const { id, fact, about, asked_name: asked, said_at: at, until, oldest } = each;
-    const facts = [[about === "person" ? "Said " : shown(`Said by ${asked} `), ago(at)], until ? ["Until ", new Date(Date.parse(until) - 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" })] : null].filter(Boolean);
+    const facts = [[about === "person" ? "Said " : ["Said by ", data(asked), " "], ago(at)], until ? ["Until ", new Date(Date.parse(until) - 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" })] : null].filter(Boolean);
     const place = h("div", { class: "buttons" });
-    const body = h("p", { dir: "auto" }, shown(fact));
+    const body = h("p", { ...DATA }, shown(fact));
     const card = h("article", { class: "card person", "aria-label": `Fact ${id}` }, body,
       h("p", { class: "help" }, facts.flatMap((part, index) => (index ? [" · ", part] : [part]))),
       oldest ? h("p", { class: "help" }, h("span", { class: "state waiting" }, "Forget first"), " There is little room, and this was said longest ago.") : null, place);
@@ -43,7 +44,14 @@ export class Memory extends Page {
   offer(place, body, each) {
     if (!each.may_change) return;
     const button = (words, onclick, more = "") => h("button", { type: "button", class: `button small ${more}`, "aria-label": `${words} fact ${each.id}`, onclick }, words);
+    const name = `fact ${each.id}`;
+    const change = async (fact) => {
+      const answer = await patch(`api/memory/${each.id}`, { fact });
+      keep(name, "");
+      return answer;
+    };
     const cancel = () => {
+      keep(name, "");
       body.replaceChildren(shown(each.fact));
       this.offer(place, body, each);
       place.firstElementChild.focus();
@@ -51,8 +59,9 @@ export class Memory extends Page {
     const edit = () => {
       const field = h("textarea", { "aria-label": `Fact ${each.id}`, maxlength: LONGEST, rows: 3, class: "memory-words" });
       field.value = each.fact;
+      keepField(field, name);
       body.replaceChildren(field);
-      place.replaceChildren(button("Save", () => this.doing(() => patch(`api/memory/${each.id}`, { fact: field.value })), "primary"), button("Cancel", cancel));
+      place.replaceChildren(button("Save", () => this.doing(() => change(field.value)), "primary"), button("Cancel", cancel));
       field.focus();
     };
     const forget = () => {
@@ -61,5 +70,6 @@ export class Memory extends Page {
       sure.focus();
     };
     place.replaceChildren(button("Edit", edit), button("Forget", forget));
+    if (kept(name) !== undefined) edit();
   }
 }

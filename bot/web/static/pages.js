@@ -1,7 +1,7 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
-import { download, get, Newest, post, remove, signedIn, signOut } from "./api.js";
-import { announce, h, keeping, shown } from "./dom.js";
+import { download, get, Newest, post, remove, signedIn } from "./api.js";
+import { announce, DATA, data, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
 const number = new Intl.NumberFormat("en");
@@ -13,7 +13,7 @@ export class Page {
   constructor(element) {
     this.element = element;
     this.newest = new Newest();
-    this.word = h("p", { class: "notice-word", role: "status", hidden: true });
+    this.word = h("p", { class: "notice-word", role: "status", ...DATA, hidden: true });
     this.body = h("div", { class: "page" });
     element.append(this.word, ...this.head(), this.body);
   }
@@ -26,7 +26,9 @@ export class Page {
     this.shown = true;
     try {
       const found = await this.newest.of(() => this.load());
-      if (found) keeping(this.body, () => this.draw(found));
+      if (!found) return;
+      this.say("");
+      keeping(this.body, () => this.draw(found));
     } catch (error) {
       this.refused();
       if (error.status !== 401) this.say(error.message, true);
@@ -53,7 +55,14 @@ export class Page {
     if (text) announce(text);
   }
 
+  /** Save a file of the server's. */
+  save(path, name) {
+    this.say("");
+    return download(path, name).catch((error) => this.say(error.message, true));
+  }
+
   async doing(work) {
+    this.say("");
     try {
       const { text } = await work();
       await this.show();
@@ -89,11 +98,11 @@ export class Tools extends Page {
   draw({ tools, channels }) {
     const groups = new Map();
     for (const each of tools) groups.set(each.group, [...(groups.get(each.group) ?? []), each]);
-    const health = channels.map(({ name, heard_seconds_ago: heard, fault }) => [shown(name), fault ? h("span", { class: "state bad" }, shown(fault)) : h("span", { class: "state good" }, "Working"),
+    const health = channels.map(({ name, heard_seconds_ago: heard, fault }) => [data(name), fault ? h("span", { class: "state bad" }, data(fault)) : h("span", { class: "state good" }, "Working"),
       heard === null ? "nothing heard yet" : `heard ${heard} s ago`]);
     this.body.replaceChildren(...[
       health.length ? [h("h2", { class: "section" }, "Channels"), table("Channels", ["Channel", "State", "Last word"], health)] : null,
-      [...groups].map(([group, found]) => [h("h2", { class: "section" }, shown(GROUPS[group] ?? (group.replace(/^./, (first) => first.toUpperCase()) || "Other tools"))), h("div", { class: "tools" }, found.map(tool))]),
+      [...groups].map(([group, found]) => [h("h2", { class: "section" }, GROUPS[group] ?? (group ? data(group.replace(/^./, (first) => first.toUpperCase())) : "Other tools")), h("div", { class: "tools" }, found.map(tool))]),
     ].flat(3).filter(Boolean));
   }
 }
@@ -102,10 +111,10 @@ function tool({ name, description, risk, offered, parameters }) {
   const [words, tone] = RISKS[risk] ?? ["By its use", "waiting"];
   const fields = Object.entries(parameters.properties ?? {});
   return h("details", { class: "tool-row" },
-    h("summary", {}, h("code", {}, shown(name)), h("span", { class: "tool-about" }, shown(description.split("\n")[0])), h("span", { class: `state ${tone}` }, words)),
-    h("p", { class: "plain" }, shown(description)),
+    h("summary", {}, h("code", { ...DATA }, shown(name)), h("span", { class: "tool-about" }, data(description.split("\n")[0])), h("span", { class: `state ${tone}` }, words)),
+    h("p", { class: "plain", ...DATA }, shown(description)),
     offered ? null : h("p", { class: "help" }, "No model is told of it. Only a person or a script may ask for it."),
-    h("dl", { class: "facts" }, fields.map(([field, each]) => h("div", {}, h("dt", {}, shown(field)), h("dd", {}, shown(each.description ?? each.type ?? "any value"))))));
+    h("dl", { class: "facts" }, fields.map(([field, each]) => h("div", {}, h("dt", {}, data(field)), h("dd", {}, data(each.description ?? each.type ?? "any value"))))));
 }
 
 const kilo = (size) => (size < 1000 ? `${size} B` : size < 1e6 ? `${Math.round(size / 1000)} kB` : `${(size / 1e6).toFixed(1)} MB`);
@@ -116,8 +125,8 @@ export class Files extends Page {
   }
 
   draw({ files }) {
-    const name = (each) => h("button", { type: "button", class: "link-button", onclick: () => this.save(each) }, shown(each.name));
-    const from = (each) => h("a", { href: `#/c/${encodeURIComponent(each.conversation_id)}` }, shown(each.title || "Untitled"));
+    const name = (each) => h("button", { type: "button", class: "link-button", onclick: () => this.fetch(each) }, data(each.name));
+    const from = (each) => h("a", { href: `#/c/${encodeURIComponent(each.conversation_id)}` }, each.title ? data(each.title) : "Untitled");
     const rows = files.map((each) => [name(each), h("span", { class: "nowrap" }, kilo(each.size)), h("span", { class: "nowrap" }, stamp(each.made_at)), from(each)]);
     this.body.replaceChildren(rows.length
       ? h("p", { class: "muted" }, "What tools made in your conversations here, and output too long to show. Press a name to save it.")
@@ -125,8 +134,8 @@ export class Files extends Page {
     ...(rows.length ? [table("Files", ["Name", "Size", "Made", "Conversation"], rows)] : []));
   }
 
-  save({ id, name, conversation_id }) {
-    download(`api/conversations/${encodeURIComponent(conversation_id)}/files/${encodeURIComponent(id)}`, name).catch((error) => this.say(error.message, true));
+  fetch({ id, name, conversation_id }) {
+    this.save(`api/conversations/${encodeURIComponent(conversation_id)}/files/${encodeURIComponent(id)}`, name);
   }
 }
 
@@ -156,7 +165,7 @@ export class Usage extends Page {
       this.say(text);
     }, (error) => this.say(error.message, true));
     return h("p", { class: "budget" },
-      h("meter", { min: 0, max: limit, high: 0.8 * limit, optimum: 0, value: Math.min(spent, limit), "aria-label": `Rule ${rule}` }), " ", shown(words), `, until ${new Date(until).toLocaleDateString("en", { day: "numeric", month: "long" })} `,
+      h("meter", { min: 0, max: limit, high: 0.8 * limit, optimum: 0, value: Math.min(spent, limit), "aria-label": `Rule ${rule}` }), " ", data(words), `, until ${new Date(until).toLocaleDateString("en", { day: "numeric", month: "long" })} `,
       this.everyone ? h("button", { type: "button", class: "button small", onclick: extend }, "Extend") : null);
   }
 
@@ -168,7 +177,7 @@ export class Usage extends Page {
       return h("span", { class: "nowrap" }, h("meter", { min: 0, max: 100, value: part, "aria-label": "Share of all tokens" }), ` ${part} %`);
     };
     const money = (cost) => (cost === null ? "no price" : cost.toLocaleString("en", { maximumFractionDigits: cost < 1 ? 4 : 2 }));
-    const rows = parts.map((each) => [shown(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, money(each.cost), bar(each)]);
+    const rows = parts.map((each) => [data(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, money(each.cost), bar(each)]);
     this.body.replaceChildren(
       h("p", { class: "muted" }, `The last 30 days of ${everyone ? "everyone's" : "your"} conversations: `,
         `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out`,
@@ -189,7 +198,7 @@ export class Audit extends Page {
   head() {
     const field = (name, label, more = {}) => [h("label", { class: "hidden", for: `audit-${name}` }, label), (this[name] = h("input", { type: "text", id: `audit-${name}`, placeholder: label, autocomplete: "off", spellcheck: "false", ...more }))];
     const verify = h("button", { type: "button", class: "button small", onclick: () => this.verify() }, "Verify");
-    const saves = ["csv", "jsonl"].map((form) => h("button", { type: "button", class: "button small", onclick: () => this.save(form) }, `Export ${form.toUpperCase()}`));
+    const saves = ["csv", "jsonl"].map((form) => h("button", { type: "button", class: "button small", onclick: () => this.export(form) }, `Export ${form.toUpperCase()}`));
     const sieve = h("form", { class: "sieve" }, field("who", "Who: a name or an account"), field("tool", "Tool"), field("proposal", "Proposal"), h("button", { class: "button small" }, "Filter"));
     sieve.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -229,7 +238,6 @@ export class Audit extends Page {
 
   draw({ rows, next }, below = false) {
     if (!below) {
-      this.say("");
       this.rows = h("tbody", {});
       this.further = h("button", { type: "button", class: "button small" }, "Show more");
       this.body.replaceChildren(h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Audit log" },
@@ -243,9 +251,9 @@ export class Audit extends Page {
 
   row({ at, actor, verb, proposal_id: id, thing, key, reason, tool_name: tool, description }) {
     const read = thing === "context" ? key : null; // someone read what led to that proposal
-    const about = id || read ? h("a", { href: `#/inbox/${encodeURIComponent(id || read)}` }, read ? `What led to ${read.slice(0, 8)}` : shown(description || tool || id.slice(0, 8))) : shown([thing, key].filter(Boolean).join(" "));
-    const why = reason ? h("p", { class: "help" }, shown(reason)) : null;
-    return h("tr", {}, [stamp(at), h("span", { data: { account: actor } }, shown(actor)), shown(VERBS[verb] ?? verb), [about, why]]
+    const about = id || read ? h("a", { href: `#/inbox/${encodeURIComponent(id || read)}` }, read ? `What led to ${read.slice(0, 8)}` : data(description || tool || id.slice(0, 8))) : data([thing, key].filter(Boolean).join(" "));
+    const why = reason ? h("p", { class: "help", ...DATA }, shown(reason)) : null;
+    return h("tr", {}, [stamp(at), h("span", { data: { account: actor } }, data(actor)), VERBS[verb] ?? data(verb), [about, why]]
       .map((cell) => h("td", { dir: "auto" }, cell)));
   }
 
@@ -257,12 +265,18 @@ export class Audit extends Page {
     });
   }
 
-  save(form) {
-    download(`api/audit/export?${this.query({ format: form })}`, `audit.${form}`).catch((error) => this.say(error.message, true));
+  export(form) {
+    this.save(`api/audit/export?${this.query({ format: form })}`, `audit.${form}`);
   }
 }
 
 export class You extends Page {
+  /** `leave()` is called once the person is signed out. */
+  constructor(element, leave) {
+    super(element);
+    this.leave = leave;
+  }
+
   load() {
     return get("api/me");
   }
@@ -271,8 +285,7 @@ export class You extends Page {
     const out = (path) => async () => {
       try {
         if (session) await remove(path);
-        signOut();
-        location.replace(location.pathname);
+        this.leave();
       } catch (error) {
         this.say(error.message, true);
       }
@@ -281,10 +294,10 @@ export class You extends Page {
     const row = (label, ...value) => h("div", {}, h("dt", {}, label), h("dd", { dir: "auto" }, ...value));
     const others = accounts.filter((each) => each !== account);
     this.body.replaceChildren(h("div", { class: "card" }, h("dl", { class: "facts" },
-      row("Name", shown(name)), row("This account", h("code", {}, shown(account))),
-      row("Linked accounts", others.length ? [...others.map((each) => h("p", {}, h("code", {}, shown(each)))), h("a", { href: "#/people" }, "Who is who")] : "none. Write /nod link in a chat to make one person of your accounts."),
+      row("Name", data(name)), row("This account", h("code", { ...DATA }, shown(account))),
+      row("Linked accounts", others.length ? [...others.map((each) => h("p", {}, h("code", { ...DATA }, shown(each)))), h("a", { href: "#/people" }, "Who is who")] : "none. Write /nod link in a chat to make one person of your accounts."),
       row("Roles", roles.length ? roles.join(", ") : "none"), row("Admin of all", admin ? "yes" : "no"),
-      row("Model", shown(model), demo ? " (demo)" : "")),
+      row("Model", data(model), demo ? " (demo)" : "")),
     signedIn() || session ? h("div", { class: "card-buttons" }, h("div", { class: "buttons" }, leave("Sign out", "api/session"),
       session ? leave("Sign out everywhere", "api/session?everywhere=true") : null)) : h("p", { class: "help" }, "You are on this machine, so no sign-in is needed.")));
   }

@@ -2,7 +2,7 @@
 
 import { get, remove } from "./api.js";
 import { titled } from "./channels.js";
-import { h, shown } from "./dom.js";
+import { DATA, h, shown } from "./dom.js";
 import { Page } from "./pages.js";
 import { ago, stamp } from "./times.js";
 
@@ -19,7 +19,7 @@ export class People extends Page {
   draw({ everyone, people }) {
     const others = everyone ? "Everyone who has linked accounts or a role is listed." : "Admins see everyone here.";
     this.body.replaceChildren(
-      h("p", { class: "muted" }, "Accounts that are linked are one person, with one vote and the same rights. To link two of yours, write ", h("code", {}, "/nod link"), " in a chat. ", others),
+      h("p", { class: "muted" }, "Accounts that are linked are one person, with one vote and the same rights. To link two of yours, write ", h("code", { translate: "no" }, "/nod link"), " in a chat. ", others),
       ...people.map((each) => this.person(each)));
   }
 
@@ -28,7 +28,7 @@ export class People extends Page {
     const named = names.find((each) => !each.account.startsWith("http:")) ?? names[0] ?? accounts[0];
     const roles = [...new Set(accounts.flatMap((each) => each.roles.map(({ role }) => role)))];
     return h("article", { class: "card person", "aria-label": `Person ${called(named)}` },
-      h("h2", { class: "person-name", dir: "auto" }, h("span", {}, shown(called(named))), you && called(named) !== "you" ? h("span", { class: "tag" }, "you") : null,
+      h("h2", { class: "person-name", ...DATA }, h("span", { ...DATA }, shown(called(named))), you && called(named) !== "you" ? h("span", { class: "tag" }, "you") : null,
         roles.map((role) => h("span", { class: "state quiet" }, ROLES[role] ?? role))),
       away ? this.away(away, you ? "you" : "they") : null,
       h("ul", { class: "accounts" }, accounts.map((each) => this.account(each, accounts.length > 1))));
@@ -36,7 +36,7 @@ export class People extends Page {
 
   away({ account, name, stand_in: standIn, until }, who) {
     const end = () => this.doing(() => remove(`api/people/absences?${new URLSearchParams({ account })}`));
-    return h("div", { class: "away" }, h("p", { dir: "auto" }, "Away until ", stamp(until), ". ", h("b", {}, shown(name)), " ", name === standIn ? null : h("code", {}, shown(standIn)), ` may decide what ${who} may.`),
+    return h("div", { class: "away" }, h("p", { ...DATA }, "Away until ", stamp(until), ". ", h("b", { ...DATA }, shown(name)), " ", name === standIn ? null : h("code", { ...DATA }, shown(standIn)), ` may decide what ${who} may.`),
       h("button", { type: "button", class: "button small", "aria-label": `End the absence of ${account}`, onclick: end }, "End absence"));
   }
 
@@ -47,7 +47,7 @@ export class People extends Page {
       ...roles.map(({ role, since }) => h("span", {}, `${ROLES[role] ?? role} `, since ? ["since ", ago(since)] : "by the settings"))].filter(Boolean);
     const place = h("div", { class: "buttons" });
     this.offer(place, account, linked);
-    return h("li", {}, h("div", {}, h("p", { dir: "auto" }, h("b", {}, titled(channel)), " ", h("code", {}, shown(id))),
+    return h("li", {}, h("div", {}, h("p", { ...DATA }, h("b", {}, titled(channel)), " ", h("code", { ...DATA }, shown(id))),
       h("p", { class: "help" }, facts.flatMap((each, at) => (at ? [" · ", each] : [each])))), place);
   }
 

@@ -62,7 +62,7 @@ export function ruleForm(write) {
       const id = `rule-${name}`;
       const value = values[name] ?? begin;
       const field = typeof kind === "object"
-        ? h("select", { id }, Object.entries(kind).map(([each, said]) => h("option", { value: each, selected: each === value }, said)))
+        ? h("select", { id }, Object.entries(kind).map(([each, said]) => h("option", { value: each, translate: said === each ? "no" : undefined, selected: each === value }, said)))
         : h("input", { type: kind, id, min: kind === "number" ? (name === "minutes" ? 0 : 1) : undefined, value, spellcheck: "false" });
       fields[name] = field;
       return row(id, label, field);

@@ -2,9 +2,10 @@
 // All changes are made with the words of /approvals, so the page can do no more than a chat can.
 
 import { get, Newest, post, remove } from "./api.js";
-import { announce, h, keeping, shown } from "./dom.js";
+import { announce, DATA, data, h, keeping, shown } from "./dom.js";
 import { ruleForm } from "./ruleform.js";
 import { ago, expiry, stamp } from "./times.js";
+import { keep, keepField, kept } from "./typed.js";
 
 const POLICY = {
   always: "Every tool asks, those that only read too.",
@@ -36,7 +37,7 @@ export class Rules {
     for (const each of this.forms) each.hidden = true;
     this.servers = h("section", { hidden: true, "aria-label": "MCP servers" });
     this.revokeAll = this.button("Revoke all", "revoke all", "Revoke all grants", "seldom small");
-    this.word = h("p", { class: "card-word", role: "status", hidden: true });
+    this.word = h("p", { class: "card-word", role: "status", ...DATA, hidden: true });
     element.append(
       this.word,
       h("h2", { class: "section" }, "Current policy"), this.now,
@@ -54,6 +55,7 @@ export class Rules {
   async show() {
     try {
       const found = await this.newest.of(() => get("api/rules"));
+      if (found && !this.saying) this.word.hidden = true;
       if (found) keeping(this.element, () => this.draw(found));
       if (!found?.everything) return;
       const more = await this.newest.of(() => Promise.all([get("api/mcp"), get("api/tools"), get("healthz")]));
@@ -71,9 +73,9 @@ export class Rules {
     for (const each of this.forms) each.hidden = !everything;
     this.now.replaceChildren(h("div", { class: "card" },
       h("dl", { class: "facts" },
-        fact("Policy", h("b", {}, policy), ". ", POLICY[policy] ?? "", rules.length ? " Rules below may differ." : ""),
+        fact("Policy", h("b", { translate: "no" }, policy), ". ", POLICY[policy] ?? "", rules.length ? " Rules below may differ." : ""),
         fact("Waits", hours(ttl_seconds)),
-        everything && Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, shown(who.join(", ") || "no one"))),
+        everything && Object.entries(roles).map(([role, who]) => fact(ROLES[role] ?? role, data(who.join(", ") || "no one"))),
         fact("State", paused ? "Paused. Nothing runs and timers are stopped." : "Running")),
       everything && h("div", { class: "card-buttons" }, paused ? this.button("Resume", "resume", "Resume", "primary") : this.button("Pause everything", "pause", "Pause everything", ""))));
     this.grants.replaceChildren(...(grants.length ? grants.map((each) => this.grant(each)) : [this.none("No grants: every change still asks.")]));
@@ -87,16 +89,16 @@ export class Rules {
   }
 
   server({ name, trouble, said, tools, left_out, sign_in }) {
-    const state = trouble ? ["Unavailable: ", shown(trouble)] : `${tools} tools`;
-    const who = sign_in?.signed_in ? ["Signed in by ", shown(sign_in.by), " ", ago(sign_in.at)] : sign_in ? "No one is signed in." : "";
-    const wanted = sign_in?.wanted ? ["It asks for more: ", shown(sign_in.wanted), ". Sign in again to allow it."] : "";
+    const state = trouble ? ["Unavailable: ", data(trouble)] : `${tools} tools`;
+    const who = sign_in?.signed_in ? ["Signed in by ", data(sign_in.by), " ", ago(sign_in.at)] : sign_in ? "No one is signed in." : "";
+    const wanted = sign_in?.wanted ? ["It asks for more: ", data(sign_in.wanted), ". Sign in again to allow it."] : "";
     const buttons = h("div", { class: "buttons" });
     if (sign_in) {
       buttons.append(h("button", { type: "button", class: "button small", "aria-label": `Sign in at ${name}`, onclick: () => this.signIn(name, buttons) }, "Sign in"));
       if (sign_in.signed_in) buttons.append(h("button", { type: "button", class: "button small", "aria-label": `Sign out of ${name}`, onclick: () => this.signOut(name) }, "Sign out"));
     }
     return h("article", { class: "card ruling", "aria-label": `MCP server ${name}` },
-      h("div", {}, h("p", { dir: "auto" }, shown(name)), h("p", { class: "help" }, state), h("p", { class: "help", dir: "auto" }, said ? ["It said: ", shown(said)] : ""), h("p", { class: "help", dir: "auto" }, shown(left_out)), h("p", { class: "help" }, who), h("p", { class: "help" }, wanted)), buttons);
+      h("div", {}, h("p", { ...DATA }, shown(name)), h("p", { class: "help" }, state), h("p", { class: "help" }, said ? ["It said: ", data(said)] : ""), h("p", { class: "help", ...DATA }, shown(left_out)), h("p", { class: "help" }, who), h("p", { class: "help" }, wanted)), buttons);
   }
 
   /** A browser opens a new page only for a press, so the address becomes a link to press. */
@@ -113,7 +115,9 @@ export class Rules {
     } catch (error) {
       this.say(error.message, true);
     }
+    this.saying = true;
     await this.show();
+    this.saying = false;
   }
 
   async signOut(name) {
@@ -122,7 +126,9 @@ export class Rules {
     } catch (error) {
       this.say(error.message, true);
     }
+    this.saying = true;
     await this.show();
+    this.saying = false;
   }
 
   none(words) {
@@ -132,16 +138,16 @@ export class Rules {
   rule({ id, words, set_by, set_at, until, trouble }) {
     const end = until ? ["; ", expiry(until, "ends")] : "";
     return h("article", { class: "card ruling", "aria-label": `Rule ${id}` },
-      h("div", {}, h("p", { dir: "auto" }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, shown(set_by), " ", ago(set_at), end),
-        trouble && h("p", { class: "fault" }, "It ", shown(trouble), ". Where it asks or forbids, it counts for every call.")),
+      h("div", {}, h("p", { ...DATA }, shown(words)), h("p", { class: "help" }, `Rule ${id}, set by `, data(set_by), " ", ago(set_at), end),
+        trouble && h("p", { class: "fault" }, "It ", data(trouble), ". Where it asks or forbids, it counts for every call.")),
       this.everything && this.button("Drop", `drop ${id}`, `Drop rule ${id}`, "small"));
   }
 
   grant({ label, words, given_by, given_at, expires_at, uses, proposal_id }) {
     const end = expires_at ? [expiry(expires_at, "ends")] : ["ends with its conversation"];
     return h("article", { class: "card ruling", "aria-label": `Grant ${label}` },
-      h("div", {}, h("p", { dir: "auto" }, `${label}: `, shown(words)),
-        h("p", { class: "help" }, "Given by ", shown(given_by), " ", ago(given_at), `; used ${uses} ${uses === 1 ? "time" : "times"}; `, end, ". ",
+      h("div", {}, h("p", {}, `${label}: `, data(words)),
+        h("p", { class: "help" }, "Given by ", data(given_by), " ", ago(given_at), `; used ${uses} ${uses === 1 ? "time" : "times"}; `, end, ". ",
           h("a", { href: `#/inbox/${encodeURIComponent(proposal_id)}` }, "The decision"))),
       this.everything && this.button("Revoke", `revoke ${label}`, `Revoke ${label}`, "small"));
   }
@@ -160,7 +166,9 @@ export class Rules {
       this.say(error.message, true);
       return false;
     } finally {
+      this.saying = true; // it is about what is drawn now
       await this.show();
+      this.saying = false;
       this.changed();
     }
   }
@@ -175,20 +183,23 @@ export class Rules {
 
   tryForm() {
     const tool = h("input", { type: "text", id: "try-tool", list: "tool-names", autocomplete: "off", spellcheck: "false", required: true });
-    const given = h("textarea", { id: "try-arguments", rows: 2, spellcheck: "false", class: "data" }, "{}");
+    const given = h("textarea", { id: "try-arguments", rows: 2, spellcheck: "false", class: "data", translate: "no" }, "{}");
     const answer = h("p", { class: "answer", role: "status" });
+    keepField(tool, "try tool");
+    keepField(given, "try arguments");
     const form = h("form", { class: "card", "aria-label": "Test a call" },
       h("label", { class: "label", for: "try-tool" }, "Tool"), tool,
       h("label", { class: "label", for: "try-arguments" }, "Arguments, as JSON"), given,
       h("div", { class: "buttons" }, h("button", { type: "submit", class: "button" }, "Test")), answer);
+    form.addEventListener("input", () => answer.replaceChildren());
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const text = `policy test ${tool.value.trim()} ${given.value.trim() || "{}"}`;
       try {
-        answer.replaceChildren(shown((await post("api/commands", { name: "approvals", text })).text));
+        answer.replaceChildren(data((await post("api/commands", { name: "approvals", text })).text));
         answer.classList.remove("fault");
       } catch (error) {
-        answer.replaceChildren(shown(error.message));
+        answer.replaceChildren(data(error.message));
         answer.classList.add("fault");
       }
     });
@@ -208,7 +219,7 @@ export class Rules {
       }
       this.drawPast(rule, found);
     } catch (error) {
-      this.past.replaceChildren(h("p", { class: "fault" }, shown(error.message)));
+      this.past.replaceChildren(h("p", { class: "fault", ...DATA }, shown(error.message)));
     }
   }
 
@@ -219,7 +230,7 @@ export class Rules {
     this.past.replaceChildren(
       h("dl", { class: "facts" }, counted.filter(([, many], at) => at < 2 || many).map(([words, many]) => fact(words, String(many)))),
       spared ? h("p", {}, found.priced ? `Of these, people had declined, edited or undone ${found.priced}:` : "People had declined, edited or undone none of these.") : "",
-      h("ul", {}, found.price.map((each) => h("li", {}, h("a", { href: `#/inbox/${encodeURIComponent(each.id)}` }, shown(each.title)), ` ${each.price}`, each.by ? [" by ", shown(each.by)] : "", each.reason ? [": ", shown(each.reason)] : ""))),
+      h("ul", {}, found.price.map((each) => h("li", {}, h("a", { href: `#/inbox/${encodeURIComponent(each.id)}` }, data(each.title)), ` ${each.price}`, each.by ? [" by ", data(each.by)] : "", each.reason ? [": ", data(each.reason)] : ""))),
       h("p", { class: "help" }, `Looked at ${found.looked} changes of the last 30 days`, far, ", with the risk that was stored, against the rules of now. What was only read is not looked at."),
       found.next ? h("button", { type: "button", class: "button small", onclick: () => this.tryOnPast(rule, found.next, found) }, "Look further back") : "");
   }
@@ -237,9 +248,11 @@ export class Rules {
         h("button", { type: "submit", class: "button primary" }, "Set the rule")),
       (this.past = h("div", { class: "past", role: "status", "aria-label": "What the rule would have changed" })));
     words.addEventListener("input", () => this.past.replaceChildren());
+    words.value = kept("rule") ?? words.value;
+    form.addEventListener("input", () => keep("rule", words.value));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      await this.command(words.value.trim());
+      if (await this.command(words.value.trim())) keep("rule", "");
     });
     return form;
   }

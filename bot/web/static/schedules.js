@@ -1,7 +1,7 @@
 // Schedules: what comes back by itself, in whose name, and pausing, running or deleting it.
 
 import { get, post, remove } from "./api.js";
-import { h, shown } from "./dom.js";
+import { data, h } from "./dom.js";
 import { nothing, Page } from "./pages.js";
 import { ago, expiry } from "./times.js";
 
@@ -26,14 +26,14 @@ export class Schedules extends Page {
   schedule(each) {
     const { id, task, words, person, state, due_at: due, next: at, last_at: last, runs, why } = each;
     const next = state === "active" && due ? [words.startsWith(at) ? "Next " : `Next ${at}, `, expiry(due)] : [];
-    const ended = why ? [shown(why)] : [];
-    const when = [shown(words[0].toUpperCase() + words.slice(1))];
+    const ended = why ? [data(why)] : [];
+    const when = [data(words[0].toUpperCase() + words.slice(1))];
     const ran = last ? ["Ran ", ago(last), `, ${runs} ${runs === 1 ? "time" : "times"} in all`] : [];
-    const facts = [when, ended, next, ran, ["For ", shown(person)]].filter((fact) => fact.length);
+    const facts = [when, ended, next, ran, ["For ", data(person)]].filter((fact) => fact.length);
     const buttons = h("div", { class: "buttons" });
     this.offer(buttons, each);
     return h("article", { class: "card ruling", "aria-label": `Schedule ${id.slice(0, 8)}` },
-      h("div", {}, h("p", { dir: "auto" }, STATES[state] ? h("span", { class: "state quiet" }, STATES[state]) : null, STATES[state] ? " " : "", shown(task)),
+      h("div", {}, h("p", {}, STATES[state] ? h("span", { class: "state quiet" }, STATES[state]) : null, STATES[state] ? " " : "", data(task)),
         h("p", { class: "help" }, facts.flatMap((fact, at) => [at ? " · " : "", ...fact]), " · ",
           h("a", { href: `#/inbox/${encodeURIComponent(id)}` }, "The decision"))),
       buttons);

@@ -1,7 +1,7 @@
 // For admins: what nod doctor finds, with what to do about it, and the settings that apply. No secret is shown.
 
 import { get } from "./api.js";
-import { h, shown } from "./dom.js";
+import { DATA, h, shown } from "./dom.js";
 import { Page, table } from "./pages.js";
 import { ago } from "./times.js";
 
@@ -51,10 +51,10 @@ export class Settings extends Page {
 
 function finding({ name, health, fix }) {
   const [words, tone] = HEALTH[health];
-  return h("li", {}, h("div", {}, h("p", { dir: "auto" }, shown(name)), fix ? h("p", { class: "help", dir: "auto" }, shown(fix)) : null), h("span", { class: `state ${tone}` }, words));
+  return h("li", {}, h("div", {}, h("p", { ...DATA }, shown(name)), fix ? h("p", { class: "help", ...DATA }, shown(fix)) : null), h("span", { class: `state ${tone}` }, words));
 }
 
 function row({ name, value, secret, given }) {
   const told = secret ? (given ? "set" : "not set") : value ?? "not set";
-  return [h("code", {}, name), secret || value === null ? h("span", { class: "muted" }, told) : h("code", {}, shown(told))];
+  return [h("code", { translate: "no" }, name), secret || value === null ? h("span", { class: "muted" }, told) : h("code", { ...DATA }, shown(told))];
 }

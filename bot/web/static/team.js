@@ -1,7 +1,7 @@
 // The team of a conversation: how each teammate stands, and the cards of what they ask for.
 
 import { Card } from "./card.js";
-import { h, icon, shown } from "./dom.js";
+import { DATA, data, h, icon, shown } from "./dom.js";
 import { all, listen } from "./proposals.js";
 
 const SIGNS = { working: ["clock", "waiting"], done: ["check", "good"], failed: ["warning", "bad"], stopped: ["minus", "quiet"] };
@@ -32,7 +32,7 @@ export class Team {
 
   draw(team) {
     this.element.hidden = !team.teammates.length;
-    this.title.replaceChildren(shown(team.title));
+    this.title.replaceChildren(data(team.title));
     this.list.replaceChildren(...team.teammates.map(row));
     this.atWork = team.at_work;
     all().forEach((p) => this.take(p));
@@ -69,7 +69,7 @@ export class Team {
 function row(each) {
   const [sign, tone] = SIGNS[each.standing] ?? ["clock", "quiet"];
   const plan = each.plan ? `; ${each.plan}` : "";
-  const said = each.about ? h("p", { class: "team-said", dir: "auto" }, shown(each.about)) : null;
-  return h("li", {}, h("p", {}, h("span", { class: `state ${tone}` }, icon(sign), shown(each.state)), " ",
-    h("b", {}, shown(each.name)), h("span", { class: "muted" }, ` ${each.role}`, shown(plan))), said);
+  const said = each.about ? h("p", { class: "team-said", ...DATA }, shown(each.about)) : null;
+  return h("li", {}, h("p", {}, h("span", { class: `state ${tone}` }, icon(sign), data(each.state)), " ",
+    h("b", { ...DATA }, shown(each.name)), h("span", { class: "muted" }, " ", data(each.role), data(plan))), said);
 }

@@ -4,9 +4,9 @@
 import { download, get, Newest, open, post } from "./api.js";
 import { Batch } from "./batch.js";
 import { Card } from "./card.js";
-import { announce, h, keeping } from "./dom.js";
+import { announce, h, keeping, shown } from "./dom.js";
 import { assistantLine, callLine, line, notice, thoughts, toldOnly, userLine } from "./line.js";
-import { markdown } from "./markdown.js";
+import { spoken } from "./markdown.js";
 import { find, list, put } from "./proposals.js";
 import { events } from "./stream.js";
 import { Team } from "./team.js";
@@ -233,7 +233,7 @@ export class Thread {
     segment.timer = setTimeout(() => {
       segment.timer = null;
       const text = segment.plain ? `… ${segment.text}` : segment.text; // joined in the middle of an answer
-      segment.element.querySelector(".said").replaceChildren(markdown(text));
+      segment.element.querySelector(".said").replaceChildren(spoken(text));
       this.tell.shown();
     }, DRAW);
   }
@@ -290,8 +290,10 @@ export class Thread {
           if (visit !== this.visit || error.name === "AbortError") return;
           this.setWorking(false);
           element.classList.remove("sending");
-          if (error.status === 409) this.load();
-          else if (error.status !== undefined) this.failed(message, error);
+          if (error.status === 409) {
+            element.remove(); // it arrived the first time, and its row is there
+            this.load();
+          } else if (error.status !== undefined) this.failed(message, error);
           else throw error;
         })
         .finally(accepted);

@@ -38,9 +38,16 @@ function words(element) {
   return Math.abs(at - Date.now()) < 90_000 ? "just now" : relative(at);
 }
 
+const written = new WeakMap(); // what stands in each, in these words
+
+function write(element, text) {
+  written.set(element, text);
+  element.textContent = text;
+}
+
 function told(kind, iso, data = {}) {
   const element = h("time", { datetime: iso, title: WHOLE.format(new Date(iso)), data: { told: kind, ...data } });
-  element.textContent = words(element);
+  write(element, words(element));
   return element;
 }
 
@@ -60,6 +67,6 @@ export function stamp(iso) {
 setInterval(() => {
   for (const element of document.querySelectorAll("time[data-told]")) {
     const text = words(element);
-    if (element.textContent !== text) element.textContent = text;
+    if (written.get(element) !== text) write(element, text); // not what a translation made of it
   }
 }, 1000);
