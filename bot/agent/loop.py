@@ -28,7 +28,7 @@ from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import FILES
 from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
-from bot.domain.chat import Clock
+from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Call, CallResult, Line, LineRole, Transcript, Turn, Usage
 from bot.domain.events import (
     AnswerBegun,
@@ -51,6 +51,7 @@ from bot.domain.model import (
     Busy,
     Entry,
     Finished,
+    LeftOut,
     Model,
     Retracted,
     Stop,
@@ -59,6 +60,7 @@ from bot.domain.model import (
     ToolCall,
     ToolSpec,
 )
+from bot.domain.people import Role
 from bot.domain.plans import carried_out, current
 from bot.domain.prices import Prices
 from bot.domain.proposals import Kind, Proposal
@@ -67,7 +69,7 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
-from bot.store import conversations, messages, schedules, teams, transitions, turns
+from bot.store import conversations, messages, notices, schedules, teams, transitions, turns
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.locks import conversation_lock
@@ -100,6 +102,7 @@ _LESS, _HALF = 2 / 3, 1 / 2  # of a history that did not fit, or may not have
 _LONG_CHARS = 10_000  # of a history of which half may be taken where all of it was refused
 _LEAST_PER_TOKEN = 3  # characters, for a window that is known in tokens
 _AWAY = "{} gives no answers now, so {} at {} answers in its place: what is said here goes there."
+_REFUSED = "The server of the model {1} refuses the tool {0}. I work without it there. It says: “{2}”"
 _SUMMING_UP = "I'm summing up what was said long ago."
 _TOLD_FOR = timedelta(days=1)  # people know that another model answers
 _BREAK = "\n\n"  # between what two answers of one turn say
@@ -404,6 +407,13 @@ class Loop:
         words = _AWAY.format(model.name, other.name, self.models.about(other).host)
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
+    async def _tell_refused(self, model: Model, tools: Mapping[str, str]) -> tuple[Job, ...]:
+        """Tell the admins which tools a model's server refuses, so that it works without them."""
+        if not tools:
+            return ()
+        said = [_REFUSED.format(name, model.name, why) for name, why in tools.items()]
+        return await self.database.write(_tell_admins, self.gate.policies, "\n".join(said), self.clock())
+
     async def _prompt(self, transcript: Transcript, reach: AvailableTools, briefing: Briefing) -> str:
         """The rules first, and last what is asked, remembered and so in this conversation."""
         now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
@@ -416,9 +426,9 @@ class Loop:
         there = told_there(transcript, now, briefing, asked, facts)
         return system_prompt(reach, transcript.teammate, briefing, workspace, there)
 
-    async def _stream(
+    async def _stream(  # noqa: C901 - one case for each part of an answer
         self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
-    ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited]:
+    ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited | FollowUpJobs]:
         """Fill in the answer to a request; raises ModelEmpty for one that says nothing where it should."""
         thoughts, answer.model = ReasoningFilter(), asked.model.name
         async for part in asked.model.stream(asked.history, specs):
@@ -429,12 +439,13 @@ class Loop:
                 case Busy(words):
                     yield Waited(words)
                 case Text(text):
-                    first = further and not answer.pieces
-                    if shown := answer.add(text):
-                        yield TextDelta(_BREAK + shown if first else shown)
+                    if shown := _show_more(answer, text, further=further):
+                        yield TextDelta(shown)
                 case Retracted():
                     if answer.restart():
                         yield TextRestarted()
+                case LeftOut(tools):
+                    yield FollowUpJobs(await self._tell_refused(asked.model, tools))
                 case Finished():
                     answer.finished = part
                 case Thought():
@@ -608,6 +619,13 @@ def _tell_once(session: Session, transcript: Transcript, words: str, now: dateti
     return () if known else tuple(_tell(session, transcript, words, now))
 
 
+def _tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
+    """Have each admin told in their own chat; the next look at what is to be posted finds it."""
+    for admin in sorted(policies.load(session).holders(Role.ADMIN)):
+        notices.keep(session, Address.parse(admin), words, now)
+    return ()
+
+
 def _home(transcript: Transcript) -> str:
     """The id of the conversation in which people read what the lead agent says."""
     return transcript.teammate.lead_id if transcript.teammate else transcript.conversation.id
@@ -707,6 +725,13 @@ def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
         taken.add(fresh.id)
         kept.append(fresh)
     return kept
+
+
+def _show_more(answer: ModelOutput, text: str, *, further: bool) -> str:
+    """More of an answer as it is shown; ``further``: its first words are a paragraph of their own."""
+    first = further and not answer.pieces
+    shown = answer.add(text)
+    return _BREAK + shown if shown and first else shown
 
 
 def _joined(said: Sequence[str]) -> str:

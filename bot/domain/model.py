@@ -132,6 +132,16 @@ class Busy:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The server refused a part of the request, which is asked again without it.
+
+    ``tools`` are those that are left out from now on, by name, each with the server's reason.
+    """
+
+    tools: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
 class Stop(StrEnum):
     """Why the model fell silent."""
 
@@ -151,7 +161,7 @@ class Finished:
     cached_tokens: int = 0  # of the prompt: what the server had already
 
 
-Part = Text | Thought | Retracted | Busy | Finished
+Part = Text | Thought | Retracted | Busy | LeftOut | Finished
 
 
 class Model(Protocol):
@@ -160,7 +170,7 @@ class Model(Protocol):
     name: str
 
     def stream(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> AsyncIterator[Part]:
-        """Yield `Text` and `Thought` as they come and exactly one `Finished` last.
+        """Yield `Text`, `Thought`, `Busy` and `LeftOut` as they come and exactly one `Finished` last.
 
         Raises ModelError with words for people when the server cannot answer; `ModelCut` when the stream
         was cut off in the middle, so that the loop may ask again; `ModelTooLong` when it must be shorter.

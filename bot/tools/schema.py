@@ -38,11 +38,16 @@ def fits_strict(schema: Any) -> bool:
         return False
     if "(?" in schema.get("pattern", ""):  # no looking around
         return False
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    if "$ref" in schema and len(schema) > 1:  # nothing stands next to a reference
+        return False
+    said = schema.get("type")
+    types = said if isinstance(said, list) else [said]
+    is_object = "object" in types or "properties" in schema
+    if is_object and schema.get("additionalProperties") is not False:
         return False
     if not set(schema.get("properties", {})) <= set(schema.get("required", ())):
         return False
-    if schema.get("type") == "array" and "items" not in schema:
+    if ("array" in types and "items" not in schema) or schema.get("enum") == []:
         return False
     parts = [
         *schema.get("properties", {}).values(),

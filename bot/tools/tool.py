@@ -37,6 +37,9 @@ from bot.tools.signature import Signature, docstring
 
 Arguments = Mapping[str, Any]
 
+APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
+"""The end of the description of each tool that writes, as a model reads it."""
+
 
 async def _no_one(words: str) -> None:
     """No one watches this call."""
@@ -331,9 +334,7 @@ def _spec(tool: Tool) -> ToolSpec:
     parameters = dict(tool.parameters)
     parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}
     parameters["required"] = [*parameters.get("required", []), REASON]
-    description = (
-        f"{tool.description} (What it changes, people approve first, unless their rules let it run.)"
-    )
+    description = f"{tool.description}{APPROVED_FIRST}"
     return ToolSpec(tool.name, description, parameters, tool.strict)
 
 

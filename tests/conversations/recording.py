@@ -19,7 +19,6 @@ Json = Mapping[str, Any]
 _BEGINNING, _END = 160, 40  # characters of a long text that are shown
 _LONG = 260
 _WIDTH = 110
-_CALL_ID = re.compile(r"\bcall_\d+\b")  # counted over all tests of a process
 _HANDLE = re.compile(r"\bout-[0-9a-f]{16}\b")
 _CODE = 8  # characters of a hash
 
@@ -54,8 +53,10 @@ class _Recording:
         self._usual = usual
         self._numbers: dict[str, int] = {}
         self._ids: dict[str, str] = {}
+        self._calls = re.compile(r"(?!)")
 
     def lines(self, requests: Sequence[Json]) -> Iterator[str]:
+        self._name_calls(requests)
         for at, request in enumerate(requests, 1):
             yield f"request {at}{self._unusual(request)}"
             seen: Counter[str] = Counter()
@@ -72,6 +73,13 @@ class _Recording:
                 self._numbers[key] = len(self._numbers) + 1
                 yield from self._message(len(self._numbers), message)
             yield from _again(again)
+
+    def _name_calls(self, requests: Sequence[Json]) -> None:
+        """Number the calls as they come: their ids are other ones in each run."""
+        messages = (message for request in requests for message in request["messages"])
+        for call in (call for message in messages for call in message.get("tool_calls", ())):
+            self._id(call["id"], "c")
+        self._calls = re.compile("|".join(map(re.escape, self._ids)) or r"(?!)")
 
     def _unusual(self, request: Json) -> str:
         """What is other than in the usual request, besides its messages."""
@@ -114,7 +122,7 @@ class _Recording:
 
     def _plain(self, text: str) -> str:
         """With ids that are the same each time."""
-        text = _CALL_ID.sub(lambda found: self._id(found[0], "c"), text)
+        text = self._calls.sub(lambda found: self._ids[found[0]], text)
         return _HANDLE.sub(lambda found: self._id(found[0], "handle-"), text)
 
     def _id(self, ident: str, beginning: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.fakes.model_dialects import Dialect, plain_error
 from tests.fakes.openai_responses import check_response, response_events
 from tests.fakes.openai_rules import RefusalError, check
 
@@ -154,8 +155,18 @@ Script = Callable[[Json], Reply]
 class OpenAIServer:
     """Answers with the queued replies in order, or by a script; 500 when neither is left."""
 
-    def __init__(self, *, key: str = "test-key", script: Script | None = None, port: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        key: str = "test-key",
+        script: Script | None = None,
+        port: int = 0,
+        dialect: Dialect | None = None,
+    ) -> None:
+        """``dialect``: whose refusals it has; without one, OpenAI's as far as messages go."""
         self.key = key
+        self.dialect = dialect or Dialect("messages", check, plain_error)
+        self.refused: list[str] = []  # why, for each request that was
         self.requests: list[Json] = []
         self.connections: set[tuple[str, int]] = set()  # peers seen: how many connections were opened
         self.arrived = asyncio.Event()  # set with each request
@@ -206,7 +217,7 @@ class OpenAIServer:
     async def _completions(
         self,
         request: web.Request,
-        check: Callable[[Json], None] = check,
+        check: Callable[[Json], None] | None = None,
         made: Callable[[Json, Reply], Reply] = lambda _, reply: reply,
     ) -> web.StreamResponse:
         body = await request.json()
@@ -218,9 +229,11 @@ class OpenAIServer:
             masked = "Incorrect API key provided: test****"
             return web.json_response(_error(masked, "invalid_api_key"), status=401)
         try:
-            check(body)
+            (check or self.dialect.check)(body)
         except RefusalError as refusal:
-            return web.json_response(_error(str(refusal), refusal.code), status=400)
+            self.refused.append(str(refusal))
+            told = self.dialect.error(str(refusal), refusal.code)
+            return web.json_response(told, status=self.dialect.status)
         return await self._answer(request, body, made(body, self._next(body)))
 
     def _next(self, body: Json) -> Reply:

@@ -2,55 +2,71 @@
 
 from collections.abc import Sequence
 
-from bot.agent.openai.streams import Json, argument_object, plain_name, said_by_tool, sent_back
-from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
+from bot.agent.openai.arrangement import Arranged, UserTexts
+from bot.agent.openai.offers import ToolOffer
+from bot.agent.openai.streams import Json, argument_object, said_by_tool, sent_back
+from bot.domain.model import AssistantText, SystemText, ToolCall, ToolResult
 from bot.domain.named_models import NamedModel
 
+_UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""For a call that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
-def chat_body(model: NamedModel, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Json:
-    """The request's fields that are of this interface alone."""
-    body: Json = {"messages": [_message(entry, model.name) for entry in transcript]}
-    if tools:
-        body["tools"] = [_tool(spec, strict=model.strict) for spec in tools]
+
+def chat_body(
+    model: NamedModel, history: Sequence[Arranged], offers: Sequence[ToolOffer], *, signed: bool = False
+) -> Json:
+    """The request's fields that are of this interface alone.
+
+    ``signed``: the first call of each answer needs a signature, and one of another model has none.
+    """
+    body: Json = {"messages": [_message(entry, model.name, signed=signed) for entry in history]}
+    if offers:
+        body["tools"] = [_tool(each) for each in offers]
     return body | ({"stream_options": {"include_usage": True}} if model.stream_options else {})
 
 
-def _seen(entry: UserText) -> list[Json]:
-    """Words and pictures, in parts."""
-    pictures = [{"type": "image_url", "image_url": {"url": each.address}} for each in entry.pictures]
-    return [{"type": "text", "text": entry.spoken}, *pictures]
+def _seen(entry: UserTexts) -> list[Json]:
+    """Words and pictures, in parts: each picture behind the words that came with it."""
+    parts: list[Json] = []
+    for text, said in zip(entry.texts, entry.parts, strict=True):
+        parts.append({"type": "text", "text": text})
+        parts += [{"type": "image_url", "image_url": {"url": each.address}} for each in said.pictures]
+    return parts
 
 
-def _message(entry: Entry, model: str) -> Json:
+def _message(entry: Arranged, model: str, *, signed: bool) -> Json:
     match entry:
         case SystemText(text):
             return {"role": "system", "content": text}
-        case UserText():
-            return {"role": "user", "content": _seen(entry) if entry.pictures else entry.spoken}
+        case UserTexts():
+            return {"role": "user", "content": _seen(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, ()):
             return {"role": "assistant", "content": text}
         case AssistantText(text, calls):
             return {
                 "role": "assistant",
                 "content": text if text.strip() else "",  # null is refused by llama-cpp-python and LM Studio
-                "tool_calls": [_call(call, model) for call in calls],
+                "tool_calls": [_call(call, model, signed=signed and not at) for at, call in enumerate(calls)],
                 **sent_back(calls[0], model, "answer"),
             }
         case ToolResult(call_id):
             return {"role": "tool", "tool_call_id": call_id, "content": said_by_tool(entry)}
 
 
-def _call(call: ToolCall, model: str) -> Json:
-    return {
+def _call(call: ToolCall, model: str, *, signed: bool) -> Json:
+    made = {
         **sent_back(call, model, "call"),
         "id": call.id,
         "type": "function",
-        "function": {"name": plain_name(call.name), "arguments": argument_object(call.arguments)},
+        "function": {"name": call.name, "arguments": argument_object(call.arguments)},
     }
+    return {"extra_content": _UNSIGNED, **made} if signed else made
 
 
-def _tool(spec: ToolSpec, *, strict: bool) -> Json:
-    function: Json = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
-    if strict and spec.strict:
+def _tool(offer: ToolOffer) -> Json:
+    function: Json = {"name": offer.name, "description": offer.description}
+    if offer.parameters is not None:
+        function["parameters"] = offer.parameters
+    if offer.strict:
         function["strict"] = True
     return {"type": "function", "function": function}

@@ -39,9 +39,11 @@ from bot.agent.openai.errors import (
     silent,
     worth_retrying,
 )
+from bot.agent.openai.refused_parts import STATUSES
+from bot.agent.openai.requests import BodyOf, RequestWriter, WrittenRequest
 from bot.agent.openai.responses import responses_body
 from bot.agent.openai.streams import Json
-from bot.domain.model import Busy, Entry, Finished, Part, SystemText, ToolSpec, UserText
+from bot.domain.model import Busy, Entry, LeftOut, Part, ToolSpec
 from bot.domain.named_models import Api, NamedModel
 from bot.domain.text import storable
 from bot.errors import ModelCut, ModelError, ModelTooLong
@@ -72,15 +74,24 @@ _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_le
 _WINDOW_SECONDS = 5.0
 _STREAMS = (b"data", b"event", b"id", b"retry", b":")  # what a stream of events begins with
 _OBJECTS = (b"{", b"[")
+_MAX_LESSONS = 24  # times that one request is sent again with less of it
+_MAX_SEARCHES = 4  # for a tool that a server refuses without a word on which
 
 
 class _Interface(NamedTuple):
     """``field``: what an answer that is no stream has."""
 
     path: str
-    body: Callable[[NamedModel, Sequence[Entry], Sequence[ToolSpec]], Json]
+    body: BodyOf
     answer: Callable[[str], StreamedAnswer]
     field: str
+
+
+class _Opened(NamedTuple):
+    """An answer that has begun, and the request that it is to."""
+
+    stream: openai.AsyncStream[ChatCompletionChunk]
+    request: WrittenRequest
 
 
 _INTERFACES = {
@@ -109,6 +120,7 @@ class OpenAIModel:
         """``speechless``: seconds without a visible word; ``longest``: seconds of one answer in all."""
         self.name = named.name
         self._named, self._interface = named, _INTERFACES[named.api]
+        self._writer = RequestWriter(named, self._interface.body)
         self._key = named.secret.strip() or "none"
         self._waits = _WAITS[: min(max_retries, _TRIES_BEFORE_ANOTHER) if named.fallback else max_retries]
         self._pause = pause
@@ -117,7 +129,6 @@ class OpenAIModel:
         self._longest = longest
         self._window: int | None = None
         self._asked_window = False
-        self._takes_system = True  # as far as it has not refused the role
         self._client = openai.AsyncOpenAI(
             api_key=self._key,
             base_url=named.base_url,
@@ -140,26 +151,15 @@ class OpenAIModel:
                 error.window = await self._window_size()
             raise
 
-    def _body(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Json:
-        told = transcript if self._takes_system else _without_system_role(transcript)
-        return {
-            "model": self._named.model,
-            "stream": True,
-            **self._interface.body(self._named, told, tools),
-            **({"parallel_tool_calls": True} if tools and self._named.parallel_tool_calls else {}),
-            **self._named.options,
-        }
-
     async def _parts(
         self, answer: StreamedAnswer, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
     ) -> AsyncIterator[Part]:
         loop = asyncio.get_running_loop()
-        opened: openai.AsyncStream[ChatCompletionChunk]
         async for found in self._open(transcript, tools):
-            if isinstance(found, Busy):
-                yield found
+            if isinstance(found, _Opened):
+                opened, offers = found.stream, found.request.offers
             else:
-                opened = found
+                yield found
         check = self._watch(answer)
         async with opened:
             try:
@@ -187,7 +187,9 @@ class OpenAIModel:
             raise ModelCut
         for part in answer.rest():
             yield part
-        yield _named_calls(answer.finished(), tools)
+        finished = answer.finished()
+        calls = name_calls(finished.calls, {each.name for each in offers.all})
+        yield replace(finished, calls=tuple(map(offers.call_received, calls)))
 
     def _take(self, event: Event, answer: StreamedAnswer) -> Sequence[Part]:
         """Read an event of an answer; nothing of those that follow its end.
@@ -211,15 +213,26 @@ class OpenAIModel:
 
     async def _open(
         self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]
-    ) -> AsyncIterator[Busy | openai.AsyncStream[ChatCompletionChunk]]:
-        """Send the request until it is answered: that comes last."""
-        began, tries, paused = self._clock(), 0, 0.0
+    ) -> AsyncIterator[Busy | LeftOut | _Opened]:
+        """Send the request until it is answered: that comes last. What a server refuses of it is left out."""
+        began, tries, paused, lessons, searches = self._clock(), 0, 0.0, 0, 0
+        request = self._writer.write(transcript, tools)
         while True:
             tries += 1
             try:
-                yield await self._post(self._body(transcript, tools))
+                yield _Opened(await self._post(self._body(request)), request)
             except openai.OpenAIError as error:
                 if self._learns_from(error):
+                    request = self._writer.write(transcript, tools)
+                    continue
+                learnt = self._writer.learn(error, request) if lessons < _MAX_LESSONS else None
+                if learnt is None and searches < _MAX_SEARCHES and self._writer.is_unclear(error, request):
+                    searches += 1
+                    learnt = await self._search(transcript, request, error)
+                if learnt is not None:
+                    lessons, tries = lessons + 1, tries - 1
+                    request = self._writer.write(transcript, tools)
+                    yield learnt
                     continue
                 wait = self._patience(error, tries, paused)
                 if wait is None:
@@ -236,13 +249,56 @@ class OpenAIModel:
 
     def _learns_from(self, error: openai.OpenAIError) -> bool:
         """Whether the request is made in another way from now on, since the server said what it lacks."""
-        if self._takes_system and find_refusal(error).cause is RefusalCause.NO_SYSTEM_ROLE:
+        if self._writer.takes_system and find_refusal(error).cause is RefusalCause.NO_SYSTEM_ROLE:
             log.info(
                 "the model has no system role, so people's first message begins with it", model=self.name
             )
-            self._takes_system = False
+            self._writer.takes_system = False
             return True
         return False
+
+    async def _search(
+        self, transcript: Sequence[Entry], request: WrittenRequest, error: openai.OpenAIError
+    ) -> LeftOut | None:
+        """Find the one tool without which the server takes the request; None where that is not sure.
+
+        Each look asks with half of what is left, and gives up the answer as soon as it begins.
+        """
+        suspects, taken_once = [each.spec for each in request.offers.all], False
+        while len(suspects) > 1:
+            half = suspects[: len(suspects) // 2]
+            taken = await self._takes(transcript, half)
+            if taken is None:
+                return None
+            taken_once = taken_once or taken
+            suspects = suspects[len(half) :] if taken else half
+        taken_once = taken_once or await self._takes(transcript, ()) is True
+        if not taken_once or await self._takes(transcript, suspects) is not False:
+            return None
+        name = self._writer.write(transcript, suspects).offers.all[0].name
+        return self._writer.leave_out([name], request, error)
+
+    async def _takes(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
+        """Whether the server takes a request with these tools; None where it does not say."""
+        try:
+            opened = await self._post(self._body(self._writer.write(transcript, tools)))
+        except openai.APIStatusError as error:
+            return False if error.status_code in STATUSES else None
+        except (openai.OpenAIError, ModelError):
+            return None
+        await opened.close()
+        return True
+
+    def _body(self, request: WrittenRequest) -> Json:
+        """A request with what the settings say of this model."""
+        parallel = request.offers.all and self._named.parallel_tool_calls
+        return {
+            "model": self._named.model,
+            "stream": True,
+            **request.body,
+            **({"parallel_tool_calls": True} if parallel else {}),
+            **self._named.options,
+        }
 
     async def _post(self, body: Json) -> openai.AsyncStream[ChatCompletionChunk]:
         try:
@@ -380,18 +436,3 @@ def _window(listed: Any, model: str) -> int | None:
             sizes = [fields.get(name) for name in _WINDOWS]
             return next((size for size in sizes if isinstance(size, int) and size > 0), None)
     return None
-
-
-def _named_calls(finished: Finished, tools: Sequence[ToolSpec]) -> Finished:
-    return replace(finished, calls=name_calls(finished.calls, {spec.name for spec in tools}))
-
-
-def _without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
-    """The history for a model that has no such role: what it is told begins people's first message."""
-    told = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
-    others: list[Entry] = [entry for entry in transcript if not isinstance(entry, SystemText)]
-    match others:
-        case [UserText() as first, *rest] if told:
-            return [replace(first, text=f"{told}\n\n{first.spoken}", name="", when=""), *rest]
-        case _:
-            return [UserText(told), *others] if told else others

@@ -7,27 +7,32 @@ goes back with its calls where it came encrypted, which its ``options`` ask for
 
 from collections.abc import Iterator, Sequence
 
-from bot.agent.openai.streams import Json, argument_object, plain_name, said_by_tool, sent_back
-from bot.domain.model import AssistantText, Entry, SystemText, ToolResult, ToolSpec, UserText
+from bot.agent.openai.arrangement import Arranged, UserTexts
+from bot.agent.openai.offers import ToolOffer
+from bot.agent.openai.streams import Json, argument_object, said_by_tool, sent_back
+from bot.domain.model import AssistantText, SystemText, ToolResult
 from bot.domain.named_models import NamedModel
 
 
-def responses_body(model: NamedModel, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Json:
+def responses_body(
+    model: NamedModel,
+    history: Sequence[Arranged],
+    offers: Sequence[ToolOffer],
+    *,
+    signed: bool = False,  # noqa: ARG001 - of the other interface
+) -> Json:
     """The request's fields that are of this interface alone."""
-    items = [item for entry in transcript for item in _items(entry, model.name)]
+    items = [item for entry in history for item in _items(entry, model.name)]
     body: Json = {"input": items, "store": False}
-    return body | ({"tools": [_tool(spec, strict=model.strict) for spec in tools]} if tools else {})
+    return body | ({"tools": [_tool(each) for each in offers]} if offers else {})
 
 
-def _items(entry: Entry, model: str) -> Iterator[Json]:
+def _items(entry: Arranged, model: str) -> Iterator[Json]:
     match entry:
         case SystemText(text):
             yield {"role": "system", "content": text}
-        case UserText():
-            image = {"type": "input_image", "detail": "auto"}
-            pictures = [image | {"image_url": each.address} for each in entry.pictures]
-            words = [{"type": "input_text", "text": entry.spoken}, *pictures]
-            yield {"role": "user", "content": words if pictures else entry.spoken}
+        case UserTexts():
+            yield {"role": "user", "content": _seen(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, calls):
             if calls:
                 yield from sent_back(calls[0], model, "answer").get("items", ())
@@ -37,18 +42,28 @@ def _items(entry: Entry, model: str) -> Iterator[Json]:
                 yield {
                     "type": "function_call",
                     "call_id": call.id,
-                    "name": plain_name(call.name),
+                    "name": call.name,
                     "arguments": argument_object(call.arguments),
                 }
         case ToolResult(call_id):
             yield {"type": "function_call_output", "call_id": call_id, "output": said_by_tool(entry)}
 
 
-def _tool(spec: ToolSpec, *, strict: bool) -> Json:
+def _seen(entry: UserTexts) -> list[Json]:
+    """Words and pictures, in parts: each picture behind the words that came with it."""
+    parts: list[Json] = []
+    for text, said in zip(entry.texts, entry.parts, strict=True):
+        parts.append({"type": "input_text", "text": text})
+        image = {"type": "input_image", "detail": "auto"}
+        parts += [image | {"image_url": each.address} for each in said.pictures]
+    return parts
+
+
+def _tool(offer: ToolOffer) -> Json:
     return {
         "type": "function",
-        "name": spec.name,
-        "description": spec.description,
-        "parameters": spec.parameters,
-        "strict": strict and spec.strict,  # this interface takes what is not said for true
+        "name": offer.name,
+        "description": offer.description,
+        "parameters": offer.parameters or {"type": "object", "properties": {}},
+        "strict": offer.strict,  # this interface takes what is not said for true
     }

@@ -1,15 +1,12 @@
 """What goes back to a server with the next request, in a form that it takes. Pure."""
 
 import json
-import re
 from typing import Any
 
 from bot.domain.model import ToolCall, ToolResult
 from bot.domain.outcomes import OUTSIDE
 
 Json = dict[str, Any]
-
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def said_by_tool(result: ToolResult) -> str:
@@ -20,11 +17,6 @@ def sent_back(call: ToolCall, model: str, part: str) -> Json:
     """What the same model's server sent with an answer or a call, and wants back."""
     found = call.extra.get(part)
     return dict(found) if found and call.extra.get("model") == model else {}
-
-
-def plain_name(name: str) -> str:
-    """A tool's name as servers take it: models call what does not exist, and servers check the history."""
-    return _NO_NAME.sub("_", name)[:64]
 
 
 def argument_object(arguments: str) -> str:

@@ -1,0 +1,89 @@
+"""What a server's refusal is about, as far as another request can do without it. Pure.
+
+Words of makers, gateways and their libraries; sources in the checkers of the tests' model server.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import openai
+
+STATUSES = frozenset({400, 422, 500})
+"""With which servers refuse a request for what is in it; 500 is what templates and grammars end with."""
+
+_MAX_CHARS = 20_000  # of an error that are read
+_PLACES = (
+    re.compile(r"function_declarations\[(\d{1,4})\]"),
+    re.compile(r"\btools\[(\d{1,4})\]"),
+    re.compile(r"\btools\.(\d{1,4})\b"),
+    re.compile(r"\btools[\"']?[,/] ?(\d{1,4})\b"),
+)
+"""Where in a request a tool is; the first pattern that is found counts: Gemini's are in ``tools[0]``."""
+_NAMED = re.compile(
+    r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
+)
+"""A tool's name in quotes, or behind a word that says what it is of."""
+_OF_TOOLS = re.compile(
+    r"schema|grammar|function[_ ]?(?:declaration|parameter|call)|\btools?\b|properties|pattern must",
+    re.IGNORECASE,
+)
+_OF_MESSAGES = re.compile(
+    r"messages?[\[.]\d|\brole\b|context length|too long for|max_tokens|support tool|tool use", re.IGNORECASE
+)
+_OF_REASONING = re.compile(
+    r"invalid_encrypted_content"
+    r"|encrypted content .{0,500}could not be (?:verified|decrypted)"
+    r"|invalid [`'\"]?(?:thought_?)?signature"
+    r"|(?:thought.?signature|signature).{0,40}(?:invalid|not valid|corrupted)"
+    r"|corrupted thought signature"
+    r"|thinking[`'\"]? (?:or [`'\"]?redacted_thinking[`'\"]? )?blocks? .{0,80}"
+    r"(?:cannot be modified|must remain|invalid)"
+    r"|reasoning.{0,60}(?:could not be verified|not found|is invalid|extra inputs are not permitted)"
+    r"|item [`'\"]?rs_\w+[`'\"]? .{0,80}(?:not found|without its)"
+    r"|extra_content"
+    r"|reasoning_(?:details|content).{0,80}(?:invalid|unexpected|not permitted|unsupported|unknown)",
+    re.IGNORECASE | re.DOTALL,
+)
+_OF_NO_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.IGNORECASE)
+
+
+def words_of(error: openai.APIStatusError) -> str:
+    """All that a server said, the words of those behind it as well, without the marks of quoting."""
+    try:
+        said = json.dumps(error.body, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        said = ""
+    return f"{error.message} {said}"[:_MAX_CHARS].replace("\\", "")
+
+
+def is_of_reasoning(words: str) -> bool:
+    """Whether what a model reasoned before can't be verified any longer."""
+    return _OF_REASONING.search(words) is not None and not is_of_signature(words)
+
+
+def is_of_signature(words: str) -> bool:
+    """Whether a call of another model lacks the signature that this one gives to its own."""
+    return _OF_NO_SIGNATURE.search(words) is not None
+
+
+def is_of_tools(words: str) -> bool:
+    """Whether some tool is at fault, as far as the words tell, and no message."""
+    return _OF_TOOLS.search(words) is not None and _OF_MESSAGES.search(words) is None
+
+
+def find_tools(words: str, names: Sequence[str]) -> list[str]:
+    """The names of the tools that a refusal is about, in the order in which they were sent."""
+    found: set[str] = set()
+    for place in _PLACES:
+        if places := {int(each) for each in place.findall(words)}:
+            found = {names[at] for at in places if at < len(names)}
+            break
+    found |= set(_quoted(words)) & set(names)
+    return [name for name in names if name in found]
+
+
+def _quoted(words: str) -> Iterator[Any]:
+    for match in _NAMED.finditer(words):
+        yield match[1] or match[2]
