@@ -32,6 +32,7 @@ from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge
 from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, no_server
 from bot.tools.mcp.config import OAuthClient
+from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Keys, Memory, expiry, metadata_of, sign_in_client
 
@@ -41,6 +42,8 @@ PATIENCE = 600.0  # seconds that a person has
 _MOST = 20  # sign-ins under way; the oldest makes room
 _KEPT = 100  # whose end can still be asked for
 _LOOK_SECONDS = 0.5  # how often a sign-in of another process is looked at
+_BROUGHT = ("code", "iss", "error", "error_description")
+_MAX_BROUGHT_CHARS = 4000
 _LONGEST_LOOK = 30.0  # seconds for that process to end it
 
 
@@ -56,6 +59,8 @@ class _Going:
     answer: asyncio.Future[AuthorizationCodeResult]
     task: asyncio.Task[str] = field(init=False)
     state: str = ""
+    words: str = ""
+    """What the sign-in server said last, where that is a refusal."""
 
     @property
     def under_way(self) -> bool:
@@ -129,7 +134,7 @@ class Logins(SignIns):
         state = said.get("state", "")
         going = next((each for each in self._going.values() if state and each.state == state), None)
         if going is None:
-            brought = {name: said[name] for name in ("code", "iss") if name in said}
+            brought = {name: said[name][:_MAX_BROUGHT_CHARS] for name in _BROUGHT if name in said}
             key = await self.database.write(store.come_back, state, brought, self.clock())
             if key is None:
                 raise SignInError(OVER)
@@ -183,12 +188,10 @@ class Logins(SignIns):
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(
-                f"{name} takes no clients that it does not know. "
-                'Register Nod there and add "oauth": {"clientId": …} to its entry.'
-            ) from None
+            raise SignInError(self._why_unregistered(going)) from None
         except (OAuthTokenError, ValidationError):
-            raise SignInError(f"{name} gave no token for this sign-in. Start it again.") from None
+            why = f": {going.words}" if going.words else ""
+            raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
         except OAuthFlowError as error:
             log.warning("a sign-in failed", server=name, why=str(error)[:500])
             raise SignInError(f"{name} describes its sign-in wrongly: {str(error)[:200]}") from None
@@ -199,6 +202,20 @@ class Logins(SignIns):
         going.server.signed_in()
         log.info("signed in at an mcp server", server=name, by=going.by)
         return f"You are signed in at {name}."
+
+    def _why_unregistered(self, going: _Going) -> str:
+        """Why a sign-in server registered no client, and what to do."""
+        name, words = going.server.config.name, going.words
+        said = f" It says: {words}." if words else ""
+        if "redirect" in words.lower() or "callback" in words.lower():
+            return (
+                f"{name} does not let people come back to {self.back()}.{said} "
+                "Set NOD_PUBLIC_URL to an address that it takes, or register Nod there."
+            )
+        return (
+            f"{name} takes no clients that it does not know.{said} "
+            'Register Nod there and add "oauth": {"clientId": …} to its entry.'
+        )
 
     async def _asked(self, going: _Going) -> SignIn:
         """Go through the flow. Raises what the SDK raises, and SignInError."""
@@ -213,8 +230,7 @@ class Logins(SignIns):
             if page.scheme not in ("http", "https"):
                 raise SignInError(f"{name} names no web page to sign in at.")
             about.scope = union_scopes(instead or about.scope, more)
-            if kept.client is not None and client.id:
-                kept.client.token_endpoint_auth_method = _method(client, flow.context.oauth_metadata)
+            _name_proof(kept.client, client, flow.context.oauth_metadata)
             going.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
@@ -234,10 +250,10 @@ class Logins(SignIns):
                 said = await self.database.write(store.take_back, going.ident)
                 if said is not None and not going.answer.done():
                     _answer(going, said | {"state": going.state})
-            return going.answer.result()
+            return _with_known_issuer(going.answer.result(), flow.context.oauth_metadata)
 
         flow = OAuthClientProvider(launch.url, about, kept, redirect, callback)
-        async with sign_in_client(launch.url, auth=_Asked(flow, keys.challenge)) as http:
+        async with sign_in_client(launch.url, auth=_Asked(flow, keys.challenge, going)) as http:
             async with http.stream(
                 "POST", launch.url, json=_HELLO, headers=dict(launch.headers) | _HELLO_HEADERS
             ) as response:
@@ -284,8 +300,9 @@ class _Asked(httpx2.Auth):
 
     requires_response_body = True
 
-    def __init__(self, flow: OAuthClientProvider, challenge: str) -> None:
+    def __init__(self, flow: OAuthClientProvider, challenge: str, going: _Going) -> None:
         self._flow = flow
+        self._going = going
         self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
 
     async def async_auth_flow(
@@ -298,7 +315,14 @@ class _Asked(httpx2.Auth):
                 response = httpx2.Response(401, headers=self._challenge, request=request)
             with contextlib.suppress(StopAsyncIteration):
                 while True:
-                    response = yield await flow.asend(response)
+                    asked = await flow.asend(response)
+                    if asked is not request:
+                        asked.headers["Accept"] = "application/json"
+                    response = yield asked
+                    if asked is not request:
+                        await response.aread()
+                        self._going.words = words_of(read_answer(response))
+                        response = fit_response(response, self._flow.context.auth_server_url)
 
 
 def _configured(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
@@ -318,6 +342,24 @@ def _asking_for(page: httpx2.URL, scope: str | None) -> httpx2.URL:
     return page.copy_set_param("prompt", "consent") if "offline_access" in scope.split() else page
 
 
+def _name_proof(
+    known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
+) -> None:
+    """Name how the client proves itself, where it was configured or its registration does not say."""
+    if known is not None and (configured.id or not known.token_endpoint_auth_method):
+        secret = configured.secret if configured.id else known.client_secret or ""
+        known.token_endpoint_auth_method = _method(OAuthClient("", secret), server)
+
+
+def _with_known_issuer(
+    came: AuthorizationCodeResult, server: OAuthMetadata | None
+) -> AuthorizationCodeResult:
+    """The answer with the issuer as its server's description has it, if it is the same but for a slash."""
+    if came.iss and server is not None and is_same_issuer(came.iss, str(server.issuer)):
+        return came.model_copy(update={"iss": str(server.issuer)})
+    return came
+
+
 def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
     """How a client with a secret proves itself: RFC 8414 says "basic" where the server says nothing."""
     if not client.secret:
@@ -333,7 +375,10 @@ def _answer(going: _Going, said: Mapping[str, str]) -> None:
         going.answer.set_result(found)
     else:
         name = going.server.config.name
-        going.answer.set_exception(SignInError(f"You were not let in at {name}. Start the sign-in again."))
+        words = words_of(dict(said))
+        why = f": {words}" if words else ""
+        error = SignInError(f"You were not let in at {name}{why}. Start the sign-in again.")
+        going.answer.set_exception(error)
 
 
 def _looked_at(task: asyncio.Task[str]) -> None:

@@ -38,6 +38,7 @@ from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge, bound
 from bot.tools.mcp.address import REFUSED
 from bot.tools.mcp.config import Http
+from bot.tools.mcp.dialects import fit_response
 
 log = logger(__name__)
 
@@ -152,6 +153,7 @@ class Keys:
         try:
             async with sign_in_client(self.launch.url) as client:
                 response = await client.send(_renewal(held))
+                response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
                     fresh = OAuthToken.model_validate_json(response.content)
                     before = OAuthToken.model_validate_json(held.tokens)
@@ -184,7 +186,7 @@ def _renewal(held: SignIn) -> httpx2.Request:
     }
     if found.resource is not None:
         form["resource"] = context.get_resource_url()
-    form, headers = context.prepare_token_auth(form, {})
+    form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
     address = str(found.server.token_endpoint) if found.server else urljoin(held.url, "/token")
     return httpx2.Request("POST", address, data=form, headers=headers)
 
