@@ -154,7 +154,7 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
         offered_name(spec.name),
         description,
         None if bare else parameters,
-        is_strict,
+        is_strict and not bare,
         tuple(left),
         writer.own_names,
         frozenset(writer.texts),
