@@ -22,7 +22,7 @@ from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.approvals.team import plans
-from bot.channels.base import standing
+from bot.channels.base import has_account, standing
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.domain.bounds import Bounds
@@ -119,6 +119,7 @@ class Assistant:
                 hindrance=self.cards.hindrance,
                 groups=self.gate.groups,
                 standing=partial(standing, self.cards.channels),
+                has_account=partial(has_account, self.cards.channels),
                 workspace=self.loop.briefing.workspace,
             )
         )

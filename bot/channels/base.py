@@ -143,6 +143,10 @@ class Channel(Protocol):
         """
         raise NotDeliverable(f"{actor.channel.capitalize()} can't say who is still in {address.key}.")
 
+    async def has_account(self, actor: Actor) -> bool:
+        """Tell whether the platform knows an account. Raises ChannelError where it can't say."""
+        return await self.standing(actor, Address(actor.channel, actor.key)) is not None
+
 
 SILENT = 60.0
 """Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
@@ -262,6 +266,15 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
     if (channel := channels.get(actor.channel)) is None:
         raise ChannelError(f"Nod is not connected to {actor.channel} here.")
     return await channel.standing(actor, address)
+
+
+async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
+    """Tell whether an account is there, as `Channel.has_account`, of whatever channel it is."""
+    if actor.channel == SHELL:
+        return True
+    if (channel := channels.get(actor.channel)) is None:
+        raise ChannelError(f"Nod is not connected to {actor.channel} here.")
+    return await channel.has_account(actor)
 
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:

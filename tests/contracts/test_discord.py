@@ -423,7 +423,7 @@ class TestDiscord(Contract, PlacesContract):
     ) -> None:
         driver.discord.strict = True
         for number in range(30):
-            await driver.command(f"/approvals ttl 4h for tool_{number}_{'x' * 60}")
+            await driver.command(f"/approvals ttl 4h for tool_{number}_{'x' * 60}*")
         said = len(driver.discord.messages)
         await driver.discord.command(ANA, "approvals", "rules")
         await eventually(lambda: len(driver.discord.messages) > said + 1, "all of it")

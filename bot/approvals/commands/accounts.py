@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bot.approvals.commands.values import account
 from bot.approvals.commands.words import CommandError, CommandParts
-from bot.domain.chat import Address, Command
+from bot.domain.chat import Command
 from bot.errors import ChannelError
 from bot.store import people
 
@@ -15,7 +15,7 @@ class Accounts:
     """Asks platforms who is there."""
 
     def __init__(self, parts: CommandParts) -> None:
-        self._database, self._standing = parts.database, parts.standing
+        self._database, self._has_account = parts.database, parts.has_account
 
     async def check(self, named: Sequence[str], command: Command) -> None:
         """Raises CommandError for an account that its platform does not know, or no longer."""
@@ -33,9 +33,9 @@ class Accounts:
     async def _is_known(self, named: str, command: Command) -> bool:
         """Whether it is there as far as its platform says now."""
         who = account(named)
-        if self._standing is None or who == command.actor:
+        if self._has_account is None or who == command.actor:
             return True
         try:
-            return await self._standing(who, Address.parse(named)) is not None
+            return await self._has_account(who)
         except (ChannelError, TimeoutError):
             return True

@@ -28,7 +28,8 @@ class CommandParts:
     nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
     ``models`` are the names of those that can be asked, the default one first. ``workspace`` reads what its
-    owner says about working there; it blocks. ``standing`` is `Channel.standing`, where channels run.
+    owner says about working there; it blocks. ``standing`` and
+    ``has_account`` are those of `Channel`, where channels run.
     """
 
     database: Database
@@ -45,6 +46,7 @@ class CommandParts:
     groups: Groups
     workspace: Callable[[], str] | None = None
     standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
+    has_account: Callable[[Actor], Awaitable[bool]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,6 +302,10 @@ class TelegramChannel(Platform):
         there = place.private or await self._transport.has_member(place, user)
         return Membership.MEMBER if there else None
 
+    async def has_account(self, actor: Actor) -> bool:
+        """Tell an account from a chat and from Nod; of one that never wrote, Telegram says no more."""
+        return actor.key.isdecimal() and actor.key != self._token.partition(":")[0]
+
     async def post(self, address: Address, markdown: str, after: int = 0) -> None:
         place = self._moves.place(address)
         posts = in_few(split(from_markdown(markdown)), markdown)
