@@ -143,10 +143,6 @@ class Channel(Protocol):
         """
         raise NotDeliverable(f"{actor.channel.capitalize()} can't say who is still in {address.key}.")
 
-    async def has_account(self, actor: Actor) -> bool:
-        """Tell whether the platform knows an account. Raises ChannelError where it can't say."""
-        return await self.standing(actor, Address(actor.channel, actor.key)) is not None
-
 
 SILENT = 60.0
 """Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
@@ -172,6 +168,10 @@ class Poster(Channel, ABC):
     def hearing(self) -> Hearing:
         """Whether people can reach it; no one is asked."""
         return Hearing(0.0)
+
+    async def has_account(self, actor: Actor) -> bool:
+        """Tell whether the platform knows an account. Raises ChannelError where it can't say."""
+        return await self.standing(actor, Address(actor.channel, actor.key)) is not None
 
     async def check_place(self, address: Address) -> None:
         """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
@@ -269,12 +269,13 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
 
 
 async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
-    """Tell whether an account is there, as `Channel.has_account`, of whatever channel it is."""
+    """Tell whether an account is there, as `Poster.has_account`, of whatever channel it is."""
     if actor.channel == SHELL:
         return True
-    if (channel := channels.get(actor.channel)) is None:
-        raise ChannelError(f"Nod is not connected to {actor.channel} here.")
-    return await channel.has_account(actor)
+    own = Address(actor.channel, actor.key)
+    if (poster := poster_at(channels, own)) is not None:
+        return await poster.has_account(actor)
+    return await standing(channels, actor, own) is not None
 
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:

@@ -29,7 +29,7 @@ class CommandParts:
     can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
     ``models`` are the names of those that can be asked, the default one first. ``workspace`` reads what its
     owner says about working there; it blocks. ``standing`` and
-    ``has_account`` are those of `Channel`, where channels run.
+    ``has_account`` are those of channels, where they run.
     """
 
     database: Database
