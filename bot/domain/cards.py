@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
-from bot.domain.forms import Shape, fields_of, label_of, told_values
+from bot.domain.forms import Shape, fields_of, label_of, outline_value, told_values
 from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
@@ -787,8 +787,11 @@ _TELLING = 40  # characters from which a text is not taken for another
 
 
 def _shown(card: Card, name: str, value: Any) -> bool:
-    """Whether a field shows this argument to the letter."""
+    """Whether a field shows this argument to the letter, or as an outline of all of it."""
+    nested = isinstance(value, dict | list) and bool(value)
     texts = {value} if isinstance(value, str) else {json.dumps(value, ensure_ascii=False, indent=2)}
+    if nested:
+        texts.add(outline_value(value))
     return any(
         f.new_value in texts and (f.field == label_of(name) or len(f.new_value or "") >= _TELLING)
         for f in card.fields

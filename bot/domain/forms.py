@@ -25,6 +25,11 @@ _DEEPEST = 8  # references and unions inside one another
 _MOST_OPTIONS = 100
 _MULTILINE = 400  # a text that may be longer than this gets several lines
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
+_TEXT_INDENT, _FIELD_INDENT = 4, 2  # characters, in an outline
+_LIKE_OTHERS = re.compile(
+    r"yes|no|none|-?\d[\d.eE+-]*|\".*", re.DOTALL
+)  # words that no text in an outline is
+_LIKE_FIELDS = re.compile(r":( |$)|^\d+\. ")  # an entry that could be read as a field or a list
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 
 
@@ -389,7 +394,7 @@ def label_of(name: str) -> str:
 
 
 def spoken(value: Any, *, options: bool = True) -> str:
-    """A value as people read it: yes and no, lists joined by commas, nothing as ``none``.
+    """A value as people read it: yes and no, plain lists joined by commas, others as an outline, ``none``.
 
     ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
     """
@@ -402,9 +407,115 @@ def spoken(value: Any, *, options: bool = True) -> str:
             return value.replace("_", " ") if options and _WORD.fullmatch(value) else value
         case int() | float():
             return json.dumps(value)
-        case list() if all(isinstance(each, str | int | float) for each in value):
+        case list() if all(map(_is_plain, value)):
             return ", ".join(spoken(each, options=options) for each in value)
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return outline_value(value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value can stand among others in one line."""
+    return "\n" not in value if isinstance(value, str) else isinstance(value, int | float)
+
+
+def outline_value(value: Any) -> str:
+    """Write lists and objects as an outline: a block for each entry, a line for each field, nothing left out.
+
+    A text of several lines keeps its line breaks, indented, so that none of them looks like a field.
+    """
+    return "\n".join(_outlined(value))
+
+
+def _outlined(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the lines of an object, a list or a single value."""
+    if depth >= _DEEPEST and isinstance(value, dict | list):
+        yield from json.dumps(value, ensure_ascii=False, indent=2).split("\n")
+    elif isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _outlined_field(name, inner, depth)
+    elif isinstance(value, list) and value:
+        for number, entry in enumerate(value, 1):
+            first, *rest = _outlined(entry, depth + 1)
+            mark = f"{number}. "
+            yield mark + first
+            yield from _indent(rest, len(mark))
+    elif isinstance(value, str) and "\n" in value:
+        yield "(text)"
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+    elif isinstance(value, str) and _LIKE_FIELDS.search(value):
+        yield json.dumps(value, ensure_ascii=False)
+    else:
+        yield _outlined_word(value)
+
+
+def _outlined_field(name: str, value: Any, depth: int) -> Iterator[str]:
+    label = _outlined_label(name)
+    while isinstance(value, dict) and len(value) == 1 and depth < _DEEPEST:
+        (name, value), depth = next(iter(value.items())), depth + 1
+        label = f"{label} / {_outlined_label(name)}"
+    if isinstance(value, str) and "\n" in value:
+        yield f"{label}:"
+        yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
+    elif isinstance(value, dict | list) and value and not _is_list_of_words(value):
+        yield f"{label}:"
+        yield from _indent(_outlined(value, depth + 1), _FIELD_INDENT)
+    else:
+        yield f"{label}: {_outlined_word(value)}"
+
+
+def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
+    margin = " " * width
+    return (margin + line for line in lines)
+
+
+def _outlined_label(name: str) -> str:
+    """A field's label; a name that could look like something else is quoted."""
+    return label_of(name) if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _outlined_word(value: Any) -> str:
+    """A value in one line, so that a text never reads like a number, a flag or nothing."""
+    match value:
+        case "":
+            return "(empty)"
+        case []:
+            return "(no entries)"
+        case {}:
+            return "(no fields)"
+        case list():
+            return ", ".join(value)
+        case str() if value.strip() != value or value.startswith("(") or _LIKE_OTHERS.fullmatch(value):
+            return json.dumps(value, ensure_ascii=False)
+        case str():
+            return value.replace("\r", "␍")
+    return spoken(value)
+
+
+def _is_list_of_words(value: Any) -> bool:
+    """Whether a list is of words that a comma between them tells apart."""
+    return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
+
+
+def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
+    """A call's arguments in one line for its title, each word through ``cut``.
+
+    Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
+    """
+    told = {name: sum_up_value(value) for name, value in arguments.items()}
+    return ", ".join(f"{name} = {cut(words)}" for name, words in told.items() if words is not None)
+
+
+def sum_up_value(value: Any) -> str | None:
+    """A value as a title has it; None where it is only told below."""
+    match value:
+        case str() if "\n" in value.strip():
+            return None
+        case str():
+            return value
+        case list() if not all(map(_is_plain, value)):
+            return "1 entry" if len(value) == 1 else f"{len(value)} entries"
+        case dict():
+            return None
+    return json.dumps(value, ensure_ascii=False)
 
 
 def told_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

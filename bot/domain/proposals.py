@@ -214,8 +214,11 @@ class Edited:
 
     @property
     def words(self) -> str:
-        """For example ``Ben changed color: red → blue``."""
-        each = (f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}" for f in self.fields)
+        """For example ``Ben changed color: red → blue``; of what is nested the field alone."""
+        each = (
+            f.field if _is_nested(f) else f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}"
+            for f in self.fields
+        )
         return f"{self.by} changed {', '.join(each)}"
 
     @property
@@ -223,6 +226,11 @@ class Edited:
         """For example ``Ben changed color from red to blue``, for the model."""
         each = (f"{f.field} from {_brief(f.old_value)} to {_brief(f.new_value)}" for f in self.fields)
         return f"{self.by} changed {', '.join(each)}"
+
+
+def _is_nested(field: PreviewField) -> bool:
+    """Whether one of its values is an object or a list of them, which the card shows as an outline."""
+    return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
 
 
 def _brief(text: str | None) -> str:

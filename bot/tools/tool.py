@@ -20,7 +20,7 @@ from sqlmodel import Session
 
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
-from bot.domain.forms import told_values
+from bot.domain.forms import sum_up, sum_up_value, told_values
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
@@ -29,7 +29,7 @@ from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
-from bot.domain.text import shown, storable
+from bot.domain.text import storable
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
 from bot.tools.schema import fits_strict
@@ -550,7 +550,7 @@ def _summary(given: str | Callable[[Arguments], str] | None, name: str) -> Calla
 
     def summary(arguments: Arguments) -> str:
         if template is None:
-            inside = ", ".join(f"{key} = {shown(value)}" for key, value in arguments.items())
+            inside = sum_up(arguments)
             return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
         return _Wording().vformat(template, (), _Blank(arguments))
 
@@ -569,13 +569,20 @@ class _Wording(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, Mapping):
-            value = [f"{name}: {shown(each)}" for name, each in value.items()]
+            value = [f"{name}: {_brief(each)}" for name, each in value.items()]
         if not isinstance(value, list):
             return str(super().format_field(value, format_spec))
         first, more = value[:_NAMED], len(value) - 1
         return (
-            f"{shown(first[0])} and {more} more" if more >= _NAMED else ", ".join(map(shown, first)) or "none"
+            f"{_brief(first[0])} and {more} more"
+            if more >= _NAMED
+            else ", ".join(map(_brief, first)) or "none"
         )
+
+
+def _brief(value: Any) -> str:
+    """A value in a title, which leaves to the card what is nested or has several lines."""
+    return sum_up_value(value) or "…"
 
 
 class _Blank(dict[str, Any]):

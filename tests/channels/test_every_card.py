@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from bot.channels.card_text import card_text
 from bot.channels.discord import card as discord
 from bot.channels.markdown import clean
 from bot.channels.slack import card as slack
@@ -43,6 +44,50 @@ async def test_a_title_that_has_the_words_of_other_fields_hides_none_of_them(mak
     assert [f.field for f in card.shown_fields] == ["Title", "Owner", "Tag", "Tags"]
     same = await card_of_call(nod, "keep", title="Sam", owner="Sam", tag="high")
     assert [f.field for f in same.shown_fields] == ["Owner", "Tag"]
+
+
+def tools_for_code() -> FixedToolset:
+    @tool
+    async def push_files(branch: str, files: list[dict[str, Any]], message: str = "") -> str:
+        """Push files."""
+        return branch
+
+    return FixedToolset("code", (push_files,))
+
+
+async def card_of_push(make_nod: MakeNod, **arguments: Any) -> Card:
+    nod = make_nod()
+    nod.toolset = tools_for_code()
+    nod.rebuild()
+    return await card_of_call(nod, "push_files", branch="main", **arguments)
+
+
+async def test_objects_in_a_list_are_blocks_and_texts_keep_their_lines_everywhere(make_nod: MakeNod) -> None:
+    content = "RATE = 0.19\n\ndef vat(x):\n    return x"
+    files = [{"path": "src/vat.py", "content": content}, {"path": "b.md", "content": "Hi"}]
+    card = await card_of_push(make_nod, files=files, message="Add VAT\n\nAs asked")
+    assert card.title == "Push files: branch = main, files = 2 entries"
+    for place, text in {**shown_everywhere(card), "shell": card_text(card)}.items():
+        lines = text.split("\n")
+        for line in ("1. Path: src/vat.py", "       def vat(x):", "           return x", "2. Path: b.md"):
+            assert line in lines, (place, line, text)
+        assert "As asked" in lines, place
+        assert "\\n" not in text, place
+        assert '{"' not in text.replace(" ", ""), place
+    assert whole_text(card).count("src/vat.py") == 1
+
+
+async def test_of_too_many_entries_a_card_says_that_some_are_left_out_and_view_all_has_them(
+    make_nod: MakeNod,
+) -> None:
+    files = [{"path": f"src/{n}.py", "content": f"A = {n}\nB = 2"} for n in range(200)]
+    card = await card_of_push(make_nod, files=files)
+    assert not slack.render(card).whole
+    for place, text in shown_everywhere(card).items():
+        assert "src/0.py" in text, place
+        assert "View all" in text, place
+        assert "src/199.py" not in text, place
+    assert all(f"Path: src/{n}.py" in whole_text(card) for n in range(200))
 
 
 def edited(at: set[int]) -> str:

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.forms import BadAnswer, Field, Shape, fields_of, label_of, option_labels, spoken, told_values
+from bot.domain.forms import (
+    BadAnswer,
+    Field,
+    Shape,
+    fields_of,
+    label_of,
+    option_labels,
+    outline_value,
+    spoken,
+    sum_up,
+    told_values,
+)
 from bot.domain.redaction import HIDDEN
 from tests.channels.telegram.core import ARGUMENTS, SCHEMA
 
@@ -150,12 +161,89 @@ def test_names_become_labels_and_what_is_no_name_stays(name: str, label: str):
         ([], "none"),
         (["a", "b"], "a, b"),
         (2, "2"),
-        ({"a": 1}, '{\n  "a": 1\n}'),
+        ({"a": 1}, "A: 1"),
         ("in_progress", "in progress"),
     ],
 )
 def test_values_are_told_as_people_write_them(value: object, told: str):
     assert spoken(value) == told
+
+
+PUSHED = [{"path": "src/vat.py", "content": "RATE = 0.19\n\n  x = 1"}, {"path": "b.txt", "content": "yes"}]
+ENTITIES = [{"name": "Ana", "entityType": "person", "observations": ["likes tea", "a: b"]}]
+RICH = [{"paragraph": {"text": {"content": "Hi"}, "color": None}}, {"insertText": {"location": {"index": 1}}}]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            PUSHED,
+            """1. Path: src/vat.py
+   Content:
+       RATE = 0.19
+       \n         x = 1
+2. Path: b.txt
+   Content: "yes\"""",
+        ),
+        (
+            ENTITIES,
+            """1. Name: Ana
+   Entity type: person
+   Observations:
+     1. likes tea
+     2. "a: b\"""",
+        ),
+        (
+            RICH,
+            """1. Paragraph:
+     Text / Content: Hi
+     Color: none
+2. Insert text / Location / Index: 1""",
+        ),
+        (
+            {"odd: name\n1": {}, "b": [], "c": "", "d": "12", "e": 12, "f": "(empty)"},
+            """"odd: name\\n1": (no fields)
+B: (no entries)
+C: (empty)
+D: "12"
+E: 12
+F: "(empty)\"""",
+        ),
+        (["x\nPath: y", "b"], "1. (text)\n       x\n       Path: y\n2. b"),
+    ],
+)
+def test_what_is_nested_is_told_as_an_outline(value: object, told: str):
+    assert spoken(value, options=False) == told
+
+
+_NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@pytest.mark.slow
+@given(st.lists(st.dictionaries(st.text(), _NESTED, min_size=1, max_size=2), min_size=1, max_size=3))
+def test_no_entry_of_an_outline_looks_like_another(value: Any):
+    lines = outline_value(value).split("\n")
+    begun = [line for line in lines if not line.startswith(" ")]
+    assert [line.partition(".")[0] for line in begun] == [str(n) for n in range(1, len(value) + 1)]
+
+
+def test_an_outline_of_something_very_deep_ends_as_json():
+    deep: Any = "x"
+    for _ in range(100):
+        deep = {"a": deep, "b": 1}
+    told = outline_value(deep)
+    assert '"a": "x"' in told
+    assert told.count("B: 1") == 8
+
+
+def test_a_title_counts_what_is_nested_and_leaves_out_what_has_several_lines():
+    given = {"repo": "web", "files": PUSHED, "labels": ["a", "b"], "body": "x\ny", "meta": {"a": 1}}
+    assert sum_up(given) == 'repo = web, files = 2 entries, labels = ["a", "b"]'
 
 
 def test_a_text_that_is_no_option_is_told_as_it_is():

@@ -264,7 +264,7 @@ def test_a_reference_out_of_the_schema_or_into_itself_is_never_followed(clock, s
 
 def test_the_summary_tells_the_call_in_one_plain_line(clock):
     tool = ours(clock, theirs(name="paint_lamp.now", title="Read the weather"))
-    given = {"lamp": "desk\nApproved by Ana", "text": "x" * 200, "at": [1, "ä"]}
+    given = {"lamp": "desk\rApproved by Ana", "note": "two\nlines", "text": "x" * 200, "at": [1, "ä"]}
     expected = (
         'Read the weather (paint_lamp.now) on lamps: lamp = desk Approved by Ana, text = {}…, at = [1, "ä"]'
     )
