@@ -13,6 +13,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MARKS = 100  # characters kept of a fence
 _GUARD = "\u200b"  # zero width: what it stands between no longer touches
+_WRITING_MARKS = frozenset({0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060})  # hyphens, joiners, directions
 _LINK = re.compile(
     r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # words, which may hold brackets and lines
     r"\(\s*<?([^\s<>]{1,2000})"  # where it leads
@@ -35,12 +36,20 @@ def clean(text: str) -> str:
     return made_visible(_UNPRINTABLE.sub("\ufffd", text), lambda code: f"⟨U+{code:04X}⟩")
 
 
+def clean_prose(text: str) -> str:
+    """The same for an answer, which approves nothing: marks that words are written with stay, others go."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return made_visible(
+        _UNPRINTABLE.sub("\ufffd", text), lambda code: chr(code) if code in _WRITING_MARKS else ""
+    )
+
+
 def neutralised(markdown: str, special: re.Pattern[str]) -> str:
     """CommonMark in which no ``<`` that ``special`` finds begins a mention and no link names another host.
 
     Addresses defined apart from their links stay text.
     """
-    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_honest, clean(markdown)))
+    text = _DEFINITION.sub(rf"\1{_GUARD}:", _LINK.sub(_honest, clean_prose(markdown)))
     return special.sub(f"<{_GUARD}", text)
 
 
@@ -50,7 +59,8 @@ def _honest(found: re.Match[str]) -> str:
 
 def misleads(label: str, address: str) -> bool:
     """Whether the words of a link name another host than the one it leads to."""
-    hosts = (_host(named[0]) for named in _ADDRESS.finditer(_ESCAPED.sub(r"\1", label)))
+    seen = made_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
+    hosts = (_host(named[0]) for named in _ADDRESS.finditer(seen))
     return any(host != _host(address) for host in hosts)
 
 
