@@ -65,7 +65,20 @@ _TOKENS = re.compile(
 )
 _FENCED = r"^ {0,3}(```+|~~~+).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)"
 _CODE = re.compile(rf"{_FENCED}|`[^`\n]{{1,500}}`", re.MULTILINE | re.DOTALL)
+_NEXT = re.compile(r"\s*[,;]?\s*(?=\{|\[\s*\{)")
+"""What stands between one object and the next."""
 _DECODER = json.JSONDecoder(strict=False)
+
+
+def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs. Raises ValueError where a name stands there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+_CALL_DECODER = json.JSONDecoder(object_pairs_hook=_object_once, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +144,8 @@ def _find(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[Writt
             ):
                 yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
     for match in _NAMED.finditer(text):
-        if not _is_within(match.start(), code) and (end := _end_of_object(text, match.end())):
+        end = 0 if _is_within(match.start(), code) else _end_of_object(text, match.end())
+        if end and not _NEXT.match(text, end):  # with two objects it is in doubt which are the arguments
             name = next(group for group in match.groups() if group)
             quote = text[match.start() : end]
             yield WrittenCall(
@@ -158,24 +172,38 @@ def _end_of_object(text: str, at: int) -> int:
 def _objects(
     text: str, at: int, offered: Mapping[str, Any], *, start: int = 0, is_all: bool = False
 ) -> Iterator[WrittenCall]:
-    """The calls of one JSON object or a list of them; what else stands there makes none."""
-    try:
-        value, end = _DECODER.raw_decode(text, at)
-    except (ValueError, RecursionError):
-        return
-    if is_all and text[end:].strip():
-        return
-    for made in value if isinstance(value, list) else [value]:
-        inner = made.get("function", made) if isinstance(made, dict) else None
-        if not isinstance(inner, dict):
+    """The calls of JSON objects in a row, or of lists of them; none where one of them is no call."""
+    found: list[WrittenCall] = []
+    while True:
+        try:
+            value, end = _CALL_DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
             return
-        name = inner.get("name") or inner.get("tool_name")
-        fields = [inner[key] for key in ("arguments", "parameters", "input") if key in inner]
-        if not isinstance(name, str) or len(fields) != 1:
-            return
-        arguments = fields[0] if isinstance(fields[0], str) else json.dumps(fields[0], ensure_ascii=False)
-        yield WrittenCall(start, end, find_name(name, offered.keys()), arguments, text[at:end])
-        start = end  # the others of a list stand in the same place
+        for made in value if isinstance(value, list) else [value]:
+            call = _read_object(made)
+            if call is None:
+                return
+            name, arguments = call
+            found.append(WrittenCall(start, end, find_name(name, offered.keys()), arguments, text[at:end]))
+            start = end  # the others of a list stand in the same place
+        following = _NEXT.match(text, end)
+        if is_all or following is None:
+            break
+        at = following.end()
+    if not (is_all and text[end:].strip()):
+        yield from found
+
+
+def _read_object(made: Any) -> tuple[str, str] | None:
+    """The name and the arguments of one call; None for anything else."""
+    inner = made.get("function", made) if isinstance(made, dict) else None
+    if not isinstance(inner, dict):
+        return None
+    name = inner.get("name") or inner.get("tool_name")
+    fields = [inner[key] for key in ("arguments", "parameters", "input") if key in inner]
+    if not isinstance(name, str) or len(fields) != 1:
+        return None
+    return name, fields[0] if isinstance(fields[0], str) else json.dumps(fields[0], ensure_ascii=False)
 
 
 def _fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str:

@@ -110,6 +110,28 @@ def test_where_one_of_two_can_not_be_read_neither_is() -> None:
     assert read_written_calls(text, SPECS, ()) == (text, ())
 
 
+def test_several_in_one_pair_of_marks_are_all_read() -> None:
+    other = OBJECT.replace("red", "blue")
+    for between in ("\n", ", ", "; "):
+        said, calls = read_written_calls(f"<tool_call>{OBJECT}{between}{other}</tool_call>", SPECS, ())
+        assert (said, [json.loads(call.arguments)["color"] for call in calls]) == ("", ["red", "blue"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'[{OBJECT}, {{"name": "paint"}}]',
+        f'<tool_call>[{OBJECT}, {{"nme": "paint", "arguments": {{}}}}]</tool_call>',
+        f'<tool_call>{OBJECT}\n{{"name": "paint", "arguments"</tool_call>',
+        '<tool_call>{"name": "paint", "arguments": {"lamp": "desk", "lamp": "hall"}}</tool_call>',
+        f'[TOOL_CALLS]paint[ARGS]{RAW}{{"lamp": "hall"}}',
+        f'>>>paint\n{RAW}\n{{"lamp": "hall"}}',
+    ],
+)
+def test_where_a_part_is_in_doubt_none_of_it_is_called(text: str) -> None:
+    assert read_written_calls(text, SPECS, ()) == (text, ())
+
+
 @pytest.mark.parametrize(
     "unit", ["<tool_call>", '<invoke name="paint">', "```\n", "`", "{", "[TOOL_CALLS]{", "\n>>>"]
 )

@@ -42,6 +42,8 @@ _SESSION = re.compile(
     r"|server (is )?(not|never) (yet )?initiali|initiali[sz]e request|re-?initiali|before initiali",
     re.IGNORECASE | re.DOTALL,
 )
+_MCP_SESSION = re.compile(r"mcp[- ]?session|initiali[sz]", re.IGNORECASE)
+"""Words that no tool has for a session of its own."""
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 Lose = Callable[[str], None]
@@ -105,12 +107,17 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         await self._client.aclose()
 
 
-def refuses_session(error: types.ErrorData) -> bool:
-    """Return whether an error with the status 200 refuses the session, and the call with it.
+def doubts_session(error: types.ErrorData) -> bool:
+    """Return whether an error with the status 200 may mean that the session is lost.
 
-    Only "invalid request" says that nothing was begun; with any other code the words may be the tool's.
+    Its words may be the tool's own: many tools have sessions (of a browser, a debugger, a login).
     """
     return error.code == types.INVALID_REQUEST and bool(_SESSION.search(error.message[:_MAX_WORDS_CHARS]))
+
+
+def refuses_session(error: types.ErrorData) -> bool:
+    """Return whether an error with the status 200 refuses MCP's session for certain, and the call with it."""
+    return doubts_session(error) and bool(_MCP_SESSION.search(error.message[:_MAX_WORDS_CHARS]))
 
 
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:

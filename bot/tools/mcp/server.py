@@ -84,7 +84,7 @@ _caller: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("mcp_call
 
 
 class _SessionLost(Exception):
-    """The server refused the session, and the call with it."""
+    """The server refused the session, and the call with it. Of a read it is enough that it may have."""
 
 
 class Server:
@@ -237,8 +237,9 @@ class Server:
             line, client = await self._follow(line)
         try:
             return await self._ask_on(line, client, ask, context, before)
-        except _SessionLost:
-            raise self._unavailable(SESSION_LOST) from None
+        except _SessionLost as lost:
+            said = str(lost)  # the same words in a new session are the tool's
+            raise (ToolError(said) if said else self._unavailable(SESSION_LOST)) from None
 
     async def _ask_on(
         self,
@@ -284,8 +285,10 @@ class Server:
     def _ended(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
         """What an error means for the call that it answers."""
         name, words = self.config.name, tell_cause(self.config, error)
-        if error.code == FORGOTTEN or (not writes and line.why == SESSION_LOST):
+        if error.code == FORGOTTEN:
             return _SessionLost()
+        if not writes and line.why == SESSION_LOST:
+            return _SessionLost(f"{name} says: {words}")
         if error.code in _NOT_BEGUN:
             return self._unavailable(words)
         if error.code not in _NO_ANSWER and (not writes or error.code not in _UNKNOWN_END):

@@ -24,7 +24,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import LATEST_MODERN_VERSION
 
 from bot.tools.intake import Lines, TooLarge, bound, bounded
-from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, refuses_session
+from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, doubts_session, refuses_session
 from bot.tools.mcp.answers import fit_answer
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
@@ -95,16 +95,20 @@ class Watched:
             self._line.end()
             raise
         message = getattr(received, "message", None)
-        if isinstance(message, types.JSONRPCError) and self._refuses_session(message.error):
+        if isinstance(message, types.JSONRPCError) and self._has_session and doubts_session(message.error):
+            is_certain = refuses_session(message.error)
+            self._line.has_answered = self._line.has_answered or not is_certain
             self._line.break_off(SESSION_LOST)
-            message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
+            if is_certain:
+                message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         if isinstance(message, types.JSONRPCResponse):
             self._version = str(message.result.get("protocolVersion", self._version))
             message.result = fit_answer(message.result, self._version)
         return received
 
-    def _refuses_session(self, error: types.ErrorData) -> bool:
-        return self._address is not None and self._address.has_session and refuses_session(error)
+    @property
+    def _has_session(self) -> bool:
+        return self._address is not None and self._address.has_session
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -757,3 +757,20 @@ async def test_an_error_in_a_list_is_one(server, make, reply):
     server.reply(reply)
     with pytest.raises(ModelTooLong):
         await answer(make())
+
+
+@pytest.mark.parametrize("is_same_chunk", [True, False])
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"function_call": {"name": "note_add", "arguments": '{"text":"x"}'}},
+        {"content": [{"type": "tool_use", "id": "c1", "name": "note_add", "input": {"text": "x"}}]},
+    ],
+    ids=["the older field", "a part of the contents"],
+)
+async def test_a_call_that_comes_in_two_forms_is_one(server, make, again, is_same_chunk):
+    first = {"tool_calls": [fragment(index=0, call_id="c1", name="note_add", arguments='{"text":"x"}')]}
+    deltas = [first | again] if is_same_chunk else [first, again]
+    server.reply(stream(*map(chunk, deltas), chunk(finish="tool_calls")))
+    _, finished = await answer(make(), tools=(NOTE,))
+    assert [json.loads(call.arguments) for call in finished.calls] == [{"text": "x"}]

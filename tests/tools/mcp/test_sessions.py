@@ -119,6 +119,11 @@ async def test_a_server_that_refuses_each_session_is_down_and_the_call_says_that
         (200, "application/json", {"id": "yours", "error": {"code": -32000, "message": "Session expired"}}),
         (200, "application/json", {"id": "yours", "error": {"code": -32603, "message": "Session lost"}}),
         (404, "application/json", {"id": "yours", "error": {"code": -32603, "message": "no such index"}}),
+        (
+            200,
+            "application/json",
+            {"id": "yours", "error": {"code": -32600, "message": "Session s7 has expired"}},
+        ),
         (200, "application/json", {"id": "yours", "error": {"code": -32001, "message": "Request timed out"}}),
     ],
     ids=lambda instead: f"{instead[0]} {str(instead[2])[-40:]}",
@@ -131,6 +136,20 @@ async def test_a_write_that_may_have_run_is_never_sent_again(connect, plain, ins
         await notes.run("add_note", text="eggs")
     assert "60 s" not in str(caught.value)
     assert plain.done == ["eggs"]
+
+
+async def test_a_tools_own_word_of_a_session_is_told_and_the_server_stays_in_use(connect, plain):
+    notes = connect(at(plain))
+    await notes.names()
+    plain.instead = (
+        200,
+        "application/json",
+        {"id": "yours", "error": {"code": -32600, "message": "Browser session s7 not found"}},
+    )
+    with pytest.raises(ToolError, match="says: Browser session s7 not found"):
+        await notes.run("read_note", text="s7")
+    plain.instead = None
+    assert await notes.run("read_note", text="7") == "read_note 7"
 
 
 async def test_a_server_behind_a_gateway_that_is_gone_is_down_and_comes_back(connect, plain):

@@ -1,6 +1,6 @@
 """The stream of an answer of Chat Completions, and what servers send in its place. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ class ChatAnswer(StreamedAnswer):
         self._texts: set[str] = set()  # names of those that come in pieces of text
         self._end = ""
         self._calls = Calls()
+        self._form = ""  # in which its calls come; what comes in another one says the same again
         self._usage: Json = {}
 
     @property
@@ -57,7 +58,9 @@ class ChatAnswer(StreamedAnswer):
             return ()
         if isinstance(error := delta.get("error"), dict | str) and error:
             raise RefusedError(error)
-        if fragments := list(_fragments(delta)):
+        form, fragments = _fragments(delta)
+        if fragments and self._form in ("", form):
+            self._form = form
             self._calls.add(fragments)
             self._called, self.spoke = self._calls.size, True
         self._keep(delta)
@@ -101,19 +104,27 @@ class ChatAnswer(StreamedAnswer):
         )
 
 
-def _fragments(delta: Json) -> Iterator[Json]:
-    """The calls in a delta: a list, one object, objects by their number, the older field, or parts of it."""
+def _fragments(delta: Json) -> tuple[str, list[Json]]:
+    """The calls in a delta, and the form they have there.
+
+    That is a list, one object, objects by their number, the older field, or parts of the contents. Where one
+    call comes in two of them it is still one.
+    """
     calls = delta.get("tool_calls")
     if isinstance(calls, dict):
         single = {"function", "name", "arguments"} & calls.keys()
         calls = [calls] if single else [{"index": at} | call for at, call in enumerate(calls.values())]
-    yield from calls or ()
-    if isinstance(older := delta.get("function_call"), dict) and not calls:
-        yield {"index": 0, "function": older}
+    if calls:
+        return "tool_calls", list(calls)
+    if isinstance(older := delta.get("function_call"), dict):
+        return "function_call", [{"index": 0, "function": older}]
     parts = delta.get("content")
-    for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call", "function_call"):
-            yield part
+    made = [part for part in parts if _is_call(part)] if isinstance(parts, list) else []
+    return "content", made
+
+
+def _is_call(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("tool_use", "tool_call", "function_call")
 
 
 def _text(content: Any) -> str:
