@@ -375,7 +375,6 @@ class Settings(BaseSettings):
         "slack_bot_token",
         "slack_app_token",
         "telegram_bot_token",
-        "telegram_webhook_secret",
         "discord_bot_token",
     )
     @classmethod

@@ -55,12 +55,16 @@ async def test_a_model_that_takes_pictures_is_sent_them_scaled_and_without_their
             addresses = [each["image_url"] for each in shown]
             form = [{"type": "input_image", "image_url": each, "detail": "auto"} for each in addresses]
         assert shown == form
-        about = [f"{MARK} “{name}”, a picture, N. You see it.]" for name in ("photo.jpg", "second.png")]
+        parts = (
+            " [It has 4,000 by 1,000 pixels, so it is shown in 2 parts below each other, from top to bottom.]"
+        )
+        told = (("photo.jpg", parts), ("second.png", ""))
+        about = [f"{MARK} “{name}”, a picture, N. You see it.{more}]" for name, more in told]
         text = _SIZE.sub("N", words.pop("text"))
         assert text == "\n\n".join(["What are these?", *about])
         assert words == {"type": "text" if api == "chat" else "input_text"}
         photo, second = map(opened, addresses)
-        assert (photo.size, second.size) == ((1_600, 400), (30, 40))
+        assert (photo.size, second.size) == ((1_584, 1_600), (30, 40))
         assert not photo.getexif()
         await talk.say("Thank you", say("Gladly."))
         first, thanks = asked(talk)

@@ -251,4 +251,4 @@ async def test_the_export_tells_who_did_what_and_hides_secrets(nod: Nod) -> None
     assert '"verb": "decline"' in lines
     assert '"actor": "chat:ana"' in lines
     assert "xoxb" not in lines + verification.as_csv(found)
-    assert verification.as_csv(found).startswith('"id","proposal_id","version","at","verb"')
+    assert verification.as_csv(found).startswith('\ufeff"id","proposal_id","version","at","verb"')

@@ -137,7 +137,7 @@ async def test_two_hundred_turns_over_a_small_model_keep_the_first_order_and_the
         assert 1 <= len(taken) - len(asked) <= 40  # summaries
         taken = asked
         for body in taken:
-            assert of_role(body, "user")[0] == order
+            assert of_role(body, "user")[0].startswith(order)
         open_then = [each for each in of_role(taken[-1], "user") if "Keep Step 20: AWAITING" in each]
         assert open_then
         shares = [common(one, other) for one, other in pairwise(taken)]

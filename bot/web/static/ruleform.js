@@ -28,7 +28,7 @@ const OF_NO_CALL = ["quiet", "digest", "plans", "role", "instructions", "model"]
 const OF_NO_TOOL = ["role", "instructions", "model"];
 const RECIPES = [
   ["Large amounts ask, every time", "policy", "*transfer*", { mode: "always" }, { where: "amount > 100" }],
-  ["No shell here", "policy", "shell_run", { mode: "forbid" }],
+  ["No shell here", "policy", "shell_*", { mode: "forbid" }],
   ["Deletions only by admins", "approvers", "delete_*", { who: "admin" }],
   ["Deletions need two people", "quorum", "delete_*", { needed: "2" }],
   ["Deploys need two people", "quorum", "*deploy*", { needed: "2" }],
