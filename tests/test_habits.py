@@ -16,7 +16,10 @@ def test_the_hooks_run_the_tools_of_make_lint():
     makefile = (ROOT / "Makefile").read_text()
     lint = makefile[makefile.index("\nlint:") : makefile.index("\nfix:")]
     tools = {
-        line.removeprefix("\t@$(BIN)/").removesuffix(" .") for line in lint.splitlines() if "$(BIN)" in line
+        line.removeprefix("\t@$(BIN)/").removesuffix(" .")
+        for line in lint.splitlines()
+        if "$(BIN)" in line
+        and "pytest" not in line  # those tests read all of the source: too slow for a hook
     }
     assert {" ".join(tool.split()[:2]) for tool in tools} == {hook.removesuffix(" --fix") for hook in hooks}
 
