@@ -254,11 +254,11 @@ def api_routes(tag: str, prefix: str = "") -> APIRouter:
 def event_stream(events: Any) -> dict[str, Any]:
     """What the decorator of a route takes that answers with a stream of these ``events``, each JSON.
 
-    ``itemSchema``, as in OpenAPI 3.2, is for one event. A stream as such has no schema: clients made from
-    the document would try to read all of it as that.
+    ``x-itemSchema`` is for one event: OpenAPI 3.2 has the word without its ``x-``, and 3.1 has none. A stream
+    as such has no schema: clients made from the document would try to read all of it as that.
     """
     named = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in get_args(events) or (events,)]
     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": named}}
     event = {"type": "object", "properties": {"data": data, "id": {"type": "string"}}, "required": ["data"]}
-    described = {200: {"content": {EventStream.media_type: {"itemSchema": event}}}}
+    described = {200: {"content": {EventStream.media_type: {"x-itemSchema": event}}}}
     return {"response_class": Response, "response_model": events, "responses": described}

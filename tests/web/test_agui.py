@@ -511,3 +511,24 @@ async def test_a_press_after_that_of_another_person_says_what_really_happened(se
         assert nod.notes.kept == ["milk"]
         assert [text for text in page.read if "approved" in text.lower()], page.read
         assert page.read.count("Done.") == 1
+
+
+PICTURE = [{"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}}]
+
+
+def written(ident: str, content: Any) -> Json:
+    return {"id": ident, "role": "user", "content": content}
+
+
+@pytest.mark.parametrize("refused", [PICTURE, "", "x" * 200_000], ids=["by address", "empty", "too long"])
+async def test_a_message_that_was_refused_ends_no_thread_though_it_is_sent_again_each_time(
+    serve: Serve, refused: Any
+):
+    async with serve(model=ScriptedModel(say("Good morning."), ask(MILK), say("Kept."))) as nod:
+        old = written("m1", refused)
+        assert (await sent(nod, messages=[old])).status_code in (413, 422)
+        assert text_of(await ran(nod, messages=[old, written("m2", "hello")])) == "Good morning."
+        (interrupt,) = interrupts(await ran(nod, messages=[old, written("m3", "keep milk")]))
+        assert (await sent(nod, messages=[old])).status_code in (413, 422)
+        answered = await ran(nod, None, resolved(interrupt, approved=True), messages=[old])
+        assert (text_of(answered), nod.notes.kept) == ("Kept.", ["milk"])

@@ -66,7 +66,7 @@ class Checked:
         schema = described["content"][kind].get("schema", {})
         if kind == "text/event-stream":
             assert schema == {}  # clients made from the document would read all of it as that
-            schema = described["content"][kind]["itemSchema"]["properties"]["data"]["contentSchema"]
+            schema = described["content"][kind]["x-itemSchema"]["properties"]["data"]["contentSchema"]
             for line in response.text.splitlines():
                 if line.startswith("data: "):
                     self.check(json.loads(line[6:]), schema, where)
@@ -288,3 +288,15 @@ def test_no_route_needs_one_of_the_few_threads_in_which_frameworks_call_plain_fu
     called = {call for each in found for call in _called(each.dependant)}
     assert len(called) > 30
     assert [each for each in called if not _awaited(each)] == []
+
+
+async def test_the_document_has_only_words_of_the_version_that_it_names(serve: Serve):
+    """A media type has these fields in OpenAPI 3.1 (4.8.14.1), and extensions."""
+    async with serve() as nod:
+        document = (await nod.client.get("/openapi.json")).json()
+    assert document["openapi"].startswith("3.1.")
+    methods = [method for path in document["paths"].values() for method in path.values()]
+    answers = [answer for method in methods for answer in method["responses"].values()]
+    kinds = [kind for answer in answers for kind in answer.get("content", {}).values()]
+    words = {word for kind in kinds for word in kind if not word.startswith("x-")}
+    assert words <= {"schema", "example", "examples", "encoding"}

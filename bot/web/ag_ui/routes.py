@@ -114,7 +114,8 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
     said = _said(body)
     if wrong := next((each for each in answers if isinstance(each, str)), None):
         raise Fault(422, wrong, fields={"resume": wrong})
-    if said is None:
+    # a front end sends all messages again with each run: one that was refused then must not end the thread
+    if said and not said[-1].is_complete and not answers:
         raise Fault(422, _DATA_ONLY, fields={"messages": _DATA_ONLY})
     with ExitStack() as stack:
         listener = stack.enter_context(
@@ -124,9 +125,9 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
         before = await run.history()  # what comes from here on is heard
         known = {message.id for message in before}
-        said = [each for each in said if each.id not in known]
+        said = [each for each in said if each.id not in known and each.is_complete]
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
-        await run.say(site, said)
+        said = await run.say(site, said, passes_over_last=bool(answers))
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
@@ -170,17 +171,27 @@ class _Run:
                 told.append(self.stream.answered(entry.interrupt_id, ident, reply))
         return told
 
-    async def say(self, site: Site, said: "Sequence[_Written]") -> None:
-        """Take in what people wrote, each once. Raises Fault."""
+    async def say(
+        self, site: Site, said: "Sequence[_Written]", *, passes_over_last: bool
+    ) -> "list[_Written]":
+        """Take in what people wrote, each once, and return it. Raises Fault where the last is refused.
+
+        One before it was refused, and told so, in an earlier run; with answers to interrupts, so was the last.
+        """
+        taken = []
         address = Address(NAME, key_of(self.actor, self.conversation_id))
-        for ident, text, files in said:
+        for place, written in enumerate(said, 1):
+            ident, text, files, _ = written
             event_id = f"{self._sent}{ident}"
             message = Message(address, self.actor, text, event_id, begin=self.conversation_id, files=files)
             reply = await site.take_in(message)
             if reply.answer is Answer.LATER:
                 raise Later(reply.text)
-            if reply.answer is not Answer.DUPLICATE and reply.message_id is None:
+            if reply.answer is Answer.DUPLICATE or reply.message_id is not None:
+                taken.append(written)
+            elif place == len(said) and not passes_over_last:
                 raise Fault(413 if text.strip() or files else 422, reply.text)
+        return taken
 
     @property
     def _sent(self) -> str:
@@ -281,15 +292,16 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
 
 
 class _Written(NamedTuple):
-    """A message of the person's, with the files that came with it."""
+    """A message of the person's, with the files that came with it; complete where each brings its bytes."""
 
     id: str
     text: str
     files: tuple[Upload, ...]
+    is_complete: bool
 
 
-def _said(body: RunAgentInput) -> list[_Written] | None:
-    """What the person wrote since anything else was said; None where a file comes without its bytes."""
+def _said(body: RunAgentInput) -> list[_Written]:
+    """What the person wrote since anything else was said."""
     said = []
     for message in reversed(body.messages):
         if not isinstance(message, UserMessage):
@@ -299,9 +311,7 @@ def _said(body: RunAgentInput) -> list[_Written] | None:
         others = [part for part in parts if not isinstance(part, TextPart)]
         files = [_file(number, part) for number, part in enumerate(others, 1)]
         taken = tuple(filter(None, files))
-        if len(taken) < len(files):
-            return None
-        said.append(_Written(message.id, "\n".join(texts), taken))
+        said.append(_Written(message.id, "\n".join(texts), taken, len(taken) == len(files)))
     return said[::-1]
 
 
