@@ -176,7 +176,7 @@ class _Run:
     ) -> "list[_Written]":
         """Take in what people wrote, each once, and return it. Raises Fault where the last is refused.
 
-        One before it was refused, and told so, in an earlier run; with answers to interrupts, so was the last.
+        One before it was refused in an earlier run, in words. With answers to interrupts, the last was too.
         """
         taken = []
         address = Address(NAME, key_of(self.actor, self.conversation_id))
