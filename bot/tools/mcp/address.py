@@ -42,8 +42,11 @@ _SESSION = re.compile(
     r"|server (is )?(not|never) (yet )?initiali|initiali[sz]e request|re-?initiali|before initiali",
     re.IGNORECASE | re.DOTALL,
 )
-_MCP_SESSION = re.compile(r"mcp[- ]?session|initiali[sz]", re.IGNORECASE)
-"""Words that no tool has for a session of its own."""
+_MCP_SESSION = re.compile(
+    r"mcp[- ]?session|server (is )?(not|never) (yet )?initiali[sz]|client should re-?initiali[sz]",
+    re.IGNORECASE,
+)
+"""The words of servers for MCP's own session; a tool's "initialise it first" is about one of the tool's."""
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 Lose = Callable[[str], None]
