@@ -57,7 +57,8 @@ class Model:
 
     def __call__(self, body: Json) -> Reply:
         last = body["messages"][-1]
-        word, _, rest = SPEAKER.sub("", str(last.get("content") or "")).partition(" ")
+        newest = str(last.get("content") or "").rpartition("\n\n")[2]  # messages in a row are sent as one
+        word, _, rest = SPEAKER.sub("", newest).partition(" ")
         if last["role"] == "user" and word in ("mark", "blow_up"):
             return ask((word, {"text": rest}))
         if last["role"] == "user" and (fault := self.faults.get(word)):
