@@ -123,23 +123,23 @@ async def test_the_second_address_is_taken_where_the_first_cannot_be_reached(net
 # -- what is not
 
 
-@pytest.mark.parametrize("url", lines("urls"))
-async def test_no_written_escape_is_ever_connected_to(net, url):
+async def test_no_written_escape_is_ever_connected_to(net):
     net.names.update({"localhost": [["127.0.0.1"]], "example.com": [["127.0.0.1"]]})
-    with pytest.raises(ToolError):
-        await net.get(url)
+    told = []
+    for url in lines("urls"):
+        with suppress(ToolError):
+            told.append((url, await net.get(url)))
+    assert told == []
     assert net.connected == []
 
 
-@pytest.mark.parametrize("url", lines("urls"))
-async def test_a_redirect_to_a_written_escape_is_not_followed(net, url):
-    if not url.isascii() or "/" not in url:
-        return
+async def test_a_redirect_to_a_written_escape_is_not_followed(net):
     net.names["second.example"] = [["10.0.0.1"]]
-    net.leads("example.com/", url.replace("example.com", "second.example"))
-    with suppress(ToolError):  # a few of them are relative places on the same server
-        await net.get("http://example.com/")
-    assert {host for host, _ in net.connected} == {PUBLIC}
+    for url in (each for each in lines("urls") if each.isascii() and "/" in each):
+        net.leads("example.com/", url.replace("example.com", "second.example"))
+        with suppress(ToolError):  # a few of them are relative places on the same server
+            await net.get("http://example.com/")
+        assert {host for host, _ in net.connected} == {PUBLIC}, url
 
 
 @pytest.mark.parametrize(

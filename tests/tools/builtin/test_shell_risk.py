@@ -39,60 +39,58 @@ def judge(workspace):
 # -- the written corpora
 
 
-@pytest.mark.parametrize("argv", lines("reading"))
-def test_a_command_that_only_reads_is_a_read(judge, argv):
-    risk = judge(json.loads(argv))
-    assert risk.level is Level.READ, risk.reason
+# each corpus in one test, which fails with all that is judged wrongly
 
 
-@pytest.mark.parametrize("argv", lines("not_reading"))
-def test_no_written_escape_is_a_read(judge, argv):
-    assert judge(json.loads(argv)).level is not Level.READ
+def test_a_command_that_only_reads_is_a_read(judge):
+    risks = [(argv, judge(json.loads(argv))) for argv in lines("reading")]
+    assert [each for each in risks if each[1].level is not Level.READ] == []
 
 
-@pytest.mark.parametrize("argv", lines("running"))
-def test_a_command_that_runs_code_asks_one_person_and_is_never_vouched_for(judge, argv):
-    risk = judge(json.loads(argv))
-    assert (risk.level, risk.vouched) == (Level.WRITE, False)
-    assert "inspect" in risk.reason or "“git -c”" in risk.reason
-    assert Mode.DESTRUCTIVE.asks(risk)
+def test_no_written_escape_is_a_read(judge):
+    escapes = lines("not_reading")
+    assert [argv for argv in escapes if judge(json.loads(argv)).level is Level.READ] == []
 
 
-@pytest.mark.parametrize("argv", lines("destructive"))
-def test_a_command_that_can_lose_something_is_destructive(judge, argv):
-    risk = judge(json.loads(argv))
-    assert risk.level is Level.DESTRUCTIVE, risk.reason
+def test_a_command_that_runs_code_asks_one_person_and_is_never_vouched_for(judge):
+    for argv in lines("running"):
+        risk = judge(json.loads(argv))
+        assert (risk.level, risk.vouched) == (Level.WRITE, False), argv
+        assert "inspect" in risk.reason or "“git -c”" in risk.reason, argv
+        assert Mode.DESTRUCTIVE.asks(risk), argv
+
+
+def test_a_command_that_can_lose_something_is_destructive(judge):
+    risks = [(argv, judge(json.loads(argv))) for argv in lines("destructive")]
+    assert [each for each in risks if each[1].level is not Level.DESTRUCTIVE] == []
 
 
 LEVELS = {"d": Level.DESTRUCTIVE, "w": Level.WRITE, "r": Level.READ}
 
 
-@pytest.mark.parametrize("line", lines("judged"))
-def test_a_command_is_judged_as_what_it_is(judge, line):
-    letter, command = line.split(" ", 1)
-    risk = judge(command.split(" "))
-    assert risk.level is LEVELS[letter], risk.reason
+def test_a_command_is_judged_as_what_it_is(judge):
+    judged = [(line, judge(line.split(" ")[1:])) for line in lines("judged")]
+    assert [(line, risk) for line, risk in judged if risk.level is not LEVELS[line[0]]] == []
 
 
 def test_the_judged_commands_are_more_than_two_hundred_and_fifty():
     assert len(set(lines("judged"))) >= 250
 
 
-@pytest.mark.parametrize("argv", lines("not_reading"))
-def test_a_script_around_an_escape_is_no_read_either(judge, argv):
-    words = json.loads(argv)
-    if "\0" in "".join(words):
-        return
-    inner = shlex.join(words)
-    for script in (
-        inner,
-        f"ls; {inner}",
-        f"ls | {inner}",
-        f"({inner})",
-        f"! {inner}",
-        f"ls && {inner} || true",
-    ):
-        assert judge(["sh", "-c", script]).level is not Level.READ, script
+def test_a_script_around_an_escape_is_no_read_either(judge):
+    for words in map(json.loads, lines("not_reading")):
+        if "\0" in "".join(words):
+            continue
+        inner = shlex.join(words)
+        for script in (
+            inner,
+            f"ls; {inner}",
+            f"ls | {inner}",
+            f"({inner})",
+            f"! {inner}",
+            f"ls && {inner} || true",
+        ):
+            assert judge(["sh", "-c", script]).level is not Level.READ, script
 
 
 @pytest.mark.parametrize(
