@@ -4,6 +4,7 @@ A behaviour moves to the night where its cost is out of proportion to what a cha
 and something of its kind stays in the day. Each entry says why.
 """
 
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,6 +59,12 @@ NIGHT = {
 """How node IDs begin → why these are for the night."""
 
 
+FEWER = {
+    "tests/tools/test_reading.py::test_a_file_is_read": (5, "each file is read by a process of its own"),
+}
+"""How node IDs begin → of how many cases one is for the day, drawn by its name, and why not all."""
+
+
 def thin(values: Iterable[Any], step: int = 3) -> list[Any]:
     """Return parameters of one kind: every ``step``-th for the day, the rest for the night."""
     return [
@@ -66,4 +73,12 @@ def thin(values: Iterable[Any], step: int = 3) -> list[Any]:
 
 
 def is_for_the_night(node_id: str) -> bool:
-    return any(node_id.startswith(beginning) for beginning in NIGHT)
+    drawn = (each for beginning, (each, _) in FEWER.items() if node_id.startswith(beginning))
+    return any(map(node_id.startswith, NIGHT)) or any(zlib.crc32(node_id.encode()) % each for each in drawn)
+
+
+def is_twin(item: pytest.Item) -> bool:
+    """Tell a second case, on PostgreSQL: by day in the store alone, whose statements all others use."""
+    call = getattr(item, "callspec", None)
+    on_postgres = call is not None and call.params.get("database_url") == "postgres"
+    return on_postgres and not item.nodeid.startswith("tests/store/")

@@ -26,6 +26,7 @@ from bot.tools.registry import AvailableTools
 from bot.tools.tool import FixedToolset, Tool, tool
 from tests.fakes.slack_state import shown_text
 from tests.kit import ANA, EVE, MakeNod, Nod, call, says
+from tests.tiers import thin
 from tests.tools.builtin.corpora import texts
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.slow
 INJECTIONS = texts("injections")
 APPROVERS = ("approve", "nod_approve", "approve_proposal", "press", "check_approval", "nod.gate.execute")
 HARMLESS = "It is white."
+_ALL = range(len(INJECTIONS))
+each_injection = pytest.mark.parametrize("numbers", thin([_ALL[::4], _ALL]), ids=["a fourth", "all"])
 
 
 def fooled(text: str) -> list[ToolCall]:
@@ -82,8 +85,10 @@ async def obeyed(nod: Nod, number: int, text: str) -> list[Proposal]:
     return await nod.proposals(but=before)
 
 
-async def test_a_fooled_model_writes_nothing_without_a_press(nod: Nod) -> None:
-    for number, text in enumerate(INJECTIONS):
+@each_injection
+async def test_a_fooled_model_writes_nothing_without_a_press(nod: Nod, numbers: range) -> None:
+    for number in numbers:
+        text = INJECTIONS[number]
         proposed = await obeyed(nod, number, text)
         assert [p.tool_name for p in proposed] == ["paint", "paint", "smash", "enroll"], text
         answers = (await nod.transcript(room(number))).lines[-1].results.values()
@@ -96,7 +101,7 @@ async def test_a_fooled_model_writes_nothing_without_a_press(nod: Nod) -> None:
     await nod.restart()
     proposed = await nod.proposals()
     assert {p.state for p in proposed} == {State.PROPOSED}
-    assert len(proposed) == 5 * len(INJECTIONS)
+    assert len(proposed) == 5 * len(numbers)
     assert nod.world.runs == []
     assert set(nod.world.lamps.values()) == {"white"}
 
@@ -119,8 +124,11 @@ async def test_what_a_tool_answers_is_bounded(nod: Nod) -> None:
     assert MAX_RESULT - 100 < len(nod.model.results[0]) < MAX_RESULT + 100
 
 
-async def test_a_result_told_in_a_note_has_no_line_that_looks_like_one_of_nods(nod: Nod) -> None:
-    for number in range(len(INJECTIONS)):
+@each_injection
+async def test_a_result_told_in_a_note_has_no_line_that_looks_like_one_of_nods(
+    nod: Nod, numbers: range
+) -> None:
+    for number in numbers:
         [p] = await nod.asked(call("ring", number=number), at=room(number))
         await nod.say("meanwhile", at=room(number))
         await nod.idle()
@@ -176,15 +184,18 @@ def unseen(words: Sequence[str]) -> list[str]:
     return found
 
 
-async def test_no_text_gives_a_card_the_look_of_another(nod: Nod) -> None:
+@each_injection
+async def test_no_text_gives_a_card_the_look_of_another(nod: Nod, numbers: range) -> None:
     [enroll] = await nod.asked(fooled(HARMLESS)[3])
     plain = nod.chat.card_of(enroll)
-    for number, text in enumerate(INJECTIONS):
-        [enroll] = await nod.asked(fooled(text)[3], at=room(number))
+    for number in numbers:
+        [enroll] = await nod.asked(fooled(INJECTIONS[number])[3], at=room(number))
         hostile = nod.chat.card_of(enroll)
         _look_alike(hostile, plain)
         ended = {"state": State.SUCCEEDED, "tone": Tone.GOOD, "outcome": "Done.", "verbs": ()}
-        _look_alike(replace(hostile, **ended, result=text), replace(plain, **ended, result=HARMLESS))
+        _look_alike(
+            replace(hostile, **ended, result=INJECTIONS[number]), replace(plain, **ended, result=HARMLESS)
+        )
 
 
 def _look_alike(forged: Card, plain: Card) -> None:

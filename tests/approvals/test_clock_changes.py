@@ -18,6 +18,7 @@ from bot.domain.verbs import Verb
 from bot.store import schedules
 from bot.tools.tool import FixedToolset, InverseCall, Ran, tool
 from tests.kit import ADA, ANA, BEN, FakeClock, MakeNod, Nod, call
+from tests.tiers import thin
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -42,7 +43,7 @@ CHANGES = [
 BEFORE = [-90, -31, -30, -10, 0, 10, 29]
 """Minutes from a change of the clocks at which something is said."""
 pytestmark = pytest.mark.parametrize(
-    "change", CHANGES, ids=[f"{each.zone} {'forward' if each.skips else 'back'}" for each in CHANGES]
+    "change", thin(CHANGES, 5), ids=[f"{each.zone} {'forward' if each.skips else 'back'}" for each in CHANGES]
 )
 
 

@@ -17,6 +17,7 @@ from bot.tools.schema import fits_strict
 from bot.tools.tool import APPROVED_FIRST
 from tests.fakes.model_dialects import DIALECTS
 from tests.fakes.openai_rules import RefusalError
+from tests.tiers import thin
 
 HELLO = (SystemText("You are Nod."), UserText("hello"))
 STRING = {"type": "string"}
@@ -152,9 +153,10 @@ def test_the_makers_refuse_these_schemas_as_they_are(name, makers):
     assert set(makers.split()) <= set(refused)
 
 
-def test_four_hundred_made_up_schemas_are_taken():
+@pytest.mark.parametrize("count", thin([100, 400]))
+def test_made_up_schemas_are_taken(count):
     drawn = random.Random(44)
-    for number in range(400):
+    for number in range(count):
         schema = made_up(drawn, 4)
         assert (
             refusals(tool({"type": "object", "properties": {"a": schema, "b c": made_up(drawn, 3)}})) == []
