@@ -183,10 +183,18 @@ def _log_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_server_was_told_to_end() -> None:
-    """A signal that one server of this process heard ends each stream of the next: a library keeps it."""
+def _no_server_was_told_to_end() -> Iterator[None]:
+    """A server of this process that ended ends no stream of the next, where a library looks for one.
+
+    It keeps a signal that one heard, and believes the server that takes signals: of two that started at the
+    same time, one that ended may still do.
+    """
     if library := sys.modules.get("sse_starlette.sse"):
         library.AppStatus.should_exit = False
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 @pytest.fixture

@@ -55,6 +55,53 @@ NIGHT = {
     "tests/contracts/test_shell.py::TestShell": "the command line reads the same rows; Slack's is whole",
     "tests/contracts/test_plugin.py::TestLines": "the smallest channel; Slack's contract is whole in the day",
     "tests/web/console/test_pages.py::test_axe_finds_nothing_on_any_page[dark": "light is in the day",
+    "tests/web/console/test_docs_page.py": "a library lays it out; the document itself is checked in the day",
+    "tests/web/console/test_inbox.py::test_the_card_and_its_buttons_are_seen[820": (
+        "the phone and the widest are in the day"
+    ),
+    "tests/web/console/test_inbox.py::test_the_card_and_its_buttons_are_seen[1024": (
+        "the phone and the widest are in the day"
+    ),
+    "tests/web/console/test_inbox.py::test_nothing_jumps[820": "the phone and the widest are in the day",
+    "tests/web/console/test_inbox.py::test_nothing_jumps[1024": "the phone and the widest are in the day",
+    "tests/web/console/test_installing.py::test_while_nod_is_away_a_page_says_so[dark": "light is in the day",
+    "tests/web/console/test_pages.py::test_no_page_is_too_high_or_misleads[desktop": (
+        "the phone is in the day"
+    ),
+    "tests/web/console/test_pages.py::test_no_page_is_too_high_or_misleads[small": "the phone is in the day",
+    "tests/web/console/test_signing_in.py::test_the_organisations_account_signs_in_and_out[phone": (
+        "the desktop is in the day"
+    ),
+    "tests/web/console/test_tabs.py::test_a_hidden_tab_holds_no_stream[plain": (
+        "the old browser lacks more, and is in the day"
+    ),
+    "tests/web/console/test_tabs.py::test_twelve_tabs_show_what_is_decided_in_one_of_them[plain": (
+        "three tabs at a plain address are in the day"
+    ),
+    "tests/web/console/test_tabs.py::test_where_the_tab_that_leads_falls_silent_another_does[plain": (
+        "one that is closed there is in the day"
+    ),
+    "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[dark": "light is in the day",
+    "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[phone": "light is in the day",
+    "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[permission_prompt-given0-over_s": (
+        "each begins a process; three of them are in the day"
+    ),
+    "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[request_approval-given1-over_s": (
+        "each begins a process; three of them are in the day"
+    ),
+    "tests/web/test_agents.py::test_a_permission_prompt_is_allowed_with_what_people_let_through[over_stdio": (
+        "each begins a process; three of them are in the day"
+    ),
+    "tests/web/test_agents.py::test_an_empty_summary_is_refused_in_words[over_stdio": (
+        "each begins a process; three of them are in the day"
+    ),
+    "tests/web/test_agents.py::test_while_people_decide_the_agent_is_told_of_progress[over_stdio": (
+        "each begins a process; three of them are in the day"
+    ),
+    "tests/web/test_model_server.py::test_two_hundred_turns": "the recorded conversations keep it in the day",
+    "tests/web/test_mcp_document.py": (
+        "a process for each command of a page; tests/web/test_mcp_logins.py has them in one"
+    ),
 }
 """How node IDs begin → why these are for the night."""
 

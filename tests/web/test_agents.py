@@ -204,9 +204,7 @@ ASK = {"summary": "Send the mail", "wait_seconds": 60}
 
 @BOTH
 @pytest.mark.parametrize(("tool", "given"), [("permission_prompt", PROMPT), ("request_approval", ASK)])
-async def test_a_call_that_is_cancelled_withdraws_its_card_and_says_why(
-    serve: Serve, agent: Agent, tool: str, given: Json
-):
+async def test_a_cancelled_call_withdraws_its_card(serve: Serve, agent: Agent, tool: str, given: Json):
     async with serve(**SETTINGS) as nod, agent(nod) as client:
         asking = asyncio.create_task(call(client, tool, **given))
         proposal = await opened(nod)

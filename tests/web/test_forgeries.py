@@ -15,6 +15,7 @@ from bot.cli.main import main
 from bot.errors import NodError
 from tests.kit.sql import sql
 from tests.kit.urls import Urls
+from tests.tiers import thin
 from tests.web.conftest import Serve
 from tests.web.scripted import ScriptedModel, ask
 
@@ -210,7 +211,7 @@ def seen(url: str, *ids: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("forge", thin(FORGERIES.values()), ids=FORGERIES)
 async def test_a_forgery_without_the_key_is_seen_from_then_on(
     serve: Serve, url: str, forge: Callable[[str], None]
 ) -> None:

@@ -695,19 +695,19 @@ def test_markdown_becomes_nodes_and_nothing_else(nod: Served, new_page: NewPage)
     assert html("unclosed **bold and `code") == "<p>unclosed **bold and `code</p>"
 
 
-@pytest.mark.parametrize("text", ["*a ", "[", "`", "> ", "**", "[a](", "- ", "_a_*", "  - x\n", "http://"])
-def test_no_text_makes_markdown_slow(text: str, nod: Served, new_page: NewPage):
+def test_no_text_makes_markdown_slow(nod: Served, new_page: NewPage):
     page = new_page(nod.url)
-    milliseconds = page.evaluate(
-        """async (text) => {
-            const { markdown } = await import("/static/markdown.js");
-            const begun = performance.now();
-            markdown(text.repeat(20_000 / text.length));
-            return performance.now() - begun;
-        }""",
-        text,
-    )
-    assert milliseconds < 2000
+    for text in ("*a ", "[", "`", "> ", "**", "[a](", "- ", "_a_*", "  - x\n", "http://"):
+        milliseconds = page.evaluate(
+            """async (text) => {
+                const { markdown } = await import("/static/markdown.js");
+                const begun = performance.now();
+                markdown(text.repeat(20_000 / text.length));
+                return performance.now() - begun;
+            }""",
+            text,
+        )
+        assert milliseconds < 2000, text
 
 
 def test_characters_that_cannot_be_seen_are_shown_by_their_code(nod: Served, new_page: NewPage):

@@ -254,9 +254,7 @@ def shifted(page: Page) -> float:
 
 
 @pytest.mark.parametrize("width", [390, 820, 1024, 1440])
-def test_nothing_jumps_at_any_width_when_the_list_comes_is_searched_and_is_turned(
-    width: int, nod: Served, new_page: NewPage
-):
+def test_nothing_jumps(width: int, nod: Served, new_page: NewPage):
     for at in range(2, 8):
         nod.ask(f"close #{at}")
     page = new_page("about:blank", width=width)
@@ -340,9 +338,7 @@ def test_on_a_phone_what_is_ticked_stays_in_the_list_until_it_is_reviewed(nod: S
 
 
 @pytest.mark.parametrize("width", [390, 820, 1024, 1440])
-def test_at_each_width_the_card_and_its_buttons_are_seen_and_nothing_covers_them(
-    width: int, nod: Served, new_page: NewPage
-):
+def test_the_card_and_its_buttons_are_seen(width: int, nod: Served, new_page: NewPage):
     for at in range(8):
         nod.client.post("api/chat", json={"message": f"hello, this is conversation {at}"}).raise_for_status()
     nod.ask("close #2 and assign #3 to Ana")

@@ -38,9 +38,7 @@ def test_the_manifest_names_pictures_that_are_there_in_those_sizes(nod: Served):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_while_nod_is_away_a_page_says_so_and_the_console_opens_again_by_itself(
-    scheme: str, serve: Serve, new_page: NewPage
-):
+def test_while_nod_is_away_a_page_says_so(scheme: str, serve: Serve, new_page: NewPage):
     with serve() as nod:
         size = NARROW if scheme == "dark" else {}
         page = new_page(f"{nod.url}#/tools", service_workers="allow", color_scheme=scheme, **size)

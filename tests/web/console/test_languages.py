@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.tiers import thin
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import CARDS, NewPage, ask, button
 
@@ -60,7 +61,7 @@ def test_a_translation_of_the_page_changes_nothing_of_what_is_decided(nod: Serve
 
 
 @pytest.mark.parametrize(
-    "path", ["tools", "rules", "people", "memory", "schedules", "audit", "you", "settings"]
+    "path", thin(["tools", "people", "memory", "rules", "schedules", "audit", "settings", "you"])
 )
 def test_a_translation_leaves_names_and_commands_of_the_pages(nod: Served, new_page: NewPage, path: str):
     nod.client.post("api/commands", json={"name": "approvals", "text": "policy always for delete_*"})
@@ -80,7 +81,7 @@ def test_a_translation_leaves_names_and_commands_of_the_pages(nod: Served, new_p
         assert said[path] in page.locator("#page").inner_text(), path
 
 
-@pytest.mark.parametrize("language", TITLES)
+@pytest.mark.parametrize("language", thin(TITLES))
 def test_a_value_is_read_in_its_own_direction(nod: Served, new_page: NewPage, language: str):
     page = new_page(nod.url)
     ask(page, f"rename #3 to '{TITLES[language]}'")

@@ -170,9 +170,7 @@ def test_insights_that_are_turned_off_are_in_no_menu(serve: Serve, new_page: New
 
 
 @pytest.mark.parametrize("size", [{}, NARROW, SMALL], ids=["desktop", "phone", "small"])
-def test_no_page_is_higher_than_its_window_or_misleads_who_cannot_see_it(
-    size: dict[str, int], nod: Served, new_page: NewPage
-):
+def test_no_page_is_too_high_or_misleads(size: dict[str, int], nod: Served, new_page: NewPage):
     page = filled(nod, new_page, **size)
     conversation = page.evaluate("location.hash")
     for at in PAGES:

@@ -69,7 +69,7 @@ def _organised(provider: FakeProvider, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("size", [{}, NARROW], ids=["desktop", "phone"])
-def test_with_the_organisations_account_you_sign_in_and_out_of_every_browser(
+def test_the_organisations_account_signs_in_and_out(
     size: dict[str, int], serve: Serve, new_page: NewPage, provider: FakeProvider
 ):
     with serve(**_organised(provider, NOD_ADMINS=("http:sso.kim@example.com",))) as nod:

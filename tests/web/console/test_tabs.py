@@ -112,7 +112,7 @@ def test_where_the_tab_that_leads_falls_silent_another_does(nod: Served, leading
 
 
 @pytest.mark.parametrize("script", ["", NO_LOCKS, NO_CHANNEL], ids=["locks", "plain address", "old browser"])
-def test_a_hidden_tab_holds_no_stream_and_shows_what_is_so_when_it_comes_back(nod: Served, leading, script):
+def test_a_hidden_tab_holds_no_stream(nod: Served, leading, script):
     nod.ask("close #2")
     page, _ = leading(nod, 0, script)
     expect(page.locator(".row")).to_have_count(1)
