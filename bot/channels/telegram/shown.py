@@ -90,7 +90,7 @@ class ShownCards:
         self._clock = clock
 
     async def known(self, message: TelegramPosted) -> str:
-        """Return the id of the proposal whose card a message is; empty where it is none."""
+        """Return the id of the proposal that a card shows; empty for any other message."""
         found = await self._database.read(posted_cards.known, NAME, str(message))
         return found.proposal_id if found else ""
 
