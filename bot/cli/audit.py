@@ -1,16 +1,19 @@
 """``nod audit``: the audit log, shown, checked, printed."""
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from bot.approvals.commands.values import account
+from bot.cli.progress import show_progress
 from bot.cli.shared import existing, find, line, load, looking, operator, print_json
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
 from bot.store.audit import admin_changes, chain, log, verification
+from bot.store.audit.verification import ExportPart
 from bot.store.database import Database
 from bot.store.locks.process_lock import at_work
 from bot.store.tables.record import AuditRow
@@ -36,7 +39,7 @@ def show(proposal: str, *, as_json: bool) -> None:
 def verify(anchors: Sequence[str], *, as_json: bool) -> None:
     """Check every row; names what was changed, removed or inserted."""
     with looking(load()) as database:
-        faults = database.read_now(verification.faults, anchors)
+        faults = _find_faults(database, anchors, as_json=as_json)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
         _tell(database, faults, as_json=as_json)
@@ -67,7 +70,21 @@ def export(form: str, who: str, tool: str, proposal: str, since: datetime | None
         if form not in verification.FORMATS:
             raise SettingsError(f"--format: {form} is neither jsonl nor csv")
         wanted = Wanted(who, tool, proposal, since.replace(tzinfo=UTC) if since else None)
-        print(verification.FORMATS[form](database.read_now(verification.rows, wanted)), end="")
+        head, write = verification.FORMATS[form]
+        print(head, end="")
+        # a bar would tear what is printed on the same terminal
+        with show_progress("Exporting rows", wanted=not sys.stdout.isatty()) as progress:
+            for part in _read_parts(database, wanted):
+                print(write(part.rows), end="")
+                progress(part.done, part.total)
+
+
+def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
+    part = database.read_now(verification.export_part, wanted)
+    yield part
+    while part.done < part.total:
+        part = database.read_now(verification.export_part, wanted, part.done, part.total)
+        yield part
 
 
 def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
@@ -100,7 +117,12 @@ def _told(e: AuditRow) -> dict[str, Any]:
 
 
 def _verified(database: Database, *, as_json: bool = False) -> None:
-    _tell(database, database.read_now(verification.faults), as_json=as_json)
+    _tell(database, _find_faults(database, as_json=as_json), as_json=as_json)
+
+
+def _find_faults(database: Database, anchors: Sequence[str] = (), *, as_json: bool) -> list[str]:
+    with show_progress("Verifying rows", wanted=not as_json) as progress:
+        return database.read_now(verification.faults, anchors, progress)
 
 
 def _tell(database: Database, faults: list[str], *, as_json: bool) -> None:

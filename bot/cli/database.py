@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from bot.cli.progress import show_progress
 from bot.cli.shared import database_url, load, opened, plain
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
@@ -19,12 +20,13 @@ from bot.store.transfer import transfer
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     settings = load()
-    with opened(settings) as database:
+    with show_progress("Upgrading the schema") as progress, opened(settings, progress) as database:
         if database.dialect == "postgresql":
             from bot.jobs.distributed import prepare  # its library is an extra
 
             prepare(settings.database_url)
-        print(f"The schema is at {migrations.current(database.engine)}.")
+        version = migrations.current(database.engine)
+    print(f"The schema is at {version}.")
 
 
 def copy(source: str, target: str) -> None:
@@ -41,7 +43,8 @@ def copy(source: str, target: str) -> None:
         databases = [Database(url, keys) for url in both]
         for database in databases:
             stack.callback(database.close)
-        moved = transfer(databases[0].engine, databases[1].engine)
+        with show_progress("Copying rows") as progress:
+            moved = transfer(databases[0].engine, databases[1].engine, progress)
         print(f"Copied {moved:,} rows. The audit log verifies. Set NOD_DATABASE_URL, then start nod.")
 
 
@@ -66,7 +69,8 @@ def backup(file: Path) -> None:
     if not source.exists():
         raise SettingsError(f"NOD_DATABASE_URL: there is no file {source} here")
     try:
-        back_up(source, file)
+        with show_progress("Copying the database, in pages") as progress:
+            back_up(source, file, progress)
     except OSError as error:
         raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
     except sqlite3.Error as error:

@@ -22,11 +22,13 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.app import registry_of
 from bot.channels.kinds import channels_of, require_admin
+from bot.cli.progress import show_progress
 from bot.cli.shared import coloured, given, log_at, looking, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.named_models import NamedModel
+from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
@@ -62,7 +64,8 @@ def doctor(*, as_json: bool) -> None:
     if around:
         findings.append(warn("everything else", "was not checked. Fix this first, and ask again."))
     elif settings:
-        findings += asyncio.run(check(settings))
+        with show_progress("Checking", wanted=not as_json) as progress:
+            findings += asyncio.run(check(settings, progress))
     if as_json:
         print_json([asdict(found) for found in findings])
     for found in () if as_json else findings:
@@ -76,9 +79,19 @@ def fault(words: str) -> Finding:
     return fail(*words.split(": ", 1)) if ": " in words else fail("settings", words)
 
 
-async def check(settings: Settings) -> list[Finding]:
-    """Look at everything; never raises for what it finds."""
+async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
+    """Look at everything; never raises for what it finds. ``progress`` is told of its parts."""
     running = _taken(settings)
+    parts = (_tools, _models, _channels, *([_running] if running else []))
+    findings = _here(settings, running=running)
+    for done, part in enumerate(parts, 1):
+        progress(done, len(parts) + 1)
+        findings += await part(settings)
+    return findings
+
+
+def _here(settings: Settings, *, running: bool) -> list[Finding]:
+    """What needs no network but the database's."""
     return [
         *_names(),
         *_private(settings),
@@ -88,12 +101,11 @@ async def check(settings: Settings) -> list[Finding]:
         look_at_admins(settings),
         _tokens(settings),
         *_webhooks(settings),
-        *await _tools(settings),
-        *_prices(settings),
-        *await look_at_models(settings),
-        *await _channels(settings),
-        *(await _running(settings) if running else []),
     ]
+
+
+async def _models(settings: Settings) -> list[Finding]:
+    return [*_prices(settings), *await look_at_models(settings)]
 
 
 async def _channels(settings: Settings) -> list[Finding]:

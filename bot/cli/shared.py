@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.cli.command import chosen
 from bot.domain.people import LOCAL, SHELL, Actor
+from bot.domain.progress import Progress, ignore
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
 from bot.domain.text import escaped, made_visible, shortened
@@ -98,7 +99,8 @@ def line(text: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[Database]:
+def opened(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
+    """Open the database, at the newest schema. ``progress`` is told of the versions that lead there."""
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
         raise SettingsError(f"NOD_DATABASE_URL: there is no folder {file.parent}; create it first")
@@ -106,7 +108,7 @@ def opened(settings: Settings) -> Iterator[Database]:
         check_not_lost(file)
     database = Database(settings.database_url, settings.audit_keys)
     try:
-        migrations.upgrade(database.engine)
+        migrations.upgrade(database.engine, progress)
         yield database
     finally:
         database.close()

@@ -83,7 +83,12 @@ class Wanted:
     grant: int | None = None
     known: bool = True
     before: int | None = None  # only rows with a smaller number
+    after: int | None = None  # only rows with a larger one
 
     def below(self, number: int | None) -> "Wanted":
         """The same, further down the record."""
         return replace(self, before=number)
+
+    def between(self, after: int, before: int) -> "Wanted":
+        """The same, of the rows between two numbers, without them."""
+        return replace(self, after=after, before=before)

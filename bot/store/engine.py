@@ -15,9 +15,12 @@ from sqlalchemy import URL, Engine, NullPool, Table, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlmodel import Session, SQLModel
 
+from bot.domain.progress import Progress, ignore
 from bot.errors import NodError, SettingsError
 from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
+
+BACKUP_PAGES = 1000  # copied in one step
 
 
 def damage(connection: sqlite3.Connection) -> str:
@@ -202,8 +205,10 @@ def check_pages(file: Path, most: float = math.inf) -> None:
             )
 
 
-def back_up(file: Path, copy: Path) -> None:
+def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
     """Copy a SQLite database as it is at one moment, also while it is written to.
+
+    ``progress`` is told of pages.
 
     Raises OSError where ``copy`` exists or cannot be made, sqlite3.Error where the database cannot be read,
     NodError where it is damaged.
@@ -214,7 +219,14 @@ def back_up(file: Path, copy: Path) -> None:
             contextlib.closing(_look_at(file)) as source,
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
-            source.backup(target)
+            source.execute("BEGIN")
+            source.execute("SELECT 1 FROM sqlite_master").fetchone()  # one snapshot for all the steps
+            source.backup(
+                target,
+                pages=BACKUP_PAGES,
+                progress=lambda _, left, total: progress(total - left, total),
+                sleep=0,
+            )
             if found := damage(target):
                 raise NodError(f"{file} is damaged, so no copy was kept ({found}). Restore an older backup.")
     except BaseException:

@@ -1,8 +1,9 @@
 """All rows of one installation moved to another database, of the same kind or not, with ids and hashes."""
 
-from sqlalchemy import Engine, Integer, Table, func, insert, select
+from sqlalchemy import Connection, Engine, Integer, Table, func, insert, select
 from sqlmodel import Session
 
+from bot.domain.progress import Progress, ignore
 from bot.errors import SettingsError
 from bot.store import migrations
 from bot.store.audit import verification
@@ -13,11 +14,13 @@ _LEFT = frozenset({"process", "hold"})  # who works on the old one does not on t
 _USED = ("conversation", "proposal", "rule", "account", "grant_given", "issue", "token")
 
 
-def transfer(source: Engine, target: Engine) -> int:
+def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int:
     """Move everything into an empty database, all or nothing; gives the number of rows.
 
-    No process may work on either. Raises SettingsError where the target is in use, where the source is of
-    another version, or where the audit log does not verify afterwards.
+    ``progress`` is told of rows. No process may work on either.
+
+    Raises SettingsError where the target is in use, where the source is of another version, or where the
+    audit log does not verify afterwards.
     """
     if migrations.current(source) != migrations.newest():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
@@ -30,11 +33,13 @@ def transfer(source: Engine, target: Engine) -> int:
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
         for table in reversed(tables):  # what a new database begins with
             new.execute(table.delete())
+        total = 0 if progress is ignore else sum(_count(old, table) for table in tables)
         for table in tables:
             rows = old.execution_options(yield_per=_BATCH).execute(select(table))
             for batch in rows.mappings().partitions(_BATCH):
                 new.execute(insert(table), [dict(row) for row in batch])
                 moved += len(batch)
+                progress(moved, total)
             if target.dialect.name == "postgresql" and (count := _counted(table)):
                 last = select(func.max(table.c[count])).scalar_subquery()
                 sequence = func.pg_get_serial_sequence(table.name, count)
@@ -46,6 +51,10 @@ def transfer(source: Engine, target: Engine) -> int:
                     f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
                 )
     return moved
+
+
+def _count(connection: Connection, table: Table) -> int:
+    return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def _counted(table: Table) -> str | None:

@@ -4,7 +4,10 @@ Each part's routes are in a module of its own; what they answer is in ``schemas/
 """
 
 import asyncio
+import hashlib
+import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,9 +18,9 @@ from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from bot import __version__
 from bot.channels.base import posters
@@ -97,6 +100,9 @@ _STATIC = Path(__file__).parent / "static"
 _NO_ANSWERS = "The language model gives no answers."
 _UNAVAILABLE = "It is unavailable. The console and the log say why."
 _CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
+_KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
+_A_VERSION = re.compile(r"[0-9a-f]{16}")
+_PART = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')
 router = api_routes("status")
 
 
@@ -141,7 +147,7 @@ def create(
 async def _agui(_: Request) -> ASGIApp:
     """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
     routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
-    found: ASGIApp = routes.app
+    found: ASGIApp = routes.router
     return found
 
 
@@ -188,12 +194,37 @@ async def me(actor: Caller, request: Request, site: Here) -> Me:
 
 
 class _Files(StaticFiles):
-    """The console's files, with their ETag: kept by the browser, and asked for again each time."""
+    """The console's files, each at its name and below `_version`, too.
 
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Cache-Control"] = _CACHED["Cache-Control"]
+    A browser keeps what it got below the version without asking again: a tab that is opened asks for the
+    page alone. What it got at the name alone, or below another version, it asks for again each time.
+    """
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        version, _, below = path.partition("/")
+        known = _A_VERSION.fullmatch(version)
+        response = await super().get_response(below if known else path, scope)
+        response.headers.update(_KEPT if version == _version() else _CACHED)
         return response
+
+
+@cache
+def _version() -> str:
+    """A name for what all the console's files hold."""
+    found = hashlib.sha256()
+    for file in sorted(_STATIC.rglob("*")):
+        if file.is_file():
+            found.update(
+                f"{file.relative_to(_STATIC)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
+            )
+    return found.hexdigest()[:16]
+
+
+@cache
+def _page() -> str:
+    """The console's page, with its scripts and styles below the version of now."""
+    text = (_STATIC / "index.html").read_text(encoding="utf-8")
+    return _PART.sub(rf"\1static/{_version()}/\2", text)
 
 
 def _named(pause: Pause, caller: Actor) -> str:
@@ -263,5 +294,5 @@ async def offline_worker() -> FileResponse:
 
 
 @router.get("/", include_in_schema=False)
-async def console() -> FileResponse:
-    return FileResponse(_STATIC / "index.html", headers=_CACHED)
+async def console() -> HTMLResponse:
+    return HTMLResponse(_page(), headers=_CACHED)

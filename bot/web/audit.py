@@ -1,12 +1,18 @@
 """The audit log for admins: its rows a page at a time, whether it is intact, and all of it as a file."""
 
-from typing import Annotated, Literal
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Coroutine
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, Query
 from fastapi.exceptions import RequestValidationError
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from bot.domain.people import Actor
+from bot.domain.progress import Abandoned
 from bot.domain.record import Wanted
 from bot.web.body import Limit, Since
 from bot.web.schemas.rules import AuditPage, Verified
@@ -14,7 +20,12 @@ from bot.web.site import Admin, Here, api_routes
 
 router = api_routes("audit", prefix="/api")
 
-_FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv"}
+T = TypeVar("T")
+
+_LINES = "application/x-ndjson"
+_FORMATS = {"jsonl": _LINES, "csv": "text/csv"}
+_LAST = "Nod-Last-Row"
+_NOT_GATHERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
@@ -53,18 +64,74 @@ async def rows(
     return AuditPage.of(rows=found, next=further)
 
 
-@router.get("/audit/verify", summary="For admins: whether the audit log is intact")
+@router.get(
+    "/audit/verify",
+    summary="For admins: whether the audit log is intact",
+    response_model=Verified,
+    responses={200: {"content": {_LINES: {}}}},
+)
 async def verify(
     _: Admin,
+    request: Request,
     site: Here,
     anchor: Annotated[
         list[Annotated[str, Query(pattern=r"^[0-9]{1,15}-[0-9a-fA-F]{16,64}$")]] | None,
         Query(max_length=20, description="what an earlier answer gave as `anchor`; may be repeated"),
     ] = None,
-) -> Verified:
-    """Every row is checked, so with a long log this takes a while."""
-    faults, newest = await site.channel.admin.audit_faults(anchor or ())
-    return Verified(intact=not faults, faults=faults, anchor=newest)
+) -> Verified | StreamingResponse:
+    """Every row is checked, so with a long log this takes a while.
+
+    With `Accept: application/x-ndjson` a line says how far it is, such as `{"done": 2000, "total": 9000}`,
+    again and again, and the last line is the answer.
+    """
+    checked = site.channel.admin.audit_faults
+    if _LINES not in request.headers.get("accept", ""):
+        faults, newest = await checked(anchor or ())
+        return Verified(intact=not faults, faults=faults, anchor=newest)
+
+    async def lines() -> AsyncIterator[str]:
+        watch = _Watch(asyncio.get_running_loop())
+        async with watch.watching(checked(anchor or (), watch)) as checking:
+            while not checking.done():
+                await watch.moved.wait()
+                watch.moved.clear()
+                yield f"{json.dumps(watch.at)}\n"
+            faults, newest = checking.result()
+            yield f"{Verified(intact=not faults, faults=faults, anchor=newest).model_dump_json()}\n"
+
+    return StreamingResponse(lines(), media_type=_LINES, headers=_NOT_GATHERED)
+
+
+class _Watch:
+    """How far work in another thread is: the newest is kept, and who left is noticed there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._left = False
+        self.moved = asyncio.Event()
+        self.at = {"done": 0, "total": 0}
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._left:
+            raise Abandoned
+        self.at = {"done": done, "total": total}
+        self._loop.call_soon_threadsafe(self.moved.set)
+
+    @contextlib.asynccontextmanager
+    async def watching(self, work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+        """Run the work until it ends or no one waits for it."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda _: self.moved.set())
+        try:
+            yield task
+        finally:
+            self._left = True
+            task.cancel()
+
+
+async def _exporting(actor: Admin, site: Here) -> AsyncIterator[None]:
+    with site.exporting.place(str(actor)):
+        yield
 
 
 @router.get(
@@ -78,9 +145,13 @@ async def export(
     _: Admin,
     site: Here,
     wanted: Sought,
+    _place: Annotated[None, Depends(_exporting)],
     form: Annotated[Literal["jsonl", "csv"], Query(alias="format")] = "jsonl",
 ) -> Response:
-    """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it."""
-    text = await site.channel.admin.audit_file(wanted, form)
-    attached = f'attachment; filename="audit.{form}"'
-    return Response(text, media_type=_FORMATS[form], headers={"Content-Disposition": attached})
+    """Without secrets. Each line of JSON is a row as `GET /api/audit` gives it.
+
+    `Nod-Last-Row` is the number up to which there are rows, so that one can see how far it is.
+    """
+    file = await site.channel.admin.audit_file(wanted, form)
+    attached = {"Content-Disposition": f'attachment; filename="audit.{form}"', _LAST: str(file.last_row)}
+    return StreamingResponse(file.pieces, media_type=_FORMATS[form], headers=_NOT_GATHERED | attached)

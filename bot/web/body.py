@@ -29,14 +29,6 @@ class Body(BaseModel):
 
 def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
     """The JSON as it is; raises PydanticCustomError where it is too much, or some text can't be stored."""
-    _, fault = count_values(value, most)
-    if fault is not None:
-        raise fault
-    return value
-
-
-def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None]:
-    """Return how many values were looked at, and why the JSON can't be taken, if so."""
     count = 0
     level: Iterable[Any] = [value]
     for _ in range(DEEPEST):
@@ -44,10 +36,10 @@ def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None
         for each in level:
             count += 1
             if count > most:
-                return count, PydanticCustomError("values", f"At most {most:,} values in one request.")
+                raise PydanticCustomError("values", f"At most {most:,} values in one request.")
             match each:
                 case str() if halved(each):
-                    return count, PydanticCustomError(
+                    raise PydanticCustomError(
                         "storable", "Text must be valid Unicode, without half a surrogate pair."
                     )
                 case dict():
@@ -56,9 +48,9 @@ def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None
                 case list():
                     inside += each
         if not inside:
-            return count, None
+            return value
         level = inside
-    return count, PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
+    raise PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
 
 
 PAGE = 200

@@ -1,5 +1,6 @@
 """What differs where a person reads it on a terminal."""
 
+import contextlib
 import os
 import pty
 import re
@@ -73,3 +74,58 @@ def test_a_command_whose_output_is_closed_still_works(shell: Shell, parked: list
 def test_how_each_finding_is_has_a_colour(shell: Shell) -> None:
     said = on_terminal(shell, "doctor", NOD_PORT="0")
     assert re.search(r"^\x1b\[33mwarn\x1b\[0m model: the scripted demo", said, re.MULTILINE)
+
+
+def told_beside(shell: Shell, *words: str, **more: str) -> tuple[str, str]:
+    """What a command prints into a pipe, and what a person sees on the terminal."""
+    person, terminal = pty.openpty()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [*shell.command, *words],
+            cwd=shell.folder,
+            env=shell.environment | {"COLUMNS": "100", "TERM": "xterm"} | more,
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            text=True,
+        )
+        os.close(terminal)
+        printed, _ = process.communicate(timeout=60)
+        seen = b""
+        with contextlib.suppress(OSError):  # Linux: the one who wrote is gone
+            while part := os.read(person, 4096):
+                seen += part
+        return printed, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    finally:
+        os.close(person)
+
+
+LONG = {
+    "verify": (["audit", "verify"], r"Verifying rows .* \d+/\d+ 0:00:\d\d"),
+    "export": (["audit", "export"], r"Exporting rows .* (\d+)/\1 0:00:\d\d"),
+    "backup": (["backup", "copy.db"], r"Copying the database, in pages .* (\d+)/\1 0:00:\d\d"),
+    "upgrade": (["db", "upgrade"], r"Upgrading the schema "),
+    "copy": (["db", "copy", "nod.db", "other.db"], r"Copying rows .* (\d+)/\1 0:00:\d\d"),
+    "doctor": (["doctor"], r"Checking .* \d/4 0:00:\d\d"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_takes_long_shows_how_far_it_is_to_who_looks_and_no_one_else(
+    shell: Shell,
+    parked: list[str],  # noqa: F811
+    name: str,
+) -> None:
+    words, bar = LONG[name]
+    printed, seen = told_beside(shell, *words, NOD_PORT="0")
+    assert re.search(bar, seen)
+    assert "\x1b" not in printed
+    for file in ("copy.db", "other.db"):
+        (shell.folder / file).unlink(missing_ok=True)
+    piped = shell.process(*words, NOD_PORT="0")
+    assert (piped.stdout, piped.stderr) == (printed, "")
+
+
+def test_a_program_that_reads_json_sees_no_bar(shell: Shell, parked: list[str]) -> None:  # noqa: F811
+    for words in (("audit", "verify", "--json"), ("doctor", "--json"), ("audit", "verify", "-q")):
+        _, seen = told_beside(shell, *words, NOD_PORT="0")
+        assert seen == ""

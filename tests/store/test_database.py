@@ -18,7 +18,7 @@ from sqlmodel import Session
 
 from bot.domain.record import Act
 from bot.jobs.distributed import prepare
-from bot.store import migrations, rules
+from bot.store import engine, migrations, rules
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.engine import apart, back_up
@@ -442,6 +442,29 @@ def test_a_copy_holds_what_is_only_in_the_log_yet_and_replaces_no_file(tmp_path:
     with pytest.raises(sqlite3.DatabaseError):
         back_up(tmp_path / "not.db", tmp_path / "other.db")
     assert not (tmp_path / "other.db").exists()
+
+
+def test_a_backup_in_steps_is_of_one_moment_while_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BACKUP_PAGES", 10)
+    file, copy = tmp_path / "nod.db", tmp_path / "copy.db"
+    database = Database(f"sqlite:///{file}")
+    migrations.upgrade(database.engine)
+    database.write_now(add, "before")
+    told: list[tuple[int, int]] = []
+
+    def write(done: int, total: int) -> None:
+        told.append((done, total))
+        database.write_now(add, f"meanwhile {done}")
+
+    back_up(file, copy, write)
+    database.close()
+    total = told[0][1]
+    assert [done for done, _ in told] == [*range(10, total, 10), total]
+    copied = Database(f"sqlite:///{copy}", readonly=True)
+    assert copied.read_now(count) == 1
+    copied.close()
 
 
 def test_a_look_makes_and_changes_no_file(tmp_path: Path) -> None:

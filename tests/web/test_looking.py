@@ -100,6 +100,11 @@ async def test_admins_page_through_the_audit_log_filter_verify_and_export_it(ser
         }
         told = (await chief.get("/api/audit/verify")).json()
         assert (told["intact"], told["faults"]) == (True, [])
+        lines = await chief.get("/api/audit/verify", headers={"Accept": "application/x-ndjson"})
+        *far, answer = map(json.loads, lines.text.splitlines())
+        assert answer == told
+        assert all(each["done"] <= each["total"] for each in far)
+        assert (await chief.get("/api/audit/export")).headers["nod-last-row"] == str(max(numbers))
         await nod.app.database.write(
             lambda session: session.connection().exec_driver_sql("UPDATE rule SET value = '7'") and None
         )

@@ -1,7 +1,7 @@
 """Who someone is to Nod, and what admins look up: the current policy, grants, usage and the audit log."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from bot.domain.chat import Clock, Command, Parts, Used
 from bot.domain.insights import Insights
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
+from bot.domain.progress import Progress, ignore
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
@@ -26,6 +27,7 @@ from bot.domain.schedules import Schedule
 from bot.domain.similarity import Grant
 from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification
+from bot.store.audit.verification import ExportPart
 from bot.store.database import Database
 from bot.store.rules import InForce, Policies
 
@@ -69,6 +71,14 @@ class Current:
     policy: Policy
     rules: Sequence[tuple[InForce, str]]
     grants: Sequence[GrantInWords]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFile:
+    """The audit log as a file: the number of its newest row, and its text, made as it is read."""
+
+    last_row: int
+    pieces: AsyncIterator[str]
 
 
 class AdminLookup:
@@ -190,21 +200,30 @@ class AdminLookup:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""
         return await self._database.read(verification.page, wanted, limit)
 
-    async def audit_faults(self, anchors: Sequence[str]) -> tuple[list[str], str | None]:
-        """Every row that was changed, removed or inserted, in words, and the newest anchor."""
+    async def audit_faults(
+        self, anchors: Sequence[str], progress: Progress = ignore
+    ) -> tuple[list[str], str | None]:
+        """Every row that was changed, removed or inserted, in words, and the newest anchor.
+
+        ``progress`` is told in another thread.
+        """
 
         def read(session: Session) -> tuple[list[str], str | None]:
-            return verification.faults(session, anchors), chain.anchor(session)
+            return verification.faults(session, anchors, progress), chain.anchor(session)
 
         return await self._database.read(read)
 
-    async def audit_file(self, wanted: Wanted, form: str) -> str:
-        """The audit log without secrets, oldest first, in one of `seals.FORMATS`."""
+    async def audit_file(self, wanted: Wanted, form: str) -> AuditFile:
+        """The audit log without secrets, oldest first, in one of `verification.FORMATS`."""
+        first = await self._database.read(verification.export_part, wanted)
+        return AuditFile(first.total, self._pieces(wanted, form, first))
 
-        def read(session: Session) -> str:
-            return verification.FORMATS[form](verification.rows(session, wanted))
-
-        return await self._database.read(read)
+    async def _pieces(self, wanted: Wanted, form: str, part: ExportPart) -> AsyncIterator[str]:
+        head, write = verification.FORMATS[form]
+        yield head + write(part.rows)
+        while part.done < part.total:
+            part = await self._database.read(verification.export_part, wanted, part.done, part.total)
+            yield await asyncio.to_thread(write, part.rows)
 
     def _rules_all(self, session: Session, actor: Actor) -> bool:
         return rights.rules_all(session, self._policies, actor)

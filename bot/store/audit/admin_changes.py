@@ -17,6 +17,7 @@ from sqlalchemy import Integer, func, insert, literal_column
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
+from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
@@ -252,16 +253,16 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
 
-def breaks(session: Session) -> Iterator[str]:
+def breaks(session: Session, count: Counter) -> Iterator[str]:
     """What is there now and was not made that way, or was made and is gone. The chain is checked apart."""
     made: dict[str, str | None] = {}
-    for name, version, schema in log.proposed_schemas(session):
+    for name, version, schema in log.proposed_schemas(session, count):
         made[f"{Thing.TOOL} {name} {version}"] = schema
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
         execution_options={"yield_per": _BATCH},
     )
-    for holds in rows.scalars():
+    for holds in count.follow(rows.scalars()):
         made |= holds
     now = dict(there(session))
     for name in sorted(now.keys() | made.keys()):

@@ -24,6 +24,7 @@ from typing import Any
 from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
 from sqlmodel import Session, select
 
+from bot.domain.progress import Counter
 from bot.errors import NodError
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
 from bot.store.tables.row import table_of
@@ -243,7 +244,7 @@ class _Check:
         return False
 
 
-def breaks(session: Session) -> Iterator[str]:
+def breaks(session: Session, count: Counter) -> Iterator[str]:
     """Rows that were changed, removed or inserted, in words, over the record in its order."""
     end = session.connection().execute(_READ_END, {}).first()
     if end is None:
@@ -260,9 +261,8 @@ def breaks(session: Session) -> Iterator[str]:
     yield from (f"before the upgrade: {fault}" for fault in found)
     if least:
         number, previous = least - 1, before_the_chain(session.connection(), least)
-    for row in merge(
-        *(_rows(session, table, least) for table in (_AUDIT, _LEDGER)), key=lambda row: row["id"]
-    ):
+    both = (_rows(session, table, least) for table in (_AUDIT, _LEDGER))
+    for row in count.follow(merge(*both, key=lambda row: row["id"])):
         here = row["id"]
         if here <= number:
             yield f"{_called(row)} is there although row {here} is another"

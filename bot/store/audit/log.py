@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, func, insert
 from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor, Person
+from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical, digest
 from bot.domain.record import Done
 from bot.domain.redaction import redact_text, shown
@@ -149,10 +150,10 @@ def newest(session: Session, limit: int) -> list[AuditRow]:
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
-def breaks(session: Session) -> Iterator[str]:
+def breaks(session: Session, count: Counter) -> Iterator[str]:
     """Which proposals are not what their last row says. The chain is checked apart."""
     with session.connection().execute(_LAST, execution_options={"yield_per": _BATCH}) as every:
-        for row in every.mappings():
+        for row in count.follow(every.mappings()):
             if broken := _difference(row):
                 yield f"proposal {row['id']}: {broken}"
     for ident, version, now_at in session.execute(_GONE):
@@ -194,12 +195,12 @@ def _difference(row: Any) -> str | None:
     return None
 
 
-def proposed_schemas(session: Session) -> Iterator[tuple[str, str, str]]:
+def proposed_schemas(session: Session, count: Counter) -> Iterator[tuple[str, str, str]]:
     """Every tool and version that was proposed, with the hash of its schema as it was then."""
     seen = set()
     asked = select(_TABLE.c.about).where(_TABLE.c.about.is_not(None)).order_by(_TABLE.c.id)
     with session.connection().execute(asked, execution_options={"yield_per": _BATCH}) as rows:
-        for about in rows.scalars():
+        for about in count.follow(rows.scalars()):
             found = (*about["tool"], about["schema"])
             if about["schema"] is not None and found not in seen:
                 seen.add(found)

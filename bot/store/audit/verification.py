@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,6 +17,7 @@ from sqlalchemy import func
 from sqlmodel import Session, select
 
 from bot.domain.people import Actor
+from bot.domain.progress import Abandoned, Counter, Progress, ignore
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact
 from bot.store import people, rules
@@ -33,6 +35,7 @@ _PLACE = table_of(ConversationRow)
 _OF_AUDIT = tuple(c.name for c in _AUDIT.columns if c.name not in ("previous", "about", "content"))
 _OF_LEDGER = tuple(c.name for c in _LEDGER.columns if c.name not in ("previous", "tool", "holds"))
 _ASKED = ("tool_name", "description", "requester", "requester_name", "place", "arguments")
+PART_ROWS = 1000
 EXPORTED = (*_OF_AUDIT, *_ASKED, "thing", "key", "before", "after")
 """The columns of the export. Rows about proposals leave the last four empty, all others the first few.
 
@@ -47,19 +50,32 @@ def intact(session: Session) -> str:
     return f"Audit log verified: nothing missing or altered.{there}"
 
 
-def faults(session: Session, anchors: Sequence[str] = ()) -> list[str]:
+def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
     """Every row that was changed, removed or inserted, in words, or empty.
 
     ``anchors`` are numbers and hashes kept outside the database (`chain.anchor`). Raises NodError for any
-    other text.
+    other text. ``progress`` is told how many rows were looked at, some of them for more than one reason.
     """
     found: list[str] = []
+    count = Counter(0 if progress is ignore else _rows_to_check(session), progress)
     for check in (chain.breaks, log.breaks, admin_changes.breaks):
         try:
-            found += check(session)
+            found += check(session, count)
+        except Abandoned:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
             found.append(f"there is a value that no release of Nod wrote ({type(error).__name__}: {error})")
     return [*found, *(wrong for anchor in anchors if (wrong := chain.astray(session, anchor)))]
+
+
+def _rows_to_check(session: Session) -> int:
+    """How many rows the checks of `faults` read."""
+    counts = (
+        func.count(_AUDIT.c.id) + func.count(_AUDIT.c.about),
+        func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
+        func.count(_PROPOSAL.c.id),
+    )
+    return sum(int(session.execute(select(each)).scalar_one()) for each in counts)
 
 
 ANCHOR_EVERY = timedelta(hours=1)
@@ -108,6 +124,31 @@ def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, A
     return [_plain(row) for row in newest if row["id"] >= last], last if newest[-1]["id"] < last else None
 
 
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """Some rows of an export, oldest first, and how far it is."""
+
+    rows: list[dict[str, Any]]
+    done: int  # the number up to which rows have been read
+    total: int  # the number of the newest row
+
+
+def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | None = None) -> ExportPart:
+    """The next rows of an export, in the order of their numbers.
+
+    ``after`` and ``total`` are the last part's `done` and `total`. It was the last where they are equal:
+    what is recorded while an export runs is not in it.
+    """
+    if total is None:
+        newest = (session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER))
+        total = max(number or 0 for number in newest)
+    done = min(after + PART_ROWS, total)
+    some = wanted.between(after, done + 1)
+    who = _accounts(session, wanted)
+    both = [*_of_proposals(session, some, who, None)[0], *_of_the_rest(session, some, who)]
+    return ExportPart([_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
+
+
 def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
     """Every account of the Person that is asked for; empty for everyone."""
     if not wanted.who:
@@ -140,6 +181,8 @@ def _of_proposals(
         statement = statement.where(_AUDIT.c.grant_id == wanted.grant)
     if wanted.before is not None:
         statement = statement.where(_AUDIT.c.id < wanted.before)
+    if wanted.after is not None:
+        statement = statement.where(_AUDIT.c.id > wanted.after)
     newest = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
     rows = [row | _asked(row["about"]) for row in map(dict, newest)]
     many = len(rows)
@@ -168,6 +211,8 @@ def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[
         statement = statement.where(_LEDGER.c.thing == Thing.GRANT, _LEDGER.c.key == f"G-{wanted.grant}")
     if wanted.before is not None:
         statement = statement.where(_LEDGER.c.id < wanted.before)
+    if wanted.after is not None:
+        statement = statement.where(_LEDGER.c.id > wanted.after)
     each = session.connection().execute(statement.order_by(_LEDGER.c.id)).mappings()
     kept = [row for row in each if not wanted.tool or _about_tool(row["tool"], wanted)]
     return [{name: row[name] for name in _OF_LEDGER} for row in kept]
@@ -186,22 +231,36 @@ def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
 
 
-def as_csv(found: Sequence[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
+def as_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
     """With a header line of ``names``; a cell that a spreadsheet would run as a formula gets a quote first.
 
     Each cell is quoted, so that no other separator begins one in it. A byte-order mark comes first: without
     it, Excel reads other letters than ASCII in the code page of its computer.
     """
-    out = io.StringIO("\ufeff")
-    out.seek(0, io.SEEK_END)
+    return csv_head(names) + csv_lines(found, names)
+
+
+def csv_head(names: Sequence[str] = EXPORTED) -> str:
+    """The byte-order mark and the header line."""
+    out = io.StringIO()
+    csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL).writeheader()
+    return f"\ufeff{out.getvalue()}"
+
+
+def csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
+    """The rows alone."""
+    out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
-    writer.writeheader()
     for row in found:
         writer.writerow({name: _cell(value) for name, value in row.items()})
     return out.getvalue()
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Mapping[str, Any]]], str]] = {"jsonl": as_jsonl, "csv": as_csv}
+FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] = {
+    "jsonl": ("", as_jsonl),
+    "csv": (csv_head(), csv_lines),
+}
+"""What a file of each format begins with, and how rows are written in it."""
 
 
 def _cell(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Engine, String, inspect, text
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.domain.progress import Progress, ignore
 from bot.errors import SettingsError
 from bot.store.engine import apart
 
@@ -32,8 +33,10 @@ _ADDED: tuple[tuple[str, Column[Any]], ...] = (
 """Columns that tables of schema 0004 may lack; tables and indexes are made where they aren't there."""
 
 
-def upgrade(engine: Engine) -> None:
+def upgrade(engine: Engine, progress: Progress = ignore) -> None:
     """Bring the schema to the newest version; does nothing where it is.
+
+    ``progress`` is told of versions.
 
     Raises SettingsError where the database is not one of Nod's, is from a newer one, or parts of it are gone.
     """
@@ -43,18 +46,19 @@ def upgrade(engine: Engine) -> None:
         with alone(engine):
             if fault := damage(engine) or unknown(engine):
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
-            command.upgrade(config(engine), "head")
+            command.upgrade(config(engine, progress), "head")
     if fault := damage(engine):
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
 
-def config(engine: Engine) -> Any:
+def config(engine: Engine, progress: Progress = ignore) -> Any:
     """Alembic's configuration for this database, without a file."""
     from alembic.config import Config
 
     settings = Config()
     settings.set_main_option("script_location", str(HERE).replace("%", "%%"))
     settings.attributes["engine"] = engine
+    settings.attributes["progress"] = progress
     return settings
 
 

@@ -548,6 +548,7 @@ async function start() {
   setUpConversations();
   setUpComposer();
   setUpScrolling();
+  addEventListener("storage", () => feed.look()); // notifications were turned on or off in another tab
   let drawing = null;
   proposals.listen(() => {
     clearTimeout(drawing);

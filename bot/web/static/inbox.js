@@ -13,6 +13,7 @@ import { ago, expiry } from "./times.js";
 const WAIT = 250; // milliseconds after a key before the list is asked for
 const ARMED = 5000; // milliseconds in which a second key approves
 const COPIED = 4000; // milliseconds for which the page says so
+const NOTIFY = "nod.notify";
 const REST = 1000; // milliseconds without keys after one that meant nothing here, and after a move to another card
 const TABS = {
   decide: ["For you", "mine=decide"],
@@ -104,6 +105,7 @@ export class Inbox {
         h("h2", { class: "hidden" }, "What it changes"), h("div", { class: "detail-head" }, this.back, this.copy), this.many, this.word, this.detail),
       this.help);
     this.drawBell();
+    addEventListener("storage", ({ key }) => key === NOTIFY && this.drawBell()); // turned on or off in another tab
   }
 
   /** `id`: the proposal of the address, if it names one. */
@@ -497,15 +499,15 @@ export class Inbox {
 
   drawBell() {
     const able = "Notification" in globalThis && Notification.permission !== "denied";
-    const on = able && Notification.permission === "granted" && recall("nod.notify", true) === "on";
+    const on = able && Notification.permission === "granted" && recall(NOTIFY, true) === "on";
     this.bell.hidden = !able;
     this.bell.textContent = on ? "Turn notifications off" : "Notify me in this browser";
     this.notifying = on;
   }
 
   async notify() {
-    if (this.notifying) remember("nod.notify", "", true);
-    else if ((await Notification.requestPermission()) === "granted") remember("nod.notify", "on", true);
+    if (this.notifying) remember(NOTIFY, "", true);
+    else if ((await Notification.requestPermission()) === "granted") remember(NOTIFY, "on", true);
     this.drawBell();
   }
 }

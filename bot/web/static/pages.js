@@ -1,6 +1,6 @@
 // The pages that only show: tools, usage, the audit log, and who one is. Each asks again when it is opened.
 
-import { download, get, Newest, post, remove, signedIn } from "./api.js";
+import { download, follow, get, Newest, post, remove, signedIn } from "./api.js";
 import { announce, DATA, data, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
@@ -56,9 +56,9 @@ export class Page {
   }
 
   /** Save a file of the server's. */
-  save(path, name) {
+  save(path, name, progress) {
     this.say("");
-    return download(path, name).catch((error) => this.say(error.message, true));
+    return download(path, name, progress).catch((error) => this.say(error.message, true));
   }
 
   async doing(work) {
@@ -259,14 +259,39 @@ export class Audit extends Page {
 
   async verify() {
     await this.doing(async () => {
-      const { intact, faults, anchor } = await get("api/audit/verify");
+      const { intact, faults, anchor } = await follow("api/audit/verify", ({ done, total }) => this.goOn("Verifying the audit log", done, total));
       if (!intact) throw new Error(`The audit log was changed: ${faults.join(" ")}`);
       return { text: anchor ? `Audit log verified: nothing missing or altered. Keep this anchor elsewhere: ${anchor}` : "The audit log is empty." };
     });
   }
 
-  export(form) {
-    this.save(`api/audit/export?${this.query({ format: form })}`, `audit.${form}`);
+  async export(form) {
+    let at = 0;
+    let rest = "";
+    await this.save(`api/audit/export?${this.query({ format: form })}`, `audit.${form}`, (text, headers) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop();
+      for (const line of lines) at = Math.max(at, Number(/^(?:\{"id": |")(\d+)[",]/.exec(line)?.[1] ?? 0));
+      this.goOn("Exporting the audit log", at, Number(headers.get("Nod-Last-Row")));
+    });
+    if (this.bar) this.say("");
+  }
+
+  /** Show how far it is, without reading each step out. */
+  goOn(what, done, total) {
+    this.bar ??= h("progress", { "aria-label": what });
+    Object.assign(this.bar, { max: Math.max(total, 1), value: Math.min(done, total) });
+    this.word.hidden = false;
+    this.word.classList.remove("bad");
+    this.far ??= h("span", { "aria-live": "off" });
+    this.far.textContent = `${number.format(Math.min(done, total))} of ${number.format(total)} rows`;
+    if (this.word.contains(this.bar)) return;
+    this.word.replaceChildren(`${what} `, this.bar, " ", this.far);
+  }
+
+  say(text, bad = false) {
+    this.bar = this.far = null;
+    super.say(text, bad);
   }
 }
 

@@ -1,7 +1,7 @@
 // One conversation: its stored lines, the turn that is being written now, and the cards between them.
 // Rows are the truth: whatever was streamed is replaced by them when a turn ends or a connection comes back.
 
-import { download, get, Newest, open, post } from "./api.js";
+import { download, Fault, get, LOST, Newest, open, post } from "./api.js";
 import { Batch } from "./batch.js";
 import { Card } from "./card.js";
 import { announce, h, keeping, shown } from "./dom.js";
@@ -317,11 +317,13 @@ export class Thread {
     const body = files.length ? formOf(said, files) : said;
     const response = await open("POST", "api/chat", { body, headers: { "Idempotency-Key": key }, signal: stop.signal });
     let feeding = false;
+    let taken = false;
     try {
       for await (const { data } of events(response, () => stop.abort())) {
         if (visit !== this.visit) return stop.abort();
         if (!data) continue;
         if (data.type === "accepted") {
+          taken = true;
           this.accept(data, element);
           accepted();
           // what is heard tells it, unless nothing is heard now
@@ -345,6 +347,7 @@ export class Thread {
         }
       }
     }
+    if (!taken && visit === this.visit) throw new Fault(0, null, LOST);
   }
 
   accept({ conversation_id: conversation, message_id: id }, element) {

@@ -5,6 +5,7 @@ import json
 import pytest
 from sqlalchemy import text
 
+from bot.domain import progress
 from bot.domain.chat import Answer
 from bot.domain.people import Actor
 from bot.domain.similarity import GrantDuration, GrantScope
@@ -178,6 +179,46 @@ async def test_the_export_has_everything_about_a_decision(nod: Nod) -> None:
     assert "sk-0123" not in exported
     assert len(verification.as_csv(found).splitlines()) == len(found) + 1
     assert all(json.loads(line) for line in verification.as_jsonl(found).splitlines())
+
+
+async def test_an_export_read_in_parts_has_every_row_once_in_the_order_of_numbers(
+    nod: Nod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await linked(nod)
+    await granted(nod)
+    await nod.asked(call("paint", lamp="door", color="red"))
+    every = await nod.database.read(verification.rows, Wanted())
+    monkeypatch.setattr(verification, "PART_ROWS", 3)
+    part = await nod.database.read(verification.export_part, Wanted())
+    rows, parts = part.rows, 1
+    while part.done < part.total:
+        await say(nod, f"/approvals ttl {parts}h for look")  # what comes while it runs is not in it
+        part = await nod.database.read(verification.export_part, Wanted(), part.done, part.total)
+        rows, parts = rows + part.rows, parts + 1
+        assert len(part.rows) <= 3
+    assert rows == every
+    assert parts == -(-len(every) // 3)
+    head, write = verification.FORMATS["csv"]
+    assert head + write(rows) == verification.as_csv(rows)
+
+
+async def test_a_check_tells_how_far_it_is_and_ends_where_no_one_waits(
+    nod: Nod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await linked(nod)
+    await granted(nod)
+    monkeypatch.setattr(progress, "STEP_ROWS", 1)
+    told: list[tuple[int, int]] = []
+    await nod.database.read(verification.faults, (), lambda *far: told.append(far))
+    [total] = {total for _, total in told}
+    assert [done for done, _ in told] == list(range(total + 1))
+
+    def leave(done: int, _: int) -> None:
+        if done:
+            raise progress.Abandoned
+
+    with pytest.raises(progress.Abandoned):
+        await nod.database.read(verification.faults, (), leave)
 
 
 CHANGES = [

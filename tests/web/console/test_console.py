@@ -264,7 +264,8 @@ def told(page: Page, proposal: object, **changed: object) -> None:
     """Tell the page that the proposal is in another state now."""
     page.evaluate(
         """async ([proposal, changed]) => {
-            const { put } = await import("/static/proposals.js");
+            const { src } = document.querySelector("script[type=module]"); // below the version
+            const { put } = await import(new URL("proposals.js", src));
             put({ ...proposal, version: proposal.version + 10, verbs: [], ...changed });
         }""",
         [proposal, changed],
@@ -756,11 +757,30 @@ def test_the_files_of_the_page_come_packed_all_together_and_once(nod: Served):
     page = httpx.get(nod.url)
     assert page.headers["cache-control"] == "no-cache"
     imported = set(re.findall(r'from "\./([^"]+)"', "".join(f.read_text() for f in STATIC.glob("*.js"))))
-    assert set(re.findall(r'rel="modulepreload" href="static/([^"]+)"', page.text)) == imported
+    assert set(re.findall(r'rel="modulepreload" href="static/[0-9a-f]{16}/([^"]+)"', page.text)) == imported
     first = httpx.get(f"{nod.url}static/console.css")
     assert (first.headers["content-encoding"], first.headers["cache-control"]) == ("gzip", "no-cache")
     again = httpx.get(f"{nod.url}static/console.css", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+
+
+def test_a_tab_that_is_opened_later_asks_for_the_page_and_its_data_alone(nod: Served, new_page: NewPage):
+    page = new_page("about:blank")
+    asked: list[str] = []
+    page.context.on("request", lambda each: asked.append(each.url) if each.url.startswith(nod.url) else None)
+    page.goto(f"{nod.url}#/inbox")
+    expect(page.locator("#inbox-list")).to_be_visible()
+    scripts = {each for each in asked if each.endswith((".js", ".css"))}
+    served = {each: httpx.get(each).headers["cache-control"] for each in scripts}
+    assert scripts
+    assert {each for each, kept in served.items() if "immutable" not in kept} == set()
+    [version] = {each.split("/static/")[1].partition("/")[0] for each in scripts}
+    other = httpx.get(f"{nod.url}static/{'0' * 16}/console.css")  # of a release that is gone, or not yet here
+    assert (other.status_code, other.headers["cache-control"]) == (200, "no-cache")
+    assert httpx.get(f"{nod.url}static/{version}/nothing.js").status_code == 404
+    assert "immutable" not in httpx.get(f"{nod.url}static/{version}/nothing.js").headers.get(
+        "cache-control", ""
+    )
 
 
 def test_the_page_is_served_with_a_policy_that_allows_no_inline_code(nod: Served):

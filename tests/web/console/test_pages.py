@@ -15,6 +15,27 @@ from tests.web.scripted import ScriptedModel, say
 
 pytestmark = pytest.mark.browser
 
+HOLDS = """
+    const real = self.fetch;
+    self.fetch = async (...asked) => {
+        const answer = await real(...asked);
+        const path = String(asked[0]);
+        if (!path.includes("api/audit/")) return answer;
+        const first = new TextEncoder().encode('{"done": 2, "total": 8}\\n');
+        const held = new Promise((resolve) => (self.passOn = resolve));
+        const late = new TransformStream({
+            start: (to) => path.includes("verify") && to.enqueue(first),
+            transform: async (chunk, to) => {
+                if (path.includes("verify")) await held;
+                to.enqueue(chunk);
+            },
+            flush: () => held,
+        });
+        return new Response(answer.body.pipeThrough(late), answer);
+    };
+"""
+"""What is asked of the audit log does not end before ``passOn()``."""
+
 SMALL = {"width": 320, "height": 640}
 _NAMED = ("inbox", "rules", "tools", "files", "people", "usage", "insights", "audit", "settings", "you")
 PAGES = ("#/", *(f"#/{name}" for name in _NAMED), "conversation")
@@ -252,6 +273,28 @@ def test_axe_finds_nothing_on_any_page(scheme: str, nod: Served, new_page: NewPa
         page.emulate_media(reduced_motion="reduce")
         page.locator("main.view:visible").evaluate(UNFOLD)
         assert violations(page) == [], (at, "small")
+
+
+def test_a_check_and_an_export_of_the_audit_log_show_how_far_they_are(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    page = new_page("about:blank")
+    page.add_init_script(HOLDS)
+    page.goto(f"{nod.url}#/audit")
+    page.locator("table").wait_for()
+    bar = page.get_by_role("progressbar")
+    button(page, "Verify").click()
+    expect(bar).to_have_attribute("aria-label", "Verifying the audit log")
+    expect(page.locator(".notice-word:visible")).to_contain_text("2 of 8 rows")
+    page.evaluate("passOn()")
+    expect(page.locator(".notice-word:visible")).to_contain_text("nothing missing or altered")
+    expect(bar).to_have_count(0)
+    button(page, "Export CSV").click()
+    expect(bar).to_have_attribute("aria-label", "Exporting the audit log")
+    expect(page.locator(".notice-word:visible")).to_contain_text(re.compile(r"(\d+) of \1 rows"))
+    with page.expect_download() as saved:
+        page.evaluate("passOn()")
+    assert saved.value.path().read_bytes().startswith(b'\xef\xbb\xbf"id",')
+    expect(bar).to_have_count(0)
 
 
 def test_a_first_visit_takes_less_than_200_kb(nod: Served):

@@ -1,0 +1,46 @@
+"""How far a command is that takes long, for a person at a terminal."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from bot.cli.command import chosen
+from bot.domain.progress import Progress, ignore
+
+
+@contextlib.contextmanager
+def show_progress(what: str, *, wanted: bool = True) -> Iterator[Progress]:
+    """Show a bar on stderr until the work ends: how much of how much, and for how long.
+
+    Nothing is shown where no person looks: in a pipe, in a log, with ``-q``; nor where it is not ``wanted``.
+    """
+    if not (wanted and _is_watched()):
+        yield ignore
+        return
+    from rich import progress  # a twentieth of a second, only for a bar
+    from rich.console import Console
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    console = Console(stderr=True, no_color=True if os.environ.get("NO_COLOR") else None)
+    with progress.Progress(
+        *columns,
+        console=console,
+        transient=True,
+        redirect_stdout=False,  # what is printed stays where it goes
+        redirect_stderr=False,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _is_watched() -> bool:
+    if chosen().quiet or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stderr is not None and sys.stderr.isatty()
