@@ -147,7 +147,7 @@ def create(
 async def _agui(_: Request) -> ASGIApp:
     """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
     routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
-    found: ASGIApp = routes.router
+    found: ASGIApp = routes.app
     return found
 
 

@@ -29,6 +29,14 @@ class Body(BaseModel):
 
 def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
     """The JSON as it is; raises PydanticCustomError where it is too much, or some text can't be stored."""
+    _, fault = count_values(value, most)
+    if fault is not None:
+        raise fault
+    return value
+
+
+def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None]:
+    """Return how many values were looked at, and why the JSON can't be taken, if so."""
     count = 0
     level: Iterable[Any] = [value]
     for _ in range(DEEPEST):
@@ -36,10 +44,10 @@ def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
         for each in level:
             count += 1
             if count > most:
-                raise PydanticCustomError("values", f"At most {most:,} values in one request.")
+                return count, PydanticCustomError("values", f"At most {most:,} values in one request.")
             match each:
                 case str() if halved(each):
-                    raise PydanticCustomError(
+                    return count, PydanticCustomError(
                         "storable", "Text must be valid Unicode, without half a surrogate pair."
                     )
                 case dict():
@@ -48,9 +56,9 @@ def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
                 case list():
                     inside += each
         if not inside:
-            return value
+            return count, None
         level = inside
-    raise PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
+    return count, PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
 
 
 PAGE = 200

@@ -17,7 +17,7 @@ from bot.web.streams import Pace
 log = logger(__name__)
 
 MAX_BODY = 256 * 1024  # bytes
-LARGER = {"/agui": 16 * MAX_BODY}  # a front end sends its whole history with each run, files included
+RUNS = "/agui"
 WITH_FILES = frozenset({"/api/chat"})  # as ``multipart/form-data``
 PROBES = frozenset({"/healthz", "/readyz"})  # answered however many requests are under way
 _READ_ON = 16 * MAX_BODY  # of a body that is too large, so that its sender gets to read the answer
@@ -60,9 +60,21 @@ class Capacity:
                 await self._app(scope, receive, send)
 
 
+def max_run_bytes(files: int) -> int:
+    """Return how large a run of AG-UI may be: a thread's history, and ``files`` of a message in base64."""
+    return 16 * MAX_BODY + files * 4 // 3
+
+
 def _is_form(scope: Scope) -> bool:
     kinds = (value for name, value in scope["headers"] if name == b"content-type")
     return any(kind.lower().startswith(b"multipart/form-data") for kind in kinds)
+
+
+async def _wait_for_end(receive: Receive) -> Message:
+    """Return the message that the caller left; a rest of the body is dropped."""
+    while (message := await receive())["type"] == "http.request":
+        pass
+    return message
 
 
 class BodyLimits:
@@ -90,8 +102,10 @@ class BodyLimits:
             await self._app(scope, receive, send)
             return
         policy = _DOCS_POLICY if scope["path"] == "/docs" else _PAGE_POLICY
-        brings_files = scope["path"] in WITH_FILES and _is_form(scope)
-        most = self._files + MAX_BODY if brings_files else LARGER.get(scope["path"], MAX_BODY)
+        is_run = scope["path"] == RUNS
+        brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
+        most = self._files + MAX_BODY if brings_files else MAX_BODY
+        most = max_run_bytes(self._files) if is_run else most
         started = whole = False
         size = 0
         request = secrets.token_hex(6)
@@ -100,8 +114,8 @@ class BodyLimits:
 
         async def limited() -> Message:
             nonlocal size, whole
-            if whole:  # what comes now is that the caller left
-                return await receive()
+            if whole or size > most:  # what comes now is that the caller left
+                return await _wait_for_end(receive)
             try:
                 message = await self._part(request, receive, due)
             except TimeoutError:

@@ -30,6 +30,7 @@ from bot.web.streams import EXPORTS, LONG_POLLS, STILL_THERE, STREAMS, EventStre
 T = TypeVar("T")
 
 LONGEST_WAIT = 60  # seconds
+LARGE_BODIES = 4  # held at the same time; others wait
 _MOST_PARAMETERS = 50
 _MEANT = "nod-account"
 """Header of the console: whose page sends this. A browser's cookie may be another person's by now."""
@@ -80,6 +81,7 @@ class Site:
     waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))
     exporting: Places = field(default_factory=lambda: Places(EXPORTS))
     describing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    large_bodies: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LARGE_BODIES))
     up: bool = False  # from when the start has finished until the end begins
 
     @contextlib.contextmanager

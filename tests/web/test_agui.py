@@ -302,20 +302,6 @@ async def test_a_message_brings_files_as_data(serve: Serve):
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"messages": [{"id": "1", "role": "user", "content": ""}]}, 422),
-        ({"messages": [{"id": "1", "role": "user", "content": "\ud83d"}]}, 422),
-        (
-            {
-                "messages": [
-                    {
-                        "id": "1",
-                        "role": "user",
-                        "content": [{"type": "image", "source": {"type": "url", "value": "http://x"}}],
-                    }
-                ]
-            },
-            422,
-        ),
         ({"messages": [], "resume": [{"interruptId": "x", "status": "resolved"}]}, 422),
         ({"messages": [], "resume": [{"interruptId": "abc-1", "status": "resolved"}]}, 404),
         (
@@ -325,7 +311,8 @@ async def test_a_message_brings_files_as_data(serve: Serve):
             },
             422,
         ),
-        ({"messages": [{"id": "1", "role": "wizard", "content": ""}]}, 422),
+        ({"messages": "hello"}, 422),
+        ({"messages": [], "runId": "\ud83d"}, 422),
     ],
 )
 async def test_a_run_that_makes_no_sense_is_refused_before_it_begins(serve: Serve, body: Json, status: int):
@@ -369,8 +356,7 @@ async def test_a_long_history_fits_and_is_not_read_again(serve: Serve):
         messages = [*history, {"id": "u", "role": "user", "content": "hello"}]
         assert text_of(await ran(nod, messages=messages)) == "Understood."
         assert "xxx" not in str(nod.model.seen)
-        too_long = await sent(nod, "x" * (1024 * 1024))
-        assert too_long.status_code == 413
+        assert "I read at most 32,000 in one message" in text_of(await ran(nod, "x" * (1024 * 1024)))
 
 
 class Page:
@@ -511,24 +497,3 @@ async def test_a_press_after_that_of_another_person_says_what_really_happened(se
         assert nod.notes.kept == ["milk"]
         assert [text for text in page.read if "approved" in text.lower()], page.read
         assert page.read.count("Done.") == 1
-
-
-PICTURE = [{"type": "image", "source": {"type": "url", "value": "https://example.com/a.png"}}]
-
-
-def written(ident: str, content: Any) -> Json:
-    return {"id": ident, "role": "user", "content": content}
-
-
-@pytest.mark.parametrize("refused", [PICTURE, "", "x" * 200_000], ids=["by address", "empty", "too long"])
-async def test_a_message_that_was_refused_ends_no_thread_though_it_is_sent_again_each_time(
-    serve: Serve, refused: Any
-):
-    async with serve(model=ScriptedModel(say("Good morning."), ask(MILK), say("Kept."))) as nod:
-        old = written("m1", refused)
-        assert (await sent(nod, messages=[old])).status_code in (413, 422)
-        assert text_of(await ran(nod, messages=[old, written("m2", "hello")])) == "Good morning."
-        (interrupt,) = interrupts(await ran(nod, messages=[old, written("m3", "keep milk")]))
-        assert (await sent(nod, messages=[old])).status_code in (413, 422)
-        answered = await ran(nod, None, resolved(interrupt, approved=True), messages=[old])
-        assert (text_of(answered), nod.notes.kept) == ("Kept.", ["milk"])

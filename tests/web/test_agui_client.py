@@ -36,14 +36,19 @@ MILK = ("keep", {"text": "milk"})
 
 
 async def front_end(nod: Served, *answers: Json) -> dict[str, Any]:
-    script = Path(__file__).with_name("agui_client.cjs")
+    return await printed(nod, "agui_client.cjs", "keep milk", json.dumps(answers))
+
+
+async def printed(nod: Served, script: str, *arguments: str, given: str = "") -> dict[str, Any]:
+    path = Path(__file__).with_name(script)
     running = await asyncio.create_subprocess_exec(
-        *("node", str(script), f"{nod.url}/agui", "keep milk", json.dumps(answers)),
+        *("node", str(path), f"{nod.url}/agui", *arguments),
         env={"PATH": os.environ["PATH"], "NOD_TEST_NODE": str(NODE)},
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, errors = await running.communicate()
+    out, errors = await running.communicate(given.encode())
     assert running.returncode == 0, errors.decode()
     found: dict[str, Any] = json.loads(out)
     return found
@@ -90,3 +95,25 @@ async def test_an_interrupt_that_is_left_open_is_still_pending_in_the_public_cli
             seen["asked"][0],
             [pending["toolCallId"]],
         )
+
+
+async def test_a_thread_of_the_public_client_continues_after_each_message_that_was_refused(serve: Serve):
+    at_an_address = {"type": "url", "value": "https://a.test/a.png", "mimeType": "image/png"}
+    broken = {"type": "data", "value": "%%", "mimeType": "image/png"}
+    refused = [
+        "",
+        [],
+        "x" * 40_000,
+        *([{"type": "image", "source": each}] for each in (at_an_address, broken)),
+    ]
+    model = ScriptedModel(say("Good morning."), ask(MILK), say("Kept."), say("Bye."))
+    async with serve(model=model, patience=120) as nod:
+        contents = [*refused, "hello", *refused, "keep milk", refused[0], "x" * 3_000_000, "bye"]
+        seen = await printed(nod, "agui_thread.cjs", given=json.dumps(contents))
+        said = [(m["role"], m.get("content")) for m in seen["messages"] if m["role"] != "tool"]
+        told = [text for role, text in said if role == "assistant" and text]
+        answers = [text for text in told if not text.startswith(("I can only", "I take", "That is"))]
+        assert answers == ["Good morning.", "Kept.", "Bye."]
+        assert len(told) - len(answers) == 2 * len(refused) + 1
+        assert [text for role, text in said if role == "user"] == contents
+        assert nod.notes.kept == ["milk"]

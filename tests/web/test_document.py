@@ -149,9 +149,8 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
         await get("/api/conversations", params={"limit": 1})
         run = {"threadId": conversation, "runId": "r1", "messages": [], "state": {}}
         assert (await nod.client.post("/agui", json=run)).status_code == 200
-        nothing = [{"id": "1", "role": "user", "content": ""}]
-        refused = await nod.client.post("/agui", json=run | {"threadId": "new", "messages": nothing})
-        assert refused.status_code == 422
+        unknown = [{"interruptId": "x", "status": "resolved"}]
+        assert (await nod.client.post("/agui", json=run | {"resume": unknown})).status_code == 422
         await nod.client.post(f"{mine}/stop")
         await nod.client.patch(mine, json={"title": "Milk"})
         await nod.client.delete(mine)

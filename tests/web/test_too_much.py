@@ -85,6 +85,8 @@ async def _refused(nod: Served, document: Json) -> tuple[int, list[str]]:
             body = operation.get("requestBody", {}).get("content", {}).get("application/json")
             unbounded = MORE_THAN_ANY * (25 if path == WITH_HISTORY else 1)
             for where, value in _overfull(body["schema"], document, unbounded) if body else ():
+                if path == WITH_HISTORY and where.startswith(".messages"):  # read from the newest back
+                    continue
                 sent += 1
                 address = path.replace("{verb}", "approve").replace("{", "").replace("}", "")
                 answer = await nod.client.request(method, address, json=value)

@@ -46,6 +46,16 @@ def history(
     return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]
 
 
+def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
+    """Return the newest messages whose text is not longer in all, none of them a result without its call."""
+    start = len(messages)
+    while start and (max_bytes := max_bytes - _size(messages[start - 1])) >= 0:
+        start -= 1
+    while start and start < len(messages) and isinstance(messages[start], ToolMessage):
+        start += 1
+    return list(messages[start:])
+
+
 def call_id(answer: str, model_id: str) -> str:
     """What a read is called that an answer asked for."""
     return f"{answer}:{model_id}"
@@ -68,6 +78,13 @@ def result_of(proposal: ProposalView) -> str | None:
         return None
     told = proposal.result if proposal.state is State.SUCCEEDED else None
     return told or proposal.outcome
+
+
+def _size(message: Message) -> int:
+    calls = getattr(message, "tool_calls", None) or ()
+    return sum(
+        len(text.encode()) for text in (str(message.content or ""), *(c.function.arguments for c in calls))
+    )
 
 
 def _proposed(proposal: ProposalView) -> AssistantMessage:

@@ -5,33 +5,34 @@ conversation of the caller's; what a front end sends of its history, state, tool
 only what people wrote since. What a run says is in ``stream.py``.
 """
 
-import base64
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from ag_ui.core import BaseEvent, Context, ResumeEntry, RunAgentInput, TextPart, Tool, UserMessage
+from ag_ui.core import BaseEvent, ResumeEntry, UserMessage
 from ag_ui.core import Message as AguiMessage
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, model_validator
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 from starlette.responses import Response
 
 from bot.approvals.lookup.proposals import Seen
-from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press
 from bot.domain.events import TurnEnded, TurnEvent, TurnFailed
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.tools.signature import fault_in_words
-from bot.web.ag_ui.history import history
-from bot.web.ag_ui.stream import RunStream, parts_of
+from bot.web.ag_ui.given import AguiInput, SentMessages, WrittenMessage
+from bot.web.ag_ui.history import history, take_newest
+from bot.web.ag_ui.request import RunBodies
+from bot.web.ag_ui.stream import RefusedMessage, RunStream, parts_of
 from bot.web.answers import Fault, Later, existing
-from bot.web.body import check_storable
 from bot.web.broadcaster import Heard, Listener
 from bot.web.channel import NAME, HttpChannel, key_of
 from bot.web.chat import NO_CONVERSATION, own, proposals_of
+from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
 from bot.web.schemas.proposals import ProposalView, conversation_of
@@ -39,29 +40,12 @@ from bot.web.site import Caller, Here, Site, Streaming, api_routes, event_stream
 from bot.web.streams import STILL_THERE, heard, sse
 
 router = api_routes("conversations")
+app = RunBodies(router)
 
 _STOPPING = "Nod stops. What was said is kept: run again to read the rest."
-_DATA_ONLY = "Nod takes files as data in base64, and fetches none. Send their bytes."
-_MOST_VALUES = 50_000  # a front end sends its whole history with each run
 _UNKNOWN = "There is no such interrupt: {}"
 _TWO = "{} has two answers that differ. Send one."
 _ENDS = (TurnEnded, TurnFailed)
-
-
-class AguiInput(RunAgentInput):
-    """A run: ``messages`` ends with what the person wrote, or ``resume`` answers interrupts, or both."""
-
-    thread_id: Annotated[str, Field(min_length=1, max_length=200)]
-    run_id: Annotated[str, Field(min_length=1, max_length=200)]
-    messages: Annotated[list[AguiMessage], Field(max_length=5000)]
-    tools: Annotated[list[Tool], Field(max_length=200)] | None = None
-    context: Annotated[list[Context], Field(max_length=200)] | None = None
-    resume: Annotated[list[ResumeEntry], Field(max_length=100)] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _text(cls, value: Any) -> Any:
-        return check_storable(value, _MOST_VALUES)
 
 
 class _Payload(BaseModel):
@@ -91,12 +75,21 @@ _Answer = tuple[ResumeEntry, str, int, _Payload]
 """An entry of ``resume``, the proposal and the round that it names, and its payload."""
 
 
+async def _sent(request: Request) -> SentMessages:
+    sent: SentMessages = request.state.sent
+    return sent
+
+
+Sent = Annotated[SentMessages, Depends(_sent)]
+"""The messages that came with the run."""
+
+
 @router.post(
     "/agui",
     summary="AG-UI: run a conversation; an open proposal ends the run with an interrupt",
     **event_stream(AguiEvent),
 )
-async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -> Response:
+async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming, sent: Sent) -> Response:
     """An entry of `resume` answers an interrupt, checked like any press.
 
     Its payload is `{"approved": true}`, `{"approved": false, "reason": "…"}` or
@@ -111,29 +104,29 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming) -
         _answer(each) if last_of[each.interrupt_id] == each else _TWO.format(each.interrupt_id)
         for each in body.resume or ()
     ]
-    said = _said(body)
     if wrong := next((each for each in answers if isinstance(each, str)), None):
         raise Fault(422, wrong, fields={"resume": wrong})
-    # a front end sends all messages again with each run: one that was refused then must not end the thread
-    if said and not said[-1].is_complete and not answers:
-        raise Fault(422, _DATA_ONLY, fields={"messages": _DATA_ONLY})
     with ExitStack() as stack:
         listener = stack.enter_context(
             http.hub.listen(key_of(actor, conversation_id))
         )  # before a turn speaks
         last = await http.conversations.newest_end(conversation_id)
-        run = _Run(http, actor, conversation_id, RunStream(body), listener, last.turn_id if last else 0)
+        most = max_run_bytes(site.files.message) // 4
+        before_run = last.turn_id if last else 0
+        run = _Run(http, actor, conversation_id, RunStream(body, sent), listener, before_run, most)
         before = await run.history()  # what comes from here on is heard
-        known = {message.id for message in before}
-        said = [each for each in said if each.id not in known and each.is_complete]
+        texts = {each.id: str(each.content) for each in before if isinstance(each, UserMessage)}
+        new = sent.written_since({message.id: texts.get(message.id, "") for message in before})
         told = await run.press(site, [each for each in answers if not isinstance(each, str)])
-        said = await run.say(site, said, passes_over_last=bool(answers))
+        taken, refused = await run.take_in(site, new)
+        if answers:  # the message before them was refused by an earlier run
+            refused = []
         listening = stack.pop_all()
 
     async def events() -> AsyncIterator[str]:
         with listening:
-            written = [UserMessage(id=each.id, content=each.text) for each in said]
-            for event in await run.begun([*before, *written], told):
+            written = [UserMessage(id=each.id, content=each.text) for each in taken]
+            for event in await run.begun([*before, *written], told, refused):
                 yield sse(event)
             async for block in run.to_rest():
                 yield block
@@ -152,6 +145,8 @@ class _Run:
     listener: Listener
     last_turn: int
     """The turn that had ended last when the run began."""
+    max_history_bytes: int
+    """A part of what a request may have, so that the thread can grow by what one run says."""
 
     async def press(self, site: Site, answers: Sequence[_Answer]) -> list[BaseEvent]:
         """Press for each answer, if every one is about a proposal that this person may see."""
@@ -171,27 +166,36 @@ class _Run:
                 told.append(self.stream.answered(entry.interrupt_id, ident, reply))
         return told
 
-    async def say(
-        self, site: Site, said: "Sequence[_Written]", *, passes_over_last: bool
-    ) -> "list[_Written]":
-        """Take in what people wrote, each once, and return it. Raises Fault where the last is refused.
+    async def take_in(
+        self, site: Site, new: Sequence[WrittenMessage]
+    ) -> tuple[list[WrittenMessage], list[RefusedMessage]]:
+        """Take in what people wrote, each once. Return it, and what was refused after the last of it.
 
-        One before it was refused in an earlier run, in words. With answers to interrupts, the last was too.
+        What was refused before that was told by an earlier run: front ends send it again with each.
         """
-        taken = []
-        address = Address(NAME, key_of(self.actor, self.conversation_id))
-        for place, written in enumerate(said, 1):
-            ident, text, files, _ = written
-            event_id = f"{self._sent}{ident}"
-            message = Message(address, self.actor, text, event_id, begin=self.conversation_id, files=files)
-            reply = await site.take_in(message)
-            if reply.answer is Answer.LATER:
-                raise Later(reply.text)
-            if reply.answer is Answer.DUPLICATE or reply.message_id is not None:
+        taken: list[WrittenMessage] = []
+        refused: list[RefusedMessage] = []
+        for written in new:
+            why = written.problem or await self._take_in_one(site, written)
+            if why:
+                refused.append(RefusedMessage(written.id, why))
+            else:
                 taken.append(written)
-            elif place == len(said) and not passes_over_last:
-                raise Fault(413 if text.strip() or files else 422, reply.text)
-        return taken
+                refused.clear()
+        return taken, refused
+
+    async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
+        """Return why it is refused; empty where Nod has it now. Raises Later."""
+        address = Address(NAME, key_of(self.actor, self.conversation_id))
+        event_id = f"{self._sent}{written.id}"
+        message = Message(
+            address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
+        )
+        reply = await site.take_in(message)
+        if reply.answer is Answer.LATER:
+            raise Later(reply.text)
+        is_taken = reply.answer is Answer.DUPLICATE or reply.message_id is not None
+        return "" if is_taken else reply.text
 
     @property
     def _sent(self) -> str:
@@ -203,9 +207,12 @@ class _Run:
         if transcript is None:
             return []
         every = await proposals_of(self.http, self.actor, self.conversation_id)
-        return history(transcript, every, await self.http.registry.available(), self._sent)
+        available = await self.http.registry.available()
+        return take_newest(history(transcript, every, available, self._sent), self.max_history_bytes)
 
-    async def begun(self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent]) -> list[BaseEvent]:
+    async def begun(
+        self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
+    ) -> list[BaseEvent]:
         """``said``: what the front end should have before this run tells more."""
         board = await self.http.conversations.team(self.conversation_id)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
@@ -216,7 +223,8 @@ class _Run:
             "team": TeamView.model_validate(board).model_dump(mode="json"),
         }
         caught_up = self.stream.caught_up(said)
-        return [*self.stream.started(state), *caught_up, *answers, *self.stream.too_late(waiting)]
+        in_words = [*self.stream.too_late(waiting), *self.stream.refused(refused)]
+        return [*self.stream.started(state), *caught_up, *answers, *in_words]
 
     async def to_rest(self) -> AsyncIterator[str]:
         """What happens until the agent and its team are silent or wait for people, and the run's end."""
@@ -289,41 +297,6 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
         return thread_id
     ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
     return None if await http.conversations.deleted(ident) else ident
-
-
-class _Written(NamedTuple):
-    """A message of the person's, with the files that came with it; complete where each brings its bytes."""
-
-    id: str
-    text: str
-    files: tuple[Upload, ...]
-    is_complete: bool
-
-
-def _said(body: RunAgentInput) -> list[_Written]:
-    """What the person wrote since anything else was said."""
-    said = []
-    for message in reversed(body.messages):
-        if not isinstance(message, UserMessage):
-            break
-        parts = [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
-        texts = [part.text for part in parts if isinstance(part, TextPart)]
-        others = [part for part in parts if not isinstance(part, TextPart)]
-        files = [_file(number, part) for number, part in enumerate(others, 1)]
-        taken = tuple(filter(None, files))
-        said.append(_Written(message.id, "\n".join(texts), taken, len(taken) == len(files)))
-    return said[::-1]
-
-
-def _file(number: int, part: Any) -> Upload | None:
-    """A part that is no text, named by its metadata if at all; None where its bytes are not with it."""
-    named = part.metadata if isinstance(part.metadata, dict) else {}
-    name = str(named.get("filename") or named.get("name") or f"{part.type}-{number}")
-    try:
-        data = base64.b64decode(part.source.value, validate=True) if part.source.type == "data" else b""
-    except ValueError:
-        return None
-    return Upload(name, data) if data else None
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:

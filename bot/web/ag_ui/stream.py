@@ -7,7 +7,7 @@ carries the id and the round, so that an answer counts for the content that was 
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -23,7 +23,6 @@ from ag_ui.core import (
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningStartEvent,
-    RunAgentInput,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
@@ -57,25 +56,37 @@ from bot.domain.events import (
 )
 from bot.domain.proposals import Kind
 from bot.domain.verbs import Verb
+from bot.web.ag_ui.given import AguiInput, SentMessages, is_same_text, read_text
 from bot.web.ag_ui.history import call_id, made_call, result_of, tool_result
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
 _REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
 _CALL = "tool_call"
+_REFUSED = ":refused"
+"""The end of the id of an answer to a message that was not taken in."""
 _LONGEST_REASON = 1000
+
+
+class RefusedMessage(NamedTuple):
+    """A message of a person that was not taken in, and why. ``id`` is empty where it has none."""
+
+    id: str
+    words: str
 
 
 class RunStream:
     """Makes the events of one run, in the order in which their grounds come."""
 
-    def __init__(self, given: RunAgentInput) -> None:
+    def __init__(self, given: AguiInput, sent: SentMessages) -> None:
         self._run = given
+        self._is_heavy = sent.is_heavy
         self._answer: str | None = None  # the key of the one that is told; None: of nothing that began here
         self._thoughts = self._restarts = 0
         self._text: AssistantMessage | None = None  # open
         self._thought: ReasoningMessage | None = None  # open
-        self._has: list[Message] = list(given.messages)  # what the front end has by now
+        # what the front end has by now
+        self._has: list[Message] = list({each.id: each for each in sent.readable}.values())
         self._stored: set[str] = set()  # ids of what the rows had when they were looked at last
         self._awaited: set[str] = set()  # proposals whose result is still to be told
         self._state: dict[str, Any] = {}
@@ -98,6 +109,8 @@ class RunStream:
         Clients leave a message that they have where it is, and add others below: where that would be wrong,
         they begin with nothing. What they alone know of, such as thoughts, stays where it was.
         """
+        if not self._is_heavy:
+            said = self._with_files(said)
         ours = {message.id: message for message in said}
         self._stored = set(ours)
         self._awaited -= {each.tool_call_id for each in said if isinstance(each, ToolMessage)}
@@ -106,19 +119,32 @@ class RunStream:
         # some clients keep what a person answered as the call's result
         foreign = any(isinstance(m, ToolMessage) and m.id not in ours for m in self._has)
         have, told = _texts(kept), _texts(said)
-        in_order = have == told[: len(have)]
+        in_order = have == told[: len(have)] and not self._is_heavy
         if len(kept) == len(ours) and in_order and not (changed or foreign):
             return []
         alone: dict[str | None, list[Message]] = defaultdict(list)
         last = None
+        refused = {message.id.partition(_REFUSED)[0] for message in self._has if _REFUSED in message.id}
         for message in self._has:
+            is_spoken = isinstance(message, UserMessage | AssistantMessage | ToolMessage)
             if message.id in ours:
                 last = message.id
-            elif not isinstance(message, UserMessage | AssistantMessage | ToolMessage):
+            elif not is_spoken or message.id in refused or _REFUSED in message.id:
                 alone[last].append(message)
         self._has = [*alone[None], *(each for m in said for each in (m, *alone[m.id]))]
+        self._is_heavy = False
         nothing = [] if in_order else [MessagesSnapshotEvent(messages=[])]
         return [*self._closed(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
+
+    def _with_files(self, said: Sequence[Message]) -> list[Message]:
+        """Return the messages, the person's as the front end has them: with their files."""
+        theirs = {each.id: each for each in self._has if isinstance(each, UserMessage)}
+        kept: list[Message] = []
+        for message in said:
+            sent = theirs.get(message.id)
+            is_same = sent is not None and is_same_text(read_text(sent), _text(message))
+            kept.append(sent if sent is not None and is_same else message)
+        return kept
 
     def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """How one entry of ``resume`` was taken, in words for people."""
@@ -130,15 +156,25 @@ class RunStream:
     def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
         """Why a press was not taken, as text: of what still waits the interrupt says it."""
         still = {each.id for each in waiting}
+        late = [words for ident, words in self._answers.items() if ident not in still]
+        return [event for words in late for event in self._tell(secrets.token_hex(8), words)]
+
+    def refused(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
+        """Answer each message in words. The front end keeps them, so that the next run comes after it."""
         events: list[BaseEvent] = []
-        for words in (words for ident, words in self._answers.items() if ident not in still):
-            ident = secrets.token_hex(8)
-            events += [
-                TextMessageStartEvent(message_id=ident, role="assistant"),
-                TextMessageContentEvent(message_id=ident, delta=words),
-                TextMessageEndEvent(message_id=ident),
-            ]
+        for refused in messages:
+            name = f"{refused.id or self._run.run_id}{_REFUSED}"
+            number = len([each for each in self._has if each.id.startswith(name)])
+            events += self._tell(f"{name}:{number + 1}" if number else name, refused.words)
         return events
+
+    def _tell(self, ident: str, words: str) -> list[BaseEvent]:
+        self._has.append(AssistantMessage(id=ident, content=words))
+        return [
+            TextMessageStartEvent(message_id=ident, role="assistant"),
+            TextMessageContentEvent(message_id=ident, delta=words),
+            TextMessageEndEvent(message_id=ident),
+        ]
 
     def awaits(self, proposal_id: str) -> None:
         """An earlier run opened this call; its result comes in this one."""
