@@ -19,7 +19,7 @@ from hypothesis import Phase, settings
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
 from tests.kit.urls import POSTGRES_URL, Urls, urls
-from tests.tiers import LINT, MORE, is_for_the_night, is_twin
+from tests.tiers import LINT, MORE, is_for_the_night
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_over_http(item.path):
             item.add_marker(pytest.mark.platform)
-        if is_for_the_night(item.nodeid) or is_twin(item):
+        if is_for_the_night(item):
             item.add_marker(MORE)
         if item.nodeid.startswith(LINT):
             item.add_marker(pytest.mark.lint)

@@ -21,6 +21,8 @@ LINT = (
 )
 """Tests that read the source tree alone: part of `make lint`."""
 
+_TAKE_TURNS = ("tests/contracts/test_telegram.py", "tests/contracts/test_discord.py")
+
 NIGHT = {
     "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
     "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
@@ -102,6 +104,45 @@ NIGHT = {
     "tests/web/test_mcp_document.py": (
         "a process for each command of a page; tests/web/test_mcp_logins.py has them in one"
     ),
+    "tests/channels/slack/test_setup.py::test_a_slack_that_is_down_holds_up_no_start[sqlite-how2": (
+        "the library tries again by the clock; two other faults are in the day"
+    ),
+    "tests/cli/test_commands.py::test_doctor_lists_own_tools": (
+        "two processes; the day has its other faults in one"
+    ),
+    "tests/cli/test_commands.py::test_doctor_starts_each_mcp_server": (
+        "a process for each fault; tests/tools/mcp has them in the day"
+    ),
+    "tests/cli/test_demo.py::test_run_without_a_model": "two processes for one line",
+    "tests/cli/test_demo.py::test_the_demo_with_a_team_opens": "a process for one address",
+    "tests/clients/test_edges.py::test_the_hook_blocks_whatever_the_server_answers": (
+        "a process for each answer; the client it calls hears them all in the day"
+    ),
+    "tests/clients/test_examples.py::test_the_graph_deploys": "the adapter itself has its tests in the day",
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[openai]": (
+        "the strictest stays in the day"
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[anthropic": (
+        "the strictest stays in the day"
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[gemini": (
+        "the strictest stays in the day"
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[mistral": (
+        "the strictest stays in the day"
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[templates": (
+        "the strictest stays in the day"
+    ),
+    "tests/tools/test_reading.py::test_what_has_no_end_is_bounded_and_told[parts": (
+        "takes all its time; eight others stay in the day"
+    ),
+    "tests/tools/test_reading.py::test_what_has_no_end_is_bounded_and_told[a million": (
+        "takes all its time; eight others stay in the day"
+    ),
+    "tests/web/test_starting.py::test_a_press_that_waits_too_long": (
+        "waits ten seconds by the clock; tests/store has it with one"
+    ),
 }
 """How node IDs begin → why these are for the night."""
 
@@ -119,13 +160,26 @@ def thin(values: Iterable[Any], step: int = 3) -> list[Any]:
     ]
 
 
-def is_for_the_night(node_id: str) -> bool:
+def is_for_the_night(item: pytest.Item) -> bool:
+    return _is_listed(item.nodeid) or _is_twin(item) or _is_of_another_channel(item)
+
+
+def _is_listed(node_id: str) -> bool:
     drawn = (each for beginning, (each, _) in FEWER.items() if node_id.startswith(beginning))
     return any(map(node_id.startswith, NIGHT)) or any(zlib.crc32(node_id.encode()) % each for each in drawn)
 
 
-def is_twin(item: pytest.Item) -> bool:
+def _is_twin(item: pytest.Item) -> bool:
     """Tell a second case, on PostgreSQL: by day in the store alone, whose statements all others use."""
     call = getattr(item, "callspec", None)
     on_postgres = call is not None and call.params.get("database_url") == "postgres"
     return on_postgres and not item.nodeid.startswith("tests/store/")
+
+
+def _is_of_another_channel(item: pytest.Item) -> bool:
+    """Tell a contract's test that the other of two channels takes by day; Slack has them all."""
+    path = item.nodeid.partition("::")[0]
+    function = getattr(item, "function", None)
+    if path not in _TAKE_TURNS or function is None or function.__module__ != "bot.testing.contract":
+        return False
+    return zlib.crc32(function.__name__.encode()) % 2 != _TAKE_TURNS.index(path)

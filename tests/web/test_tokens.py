@@ -93,7 +93,7 @@ async def test_a_token_that_is_put_into_the_database_past_the_record_shows(serve
 
 async def test_an_open_stream_ends_when_its_token_is_revoked(serve: Serve):
     model = ScriptedModel(ask(("keep", {"text": "milk"})))
-    async with serve(model=model) as nod:
+    async with serve(model=model, pace=Pace(quiet=0.1)) as nod:
         token = await issued(nod)
         async with nod.caller(token) as ci, nod.stream("GET", "/api/events", ci) as stream:
             await stream.raw()

@@ -174,7 +174,7 @@ def test_half_a_set_of_tokens_is_refused(
 
 @pytest.mark.parametrize("method", ["auth.test", "apps.connections.open"])
 @pytest.mark.parametrize("how", [{"cut_off": True}, {"error": "internal_error"}, {"status": 503}])
-async def test_a_slack_that_is_down_holds_up_no_start_and_is_connected_to_when_it_is_back(
+async def test_a_slack_that_is_down_holds_up_no_start(
     slack: FakeSlack,
     core: FakeCore,
     database: Database,
