@@ -120,19 +120,10 @@ NIGHT = {
     ),
     "tests/clients/test_examples.py::test_the_graph_deploys": "the adapter itself has its tests in the day",
     "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[openai]": (
-        "the strictest stays in the day"
+        "four others stay in the day"
     ),
     "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[anthropic": (
-        "the strictest stays in the day"
-    ),
-    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[gemini": (
-        "the strictest stays in the day"
-    ),
-    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[mistral": (
-        "the strictest stays in the day"
-    ),
-    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[templates": (
-        "the strictest stays in the day"
+        "four others stay in the day"
     ),
     "tests/tools/test_reading.py::test_what_has_no_end_is_bounded_and_told[parts": (
         "takes all its time; eight others stay in the day"
