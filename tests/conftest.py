@@ -19,7 +19,7 @@ from hypothesis import Phase, settings
 from bot.store.database import Database
 from tests.kit import FakeClock, MakeNod, Nod, compiled, cores, make_tables
 from tests.kit.urls import POSTGRES_URL, Urls, urls
-from tests.tiers import LINT, MORE, is_for_the_night
+from tests.tiers import LINT, MORE, is_file_left_out, is_for_the_night
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, where the machine has one
 _ROOM = 2 * 1024**3  # bytes
@@ -89,13 +89,16 @@ _QUICK_OVER_HTTP = (
     "test_rules.py",
     "test_wire.py",
 )
-_FAST = "not slow and not browser and not platform and not more and not lint"
+_DAY = "not more and not lint"
+_FAST = f"not slow and not browser and not platform and {_DAY}"
 _LEFT_OUT = re.compile(r"^pytestmark = (pytest\.mark\.(slow|browser|platform)\b|\[$)", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what the fast loop leaves out: Playwright, LangChain and others take seconds."""
-    return True if config.option.markexpr == _FAST and _is_left_out(collection_path) else None
+    """Do not even import what the day or the fast loop leaves out: Playwright and others take seconds."""
+    expression = config.option.markexpr
+    by_day = expression.endswith(_DAY) and is_file_left_out(collection_path.relative_to(config.rootpath))
+    return True if by_day or (expression == _FAST and _is_left_out(collection_path)) else None
 
 
 def _is_over_http(path: Path) -> bool:

@@ -6,6 +6,7 @@ and something of its kind stays in the day. Each entry says why.
 
 import zlib
 from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -77,28 +78,25 @@ NIGHT = {
     "tests/web/console/test_tabs.py::test_a_hidden_tab_holds_no_stream[plain": (
         "the old browser lacks more, and is in the day"
     ),
-    "tests/web/console/test_tabs.py::test_twelve_tabs_show_what_is_decided_in_one_of_them[plain": (
-        "three tabs at a plain address are in the day"
-    ),
     "tests/web/console/test_tabs.py::test_where_the_tab_that_leads_falls_silent_another_does[plain": (
         "one that is closed there is in the day"
     ),
     "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[dark": "light is in the day",
     "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[phone": "light is in the day",
     "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[permission_prompt-given0-over_s": (
-        "each begins a process; three of them are in the day"
+        "each begins a process; two of them are in the day"
     ),
     "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[request_approval-given1-over_s": (
-        "each begins a process; three of them are in the day"
+        "each begins a process; two of them are in the day"
     ),
     "tests/web/test_agents.py::test_a_permission_prompt_is_allowed_with_what_people_let_through[over_stdio": (
-        "each begins a process; three of them are in the day"
+        "each begins a process; two of them are in the day"
     ),
     "tests/web/test_agents.py::test_an_empty_summary_is_refused_in_words[over_stdio": (
-        "each begins a process; three of them are in the day"
+        "each begins a process; two of them are in the day"
     ),
     "tests/web/test_agents.py::test_while_people_decide_the_agent_is_told_of_progress[over_stdio": (
-        "each begins a process; three of them are in the day"
+        "each begins a process; two of them are in the day"
     ),
     "tests/web/test_model_server.py::test_two_hundred_turns": "the recorded conversations keep it in the day",
     "tests/web/test_mcp_document.py": (
@@ -119,11 +117,8 @@ NIGHT = {
         "a process for each answer; the client it calls hears them all in the day"
     ),
     "tests/clients/test_examples.py::test_the_graph_deploys": "the adapter itself has its tests in the day",
-    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[openai]": (
-        "four others stay in the day"
-    ),
     "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[anthropic": (
-        "four others stay in the day"
+        "three others stay in the day"
     ),
     "tests/tools/test_reading.py::test_what_has_no_end_is_bounded_and_told[parts": (
         "takes all its time; eight others stay in the day"
@@ -133,6 +128,40 @@ NIGHT = {
     ),
     "tests/web/test_starting.py::test_a_press_that_waits_too_long": (
         "waits ten seconds by the clock; tests/store has it with one"
+    ),
+    "tests/conversations/test_makers.py::test_no_request_of_thirty_turns_is_refused[openai": (
+        "three others stay in the day"
+    ),
+    "tests/cli/test_commands.py::test_doctor_alongside_a_running_nod": (
+        "a process of its own; what it tells is tested in one in the day"
+    ),
+    "tests/cli/test_commands.py::test_doctor_asks_a_running_nod": (
+        "a process of its own; what it tells is tested in one in the day"
+    ),
+    "tests/cli/test_demo.py::test_a_stop_says_which_approved_change": (
+        "a process; tests/cli/test_ending.py has an end by signal in the day"
+    ),
+    "tests/cli/test_demo.py::test_a_wrong_setting_of_a_real_process": (
+        "a process of its own; what it tells is tested in one in the day"
+    ),
+    "tests/web/console/test_tabs.py::test_twelve_tabs_show": (
+        "three tabs are in the day, with a lock and without"
+    ),
+    "tests/web/console/test_team.py::test_a_plan_is_rejected": "tests/team has it; an approval is in the day",
+    "tests/web/console/test_team.py::test_a_plan_is_sent_back": (
+        "tests/team has it; an approval is in the day"
+    ),
+    "tests/web/test_agents.py::test_an_agent_that_leaves_withdraws_what_it_waits_for[over_stdio": (
+        "each begins a process; two of them are in the day"
+    ),
+    "tests/web/test_agents.py::test_over_stdio_with_a_wrong_token": (
+        "each begins a process; two of them are in the day"
+    ),
+    "tests/web/test_approvals_document.py::test_its_configurations_connect_an_agent": (
+        "a process for each configuration"
+    ),
+    "tests/web/test_tracing.py::test_without_an_endpoint_the_library_is_not_loaded": (
+        "two processes that load everything"
     ),
 }
 """How node IDs begin → why these are for the night."""
@@ -153,6 +182,11 @@ def thin(values: Iterable[Any], step: int = 3) -> list[Any]:
 
 def is_for_the_night(item: pytest.Item) -> bool:
     return _is_listed(item.nodeid) or _is_twin(item) or _is_of_another_channel(item)
+
+
+def is_file_left_out(path: PurePath) -> bool:
+    """Tell a file none of whose tests are of the day."""
+    return path.as_posix() in {*NIGHT, *LINT}
 
 
 def _is_listed(node_id: str) -> bool:
