@@ -29,7 +29,13 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -223,12 +229,37 @@ _OWN = (
 _MARK = 4  # characters
 
 
+class _Environment(EnvSettingsSource):
+    """The environment, without what is blank and what a cluster set: there .env still counts."""
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__call__().items() if not _is_unset(name, value)}
+
+
+def _is_unset(name: str, value: object) -> bool:
+    return isinstance(value, str) and (
+        not value.strip(_BLANKS) or is_of_a_cluster(name, value.strip(_BLANKS))
+    )
+
+
 class Settings(BaseSettings):
     """Every setting, by its environment variable; ``.env.example`` tells what each is for."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - handed over by name
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Where values come from: what is given, then the environment, then .env."""
+        return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
 
     database_url: DatabaseAddress = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
     host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
@@ -338,7 +369,7 @@ class Settings(BaseSettings):
         if not isinstance(given, dict):
             return given
         texts = {name: value.strip(_BLANKS) for name, value in given.items() if isinstance(value, str)}
-        unset = {name for name, value in texts.items() if not value or is_of_a_cluster(name, value)}
+        unset = {name for name, value in texts.items() if _is_unset(name, value)}
         return {name: value for name, value in (given | texts).items() if name not in unset}
 
     @field_validator("approval_policy", mode="before")

@@ -336,6 +336,19 @@ def test_what_a_cluster_sets_for_services_is_no_setting(monkeypatch: pytest.Monk
         Settings.load()
 
 
+def test_where_a_variable_is_blank_or_a_clusters_the_file_says_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("NOD_PORT= 9000 \r\nNOD_HOST=::1\r\n")
+    monkeypatch.setenv("NOD_PORT", "tcp://10.96.12.7:80")
+    monkeypatch.setenv("NOD_HOST", " \n")
+    found = Settings.load()
+    assert (found.port, found.host) == (9000, "::1")
+    monkeypatch.setenv("NOD_PORT", "9001")
+    assert Settings.load().port == 9001
+
+
 @pytest.mark.parametrize("name", ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "http_proxy"])
 def test_a_socks_proxy_is_a_fault_of_the_installation(name: str):
     [fault] = find_surrounding_faults({name: "socks5://127.0.0.1:1080"})
