@@ -38,6 +38,7 @@ from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
 from bot.domain.files import File
+from bot.domain.forms import defaults_of, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bounded
@@ -311,7 +312,7 @@ class Gate:
             asked = tool.kind is Kind.QUESTION
             arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
         if before := await self.database.read(arrive.opened_before, request):
-            return _same(before, tool, arguments)
+            return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):
             raise TooMuch(
                 f"{self.bounds.open_by_person:,} of your proposals wait for a decision already. "
@@ -344,7 +345,7 @@ class Gate:
             self.process,
             drafted.created_at,
         )
-        return _same(opened, tool, arguments) if opened.again else opened
+        return await _same(opened, tool, arguments) if opened.again else opened
 
     async def paused(self) -> bool:
         """Whether nothing runs at the moment."""
@@ -447,7 +448,9 @@ class _Case:
 
 def addressed(call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None) -> CallFacts:
     """The call, counted as a change where it reads and sends an address that is not known there."""
-    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.sent(call.arguments))
+    # a default is the tool's own: no one could have put into it what was read
+    given = without_defaults(call.arguments, defaults_of(tool.form))
+    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.sent(given))
     if not addresses:
         return call
     known = (
@@ -458,11 +461,11 @@ def addressed(call: CallFacts, tool: Tool, policy: Policy, transcript: Transcrip
     return replace(call, risk=outward.judged(call.risk, addresses, known, policy.book.hosts(call)))
 
 
-def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
+async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
     """What was opened before, if it is the same; raises KeyTaken where it is not (edits do not count)."""
     p = opened.proposal
-    changed = p.edited_by is None and p.digest != digest(tool.name, p.tool_version, arguments)
-    if p.tool_name != tool.name or changed:
+    same = p.edited_by is not None or p.digest == digest(tool.name, p.tool_version, arguments)
+    if p.tool_name != tool.name or not (same or await tool.is_same_call(p.arguments, arguments)):
         raise KeyTaken
     return opened
 

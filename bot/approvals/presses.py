@@ -248,6 +248,9 @@ class Presses:
             tool = (await self.gate.registry.available()).get(proposal.tool_name)
             seen = shown(proposal.arguments, tool.parameters)
             arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
+            unchanged = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
+            if unchanged and await tool.is_same_call(proposal.arguments, arguments):
+                arguments = dict(proposal.arguments)
             await self.gate.keep_schema(tool)
             contents = await self._contents(tool, arguments, proposal)
             return replace(contents, description=await title_of(tool, arguments))

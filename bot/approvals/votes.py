@@ -14,6 +14,7 @@ from bot.approvals import grants, rights
 from bot.approvals.lifecycle import end, moved, redraw
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Press, Reply
+from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor, Person
 from bot.domain.plans import Plan
@@ -338,7 +339,8 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
         return p
     new_terms = terms(contents.verdict, context.now)
     clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()  # a script waits no longer
-    what = differences(p.arguments, contents.arguments, contents.schema)
+    before = {**_filled_defaults(contents), **p.arguments}  # an earlier release stored none
+    what = differences(before, contents.arguments, contents.schema)
     return context.moved(
         session,
         p,
@@ -357,6 +359,12 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
         edits=(*p.edits, Edited(p.round + 1, context.who, what)),
         changed=False,
     )
+
+
+def _filled_defaults(contents: Contents) -> dict[str, Any]:
+    """The defaults of those of its arguments that have one."""
+    defaults = defaults_of(contents.schema)
+    return {name: value for name, value in defaults.items() if name in contents.arguments}
 
 
 def _unanswered(session: Session, p: Proposal) -> dict[str, str]:

@@ -176,6 +176,10 @@ class Poster(Channel, ABC):
     async def check_place(self, address: Address) -> None:
         """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
 
+    def find_place_around(self, address: Address) -> Address | None:  # noqa: ARG002
+        """Return where the same people read if a place takes no more, such as a topic's group."""
+        return None
+
     async def look_up(self, group: str) -> UserGroup:
         """Ask the platform who is in a group, such as ``slack:T1/S2``; raises ChannelError.
 

@@ -13,7 +13,9 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 _MARKS = 100  # characters kept of a fence
 _GUARD = "\u200b"  # zero width: what it stands between no longer touches
-_WRITING_MARKS = frozenset({0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060})  # hyphens, joiners, directions
+_WRITING_MARKS = frozenset(  # hyphens, joiners, directions, and what sets a direction apart
+    {0xAD, 0x61C, *range(0x200B, 0x2010), 0x2060, 0x2068, 0x2069}
+)
 _LINK = re.compile(
     r"\[((?:\\.|[^\[\]\\]|\[[^\[\]]{0,100}\]){1,300})\]"  # words, which may hold brackets and lines
     r"\(\s*<?([^\s<>]{1,2000})"  # where it leads
@@ -23,6 +25,11 @@ _DEFINITION = re.compile(r"^( {0,3}\[[^\]\n]{1,300}\]):", re.MULTILINE)  # of an
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _ENDS = "com|org|net|io|dev|app|gov|edu|info|ai|co|eu|uk|de"
 _ADDRESS = re.compile(rf"(?i:(?:https?://|www\.)\S+|(?:[\w-]+\.)+(?:{_ENDS})(?![\w.-]))")
+
+_RULE = re.compile(r"^[ >]{0,12}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*){0,60}\|?[ \t]*$")
+_DRAWN_RULE = re.compile(r"^[ >]{0,12}-+(?:\+-+)*[ \t]*$")  # as `lay_out_tables` draws it
+_COLUMN_LINES = 2  # that name the columns of a table
+_COLUMNS_SHARE = 4  # they are repeated where they are at most that part of a post
 
 Width = Callable[[str], int]
 
@@ -128,6 +135,26 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
             at = found + len(boundary)
             break
     head, tail = markdown[:at], markdown[at:]
-    if (fence := open_fence(before + head)) is None:
-        return head.rstrip(), tail.lstrip("\n")
-    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{tail}"
+    shown = before + head
+    columns = _columns_above(shown) if tail.strip() else ""
+    if len(columns) * _COLUMNS_SHARE > len(head):
+        columns = ""
+    if (fence := open_fence(shown)) is None:
+        return head.rstrip(), f"{columns}{tail.lstrip(chr(10))}"
+    return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{columns}{tail}"
+
+
+def _columns_above(shown: str) -> str:
+    """Return the two lines that name the columns of a table in which a text ends; else nothing."""
+    if not shown.endswith("\n") or shown.endswith("\n\n"):
+        return ""
+    lines = shown[:-1].split("\n")
+    fenced = open_fence(shown) is not None
+    begin = len(lines)
+    while begin > 0 and lines[begin - 1].strip() and not (fenced and _FENCE.match(lines[begin - 1])):
+        begin -= 1
+    table = lines[begin:]
+    rule = _DRAWN_RULE if fenced else _RULE
+    if len(table) <= _COLUMN_LINES or not rule.match(table[1]) or not (fenced or "|" in table[0]):
+        return ""
+    return "".join(f"{line}\n" for line in table[:_COLUMN_LINES])

@@ -13,7 +13,15 @@ from typing import Any
 
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
-from bot.domain.forms import Shape, fields_of, label_of, outline_value, told_values
+from bot.domain.forms import (
+    Shape,
+    defaults_of,
+    fields_of,
+    label_of,
+    outline_value,
+    told_values,
+    without_defaults,
+)
 from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
@@ -751,10 +759,11 @@ def whole_text(card: Card) -> str:
         else:
             old, new = (_indented(value) for value in (f.old_value, f.new_value))
             lines += [f"- {f.field}", f"  old: {old}", f"  new: {new}"]
-    if rest := {name: value for name, value in card.arguments.items() if not _shown(card, name, value)}:
+    given = without_defaults(card.arguments, defaults_of(card.schema))
+    if rest := {name: value for name, value in given.items() if not _shown(card, name, value)}:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
-    if left := _by_default(card):
-        lines += ["", "Not given", *left]
+    if defaults := _by_default(card):
+        lines += ["", "Defaults", *defaults]
     if card.data:
         lines += ["", "Result", card.data]
     return "\n".join(lines)
@@ -771,9 +780,10 @@ def _indented(value: str) -> str:
 
 
 def _by_default(card: Card) -> list[str]:
-    """The arguments that run though no one gave them, where no field shows them."""
+    """The arguments that hold their default, where no field shows them."""
     told = told_values(card.schema, card.arguments)
-    known = {*map(label_of, card.arguments), *(f.field for f in card.fields)}
+    given = without_defaults(card.arguments, defaults_of(card.schema))
+    known = {*map(label_of, given), *(f.field for f in card.fields)}
     return [f"- {label_of(name)}: {said}" for name, said in told if label_of(name) not in known]
 
 

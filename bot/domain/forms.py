@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from bot.domain.proposals import canonical
 from bot.domain.redaction import HIDDEN, redact, referred
 from bot.domain.text import shortened, whole_until
 
@@ -54,7 +55,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument. ``value`` is what it is now: given, or the default that would run."""
+    """One argument. ``value`` is what it is now: given, or the default."""
 
     name: str
     label: str
@@ -62,7 +63,7 @@ class Field:
     description: str
     required: bool
     nullable: bool
-    present: bool  # it was given; otherwise ``value`` is the default, or None
+    present: bool  # it is among the arguments; otherwise ``value`` is the default, or None
     value: Any
     options: tuple[Any, ...] = ()
     multiline: bool = False
@@ -71,8 +72,10 @@ class Field:
 
     @property
     def default(self) -> bool:
-        """Whether ``value`` is what runs because nothing was given."""
-        return not self.present and self.value is not None
+        """Whether ``value`` is the default, given or not."""
+        return self.value is not None and (
+            not self.present or is_same(self.value, self.schema.get("default"))
+        )
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -174,7 +177,7 @@ def filled_in(
             faults[each.name] = str(error)
             continue
         if each.default and value == each.value:
-            continue  # it stays the tool's own default
+            continue
         if value == [] and not each.required and not each.present:
             value = None
         if value is not None or (each.nullable and (each.present or each.required)):
@@ -519,9 +522,30 @@ def sum_up_value(value: Any) -> str | None:
 
 
 def told_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Each argument that would run, by name, with its value as people read it; defaults are marked."""
+    """Each argument that would run, by name, with its value as people read it; defaults are last and marked.
+
+    Defaults that are not among the arguments are told, too: a proposal of an earlier release runs with them.
+    """
     running = [each for each in _all_fields(schema, arguments) if each.present or each.default]
-    return tuple((each.name, _told(each)) for each in running)
+    return tuple((each.name, _told(each)) for each in sorted(running, key=lambda each: each.default))
+
+
+def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults that a tool's schema names, by argument; null doesn't count."""
+    known = schema.get("properties")
+    properties = known if isinstance(known, Mapping) else {}
+    named = {name: resolved(part, schema)[0].get("default") for name, part in properties.items()}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that do not hold their default."""
+    return {name: value for name, value in arguments.items() if not is_same(value, defaults.get(name))}
+
+
+def is_same(value: Any, default: Any) -> bool:
+    """Whether a value is a default, which is not null; 1 is not yes."""
+    return default is not None and canonical(value) == canonical(default)
 
 
 def _hidden(name: str, value: Any, *, secret: bool) -> Any:

@@ -4,6 +4,7 @@ What language models take of its JSON schema is in ``bot/tools/schema.py``. `Sto
 databases can keep.
 """
 
+import copy
 import inspect
 import re
 import textwrap
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic_core import ErrorDetails, PydanticCustomError, to_jsonable_python
+from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializationError, to_jsonable_python
 
-from bot.domain.forms import bound_in_words
+from bot.domain.forms import bound_in_words, is_same
 from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, offered
@@ -25,13 +26,18 @@ from bot.tools.schema import Schema, offered
 class Signature:
     """A function's parameters as a pydantic model, and what may be left out.
 
-    ``schema`` is the model's as language models take it. ``defaults`` are JSON data by parameter. ``own`` are
+    ``schema`` is the model's as language models take it. ``defaults`` are JSON data by parameter, as the
+    tool's version has them. ``filled`` are those that stand in the arguments of a call that does not give
+    them: neither null nor a Python object that is no JSON data. ``unchecked`` are those of them that the
+    parameter's own type refuses, such as 0 for "no limit" where a limit is at least 1. ``own`` are
     the parameters that take no argument but what the caller has, by name, each with its type.
     """
 
     model: type[BaseModel]
     schema: Schema
     defaults: Mapping[str, Any]
+    filled: Mapping[str, Any]
+    unchecked: Mapping[str, Any]
     own: Mapping[str, type]
 
     @classmethod
@@ -41,6 +47,7 @@ class Signature:
         _, documented = docstring(function)
         fields: dict[str, Any] = {}
         defaults: dict[str, Any] = {}
+        plain: dict[str, tuple[Any, Any]] = {}  # with the type of each
         own: dict[str, type] = {}
         for name, parameter in inspect.signature(function).parameters.items():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -53,22 +60,30 @@ class Signature:
             annotation, default = hints[name], parameter.default
             if default is not parameter.empty:
                 defaults[name] = to_jsonable_python(default, fallback=lambda value: type(value).__qualname__)
+                if default is not None and _is_json(default):
+                    plain[name] = (defaults[name], annotation)
                 annotation = annotation if _takes_none(annotation) else annotation | None
             if name in documented:
                 annotation = Annotated[annotation, Field(description=documented[name])]
             fields[name] = (annotation, None if name in defaults else ...)
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
-        return cls(model, offered(model.model_json_schema()), defaults, own)
+        filled, unchecked = _settle_defaults(plain, config)
+        return cls(model, offered(model.model_json_schema()), defaults, filled, unchecked, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
-        """Canonical JSON arguments: types settled, what was not given left out. Raises BadArguments."""
-        dumped = self._parse(raw).model_dump(mode="json")
-        return {name: value for name, value in dumped.items() if not self._left_out(name, value)}
+        """Canonical JSON arguments: types settled, defaults filled in. Raises BadArguments.
+
+        What was not given and has no default, or null, is left out.
+        """
+        dumped = self._parse(self._checkable(raw)).model_dump(mode="json")
+        settled = copy.deepcopy(dict(self.filled))
+        settled |= {name: value for name, value in dumped.items() if not self._left_out(name, value)}
+        return {name: settled[name] for name in dumped if name in settled}
 
     def passed(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
         """What the function is called with: its own types, without what is left to its defaults."""
-        model = self._parse(dict(arguments))
+        model = self._parse(self._checkable(arguments))
         given = {name: getattr(model, name) for name in model.model_fields_set}
         typed = {name: value for name, value in given.items() if not self._left_out(name, value)}
         return typed | {
@@ -77,6 +92,13 @@ class Signature:
 
     def _left_out(self, name: str, value: Any) -> bool:
         return value is None and name in self.defaults
+
+    def _checkable(self, raw: Any) -> Any:
+        """The arguments without the defaults that their own types refuse: the function has them anyway."""
+        if not isinstance(raw, Mapping):
+            return raw
+        unchecked = self.unchecked
+        return {name: value for name, value in raw.items() if not is_same(value, unchecked.get(name))}
 
     def _parse(self, raw: Any) -> BaseModel:
         try:
@@ -147,6 +169,30 @@ def fault_in_words(fault: ErrorDetails) -> str:
     kind = kind.removesuffix("_type").removesuffix("_parsing")
     said = _KINDS.get(kind, fault["msg"].removeprefix("Value error, "))
     return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+
+
+def _is_json(default: Any) -> bool:
+    try:
+        to_jsonable_python(default)
+    except PydanticSerializationError:
+        return False
+    return True
+
+
+def _settle_defaults(
+    plain: Mapping[str, tuple[Any, Any]], config: ConfigDict
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the defaults as arguments have them, and those of them that their own types refuse."""
+    filled: dict[str, Any] = {}
+    unchecked: dict[str, Any] = {}
+    for name, (default, annotation) in plain.items():
+        field: dict[str, Any] = {name: (annotation, ...)}
+        model = create_model("default", __config__=config, **field)
+        try:
+            filled[name] = model.model_validate({name: default}).model_dump(mode="json")[name]
+        except ValidationError:
+            filled[name] = unchecked[name] = default
+    return filled, unchecked
 
 
 def _takes_none(annotation: Any) -> bool:

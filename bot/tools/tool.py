@@ -20,7 +20,7 @@ from sqlmodel import Session
 
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
-from bot.domain.forms import sum_up, sum_up_value, told_values
+from bot.domain.forms import sum_up, sum_up_value, told_values, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
@@ -31,7 +31,7 @@ from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
 from bot.domain.text import storable
 from bot.domain.trials import TriedFile
-from bot.errors import ToolError
+from bot.errors import BadArguments, ToolError
 from bot.tools.schema import fits_strict
 from bot.tools.signature import Signature, docstring
 
@@ -215,8 +215,9 @@ class Tool:
     """One tool, ready to be offered, proposed and run.
 
     ``parameters`` is a JSON schema (object). ``validate`` takes decoded JSON and returns canonical arguments
-    or raises BadArguments. ``classify`` and ``summary`` take canonical arguments. ``timeout`` is in seconds.
-    ``version`` changes whenever the meaning of the same arguments could have changed.
+    with defaults filled in, or raises BadArguments: what it returns is shown, recorded and run. ``classify``
+    and ``summary`` take canonical arguments. ``timeout`` is in seconds. ``version`` changes whenever the
+    meaning of the same arguments could have changed.
     """
 
     name: str
@@ -239,7 +240,7 @@ class Tool:
     begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike
     key: Key | None = None  # what "the same kind of call" means, for grants; None: only exact or any
     offered: bool = True  # False: it is never offered to a model; others may propose it
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # what runs where an argument is not given
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # what ``validate`` fills in
     names: Mapping[str, Referent] = field(default_factory=dict)  # what the text in an argument names
     follow: Callable[[Arguments], Arguments] | None = None  # arguments that go through links, with their ends
     kind: Kind = Kind.CALL  # what a proposal of it is
@@ -273,6 +274,13 @@ class Tool:
             raw = raw | {self.zoned: str(zone)}
         return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
 
+    async def is_same_call(self, stored: Arguments, arguments: Arguments) -> bool:
+        """Whether stored arguments are these; an earlier release stored them without their defaults."""
+        try:
+            return canonical(await self.checked(dict(stored))) == canonical(arguments)
+        except BadArguments:
+            return False
+
     async def likeness(self, arguments: Arguments) -> Likeness:
         """By what a call is like others, for grants. Raises what the tool's own code raises."""
         key = await self.key(arguments) if self.key else None
@@ -292,7 +300,7 @@ class Tool:
 
     @property
     def form(self) -> Mapping[str, Any]:
-        """``parameters`` with what runs where nothing is given, and with what an argument names.
+        """``parameters`` with the defaults, and with what an argument names.
 
         Cards and edit forms are made from it, and rules read it.
         """
@@ -473,7 +481,7 @@ def tool(
             timeout=timeout,
             validate=signature.validate,
             classify=classify or (lambda _: risk),
-            summary=_summary(summary, name),
+            summary=_summary(summary, name, signature.filled),
             run=run,
             effect=effect if effects else None,
             preview=preview,
@@ -481,7 +489,7 @@ def tool(
             key=_key(key),
             begins=begins,
             touches=None if touches is None else _template(touches),
-            defaults={name: value for name, value in signature.defaults.items() if value is not None},
+            defaults=signature.filled,
             destructive=destructive,
             open_world=open_world,
             trying=_trying(name, trial, apply, undo),
@@ -543,14 +551,16 @@ def _declared_risk(*, writes: bool, destructive: bool) -> Risk:
     return Risk(Level.READ, "it only reads")
 
 
-def _summary(given: str | Callable[[Arguments], str] | None, name: str) -> Callable[[Arguments], str]:
+def _summary(
+    given: str | Callable[[Arguments], str] | None, name: str, defaults: Arguments
+) -> Callable[[Arguments], str]:
     if callable(given):
         return given
     template = given
 
     def summary(arguments: Arguments) -> str:
         if template is None:
-            inside = sum_up(arguments)
+            inside = sum_up(without_defaults(arguments, defaults))
             return f"{name.replace('_', ' ').capitalize()}" + (f": {inside}" if inside else "")
         return _Wording().vformat(template, (), _Blank(arguments))
 

@@ -190,7 +190,7 @@ async def test_several_writes_in_one_answer_are_one_proposal_each(nod: Nod) -> N
 async def test_a_proposal_freezes_what_people_decide_about(nod: Nod) -> None:
     [p] = await nod.asked(red())
     paint = (await nod.toolset.tools())[1]
-    assert p.arguments == {"lamp": "desk", "color": "red"}
+    assert p.arguments == {"lamp": "desk", "color": "red", "coats": 1}
     assert p.preview == (PreviewField("desk", "white", "red"),)
     assert p.description == "Paint lamp desk red"
     assert p.reason == "it is drab"

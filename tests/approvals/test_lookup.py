@@ -30,7 +30,7 @@ async def test_a_card_is_for_its_people_and_for_those_where_it_stands(nod: Nod) 
 
 async def test_arguments_to_edit_are_for_those_who_may_decide(nod: Nod) -> None:
     [p] = await nod.asked(call("paint", lamp="desk", color="red"))
-    assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk", "color": "red"}
+    assert await nod.lookup.arguments(p.id, ANA) == {"lamp": "desk", "color": "red", "coats": 1}
     assert await nod.lookup.arguments(p.id, EVE) is None
     assert await nod.lookup.may_press(p.id, ADA)
     assert not await nod.lookup.may_press(p.id, EVE)

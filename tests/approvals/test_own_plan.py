@@ -44,8 +44,8 @@ async def test_the_calls_it_listed_run_once_each_and_its_steps_are_ticked_off(no
     card = nod.chat.card_of(p)
     assert card.verbs == (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.ASK, Verb.EXTEND)
     assert (
-        card.outline[1].text
-        == 'Paint two lamps; paint(lamp = "desk", color = "red"); paint(lamp = "door", color = "red")'
+        card.outline[1].text == 'Paint two lamps; paint(lamp = "desk", color = "red", coats = 1); '
+        'paint(lamp = "door", color = "red", coats = 1)'
     )
     assert "(still asks: it can't be undone)" in card.outline[2].text
     assert card.outcome == "Plan waiting for approval."

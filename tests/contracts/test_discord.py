@@ -374,6 +374,39 @@ class TestDiscord(Contract, PlacesContract):
         await eventually(lambda: driver.world.model.seen, "a turn")
         assert "> Build failed\n> job: 77" in driver.world.model.seen[-1][-1].text
 
+    async def test_marks_of_people_places_times_and_emoji_are_words_to_the_model_and_to_people(
+        self, driver: DiscordDriver
+    ) -> None:
+        driver.discord.roles["77"] = "Ops"
+        written = (
+            f"ask <@{ANA}> and <@!{BEN}> of <@&77> in <#{CHANNEL}>: </nod help:5> <:ship:8> <a:go:9> "
+            "<t:1767225600:R>, also <@404>, <@&78>, <#79>, but `<@101>` as it is"
+        )
+        await driver.discord.command(EVE, "nod", written)
+        await eventually(lambda: driver.world.model.seen, "a turn")
+        asked = driver.world.model.seen[-1][-1].text
+        said = (
+            "@Ana and @Ben of @Ops in #general: /nod help :ship: :go: 1 Jan 2026, 00:00 UTC, "
+            "also @unknown person, @unknown role, #unknown channel, but `<@101>` as it is"
+        )
+        assert said in asked
+        await eventually(lambda: any(said in text for text in driver.texts()), "what everybody sees")
+
+    async def test_a_message_brings_the_names_of_whom_it_mentions(self, driver: DiscordDriver) -> None:
+        mentions = [{"id": "404", "username": "dan", "global_name": "Dan"}]
+        await driver.discord.ask_about(ANA, EVE, "<@404> and <@101> broke it <:boom:1>", mentions=mentions)
+        await eventually(lambda: driver.world.model.seen, "a turn")
+        assert "> @Dan and @Ana broke it :boom:" in driver.world.model.seen[-1][-1].text
+
+    async def test_an_answer_to_a_command_names_people_as_discord_shows_them(
+        self, driver: DiscordDriver
+    ) -> None:
+        await driver.discord.command(ANA, "approvals", f"approvers <@{BEN}>,<@!{EVE}> for note")
+        told = await eventually(driver.told, "an answer")
+        assert f"<@{BEN}>" in told[-1]
+        assert f"<@{EVE}>" in told[-1]
+        assert f"discord:{BEN}" not in told[-1]
+
     async def test_while_discord_does_not_say_who_they_are_no_one_is_called_a_stranger(
         self, driver: DiscordDriver
     ) -> None:

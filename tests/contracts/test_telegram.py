@@ -14,7 +14,7 @@ from bot.domain.forms import label_of
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb, button
 from bot.settings import Settings
-from bot.testing.contract import Contract, PlacesContract, hears
+from bot.testing.contract import Contract, PlacesContract, approved_elsewhere, hears, note, proposed, settles
 from bot.testing.driver import SeenCard
 from bot.testing.world import Says, World, eventually
 from tests.fakes.telegram_server import TOKEN, FakeTelegram, Posted
@@ -327,3 +327,37 @@ class TestTopic(PlacesContract):
         async with in_telegram(database_of("nod"), clock) as driver:
             driver.topic = 7
             yield driver
+
+    @pytest.mark.parametrize("end", ["closed", "deleted"])
+    async def test_an_answer_for_a_topic_that_ended_stands_in_the_group_where_the_person_can_t_be_reached(
+        self, driver: TelegramDriver, end: str
+    ) -> None:
+        await proposed(driver, note("milk"), "It is noted.")
+        driver.telegram.blocked[ANA] = "bot can't initiate conversation with a user"
+        if end == "closed":
+            driver.telegram.closed_topics.add((TEAM, driver.topic))
+        else:
+            driver.telegram.delete_topic(TEAM, driver.topic)
+        await approved_elsewhere(driver)
+        await eventually(lambda: driver.world.notes, "the note")
+        await settles(driver)
+
+        (told,) = driver.telegram.shown(TEAM, "It is noted.")
+        assert told.thread is None
+        assert "I can't answer where you asked." in told.text
+
+    async def test_a_card_for_a_closed_topic_stands_in_the_group_where_the_person_can_t_be_reached(
+        self, driver: TelegramDriver
+    ) -> None:
+        driver.telegram.blocked[ANA] = "bot can't initiate conversation with a user"
+        driver.telegram.closed_topics.add((TEAM, driver.topic))
+        driver.world.script(Says("Shall I?", (note("milk"),)))
+        await driver.say("note milk")
+
+        def card() -> list[SeenCard]:
+            return [each for each in driver.cards() if Verb.APPROVE in each.verbs]
+
+        (found,) = await eventually(card, "the card in General")
+        assert found.handle.message.thread is None
+        await driver.press(found, Verb.APPROVE)
+        await eventually(lambda: driver.world.notes == ["milk"], "the note")

@@ -272,9 +272,13 @@ def test_the_whole_text_has_what_runs_by_default_where_the_preview_leaves_it_out
     }
     preview = (PreviewField("color", "white", "red"),)
     p = make_proposal(arguments={"lamp": "desk"}, preview=preview, tool_name="paint")
-    assert "Not given\n- Coats: 1 (default)" in whole_text(card_of(p, schema))
+    assert "Defaults\n- Coats: 1 (default)" in whole_text(card_of(p, schema))
     assert "Color: red" not in whole_text(card_of(p, schema))
-    assert "Not given" not in whole_text(card_of(replace(p, arguments={"lamp": "desk", "coats": 1}), schema))
+    full = whole_text(card_of(replace(p, arguments={"lamp": "desk", "color": "red", "coats": 1}), schema))
+    assert full == whole_text(card_of(p, schema))
+    given = whole_text(card_of(replace(p, arguments={"lamp": "desk", "coats": 2}), schema))
+    assert '"coats": 2' in given
+    assert "Defaults" not in given
 
 
 def test_each_button_has_one_name_whatever_the_channel() -> None:

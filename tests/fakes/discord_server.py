@@ -119,6 +119,8 @@ class FakeDiscord:
         self.app: Json = {"id": APP, "name": "Nod", "verify_key": self.public_key}
         self.people: dict[str, str] = {}
         self.flags: Counter[str] = Counter()  # of a member, by person
+        self.roles: dict[str, str] = {SERVER: "@everyone"}
+        self.channels: dict[str, str] = {CHANNEL: "general"}
         self.bots: set[str] = set()  # members that are programs
         self.members: dict[str, set[str]] = {SERVER: set(), ELSEWHERE: set()}
         self.messages: list[Message] = []
@@ -356,14 +358,8 @@ class FakeDiscord:
                 check_commands(body)
                 self.commands = body
                 return body
-            case "GET", ["applications", "@me"]:
-                return self.app
-            case "GET", ["guilds", server] if server in self.members:
-                return {"id": server, "name": "Team"}
-            case "GET", ["guilds", server, "members", user] if server in self.members:
-                if user not in self.members[server]:
-                    raise Refusal(404, 10007, "Unknown Member")
-                return {"user": {"id": user, "bot": user in self.bots}, "flags": self.flags[user]}
+            case "GET", _:
+                return self._look_up(path)
             case "POST", ["users", "@me", "channels"]:
                 if body["recipient_id"] not in self.people:
                     raise Refusal(400, 50033, "Invalid Recipient(s)")
@@ -381,6 +377,26 @@ class FakeDiscord:
                 return None
             case "POST" | "PATCH", ["webhooks", app, token, *rest] if app == APP:
                 return self._follow(method, token, rest, body, files)
+        raise Refusal(404, 0, "404: Not Found")
+
+    def _look_up(self, path: list[str]) -> Any:
+        match path:
+            case ["applications", "@me"]:
+                return self.app
+            case ["guilds", server] if server in self.members:
+                return {"id": server, "name": "Team"}
+            case ["guilds", server, "roles"] if server in self.members:
+                return [{"id": ident, "name": name} for ident, name in self.roles.items()]
+            case ["channels", channel]:
+                if channel not in self.channels:
+                    raise Refusal(403, 50001, "Missing Access")
+                return {"id": channel, "name": self.channels[channel]}
+            case ["guilds", server, "members", user] if server in self.members:
+                if user not in self.members[server]:
+                    raise Refusal(404, 10007, "Unknown Member")
+                name = self.people.get(user, "")
+                known = {"id": user, "username": name.lower(), "global_name": name, "bot": user in self.bots}
+                return {"user": known, "nick": None, "flags": self.flags[user]}
         raise Refusal(404, 0, "404: Not Found")
 
     def _post(self, channel: str, body: Json, files: list[str]) -> Json:

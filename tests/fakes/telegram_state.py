@@ -19,6 +19,7 @@ _GROUP = (20, 60.0)  # sends and edits, seconds
 _PERSON = (30, 30.0)
 _ALL = (30, 1.0)
 QUERY_LIVES = 15.0  # seconds
+_POSTING = {"sendMessage", "sendDocument", "sendChatAction"}  # what a closed topic refuses
 _SENDING = {
     "sendMessage",
     "editMessageText",
@@ -127,6 +128,7 @@ class BotApi:
         """A Bot API server of one's own: it takes a webhook without https."""
         self.blocked: dict[int, str] = {}
         self.deleted_topics: set[tuple[int, int]] = set()
+        self.closed_topics: set[tuple[int, int | None]] = set()
         self.webhook: dict[str, str] = {}
         self.deliveries: list[tuple[int, int]] = []
         self.privacy = True
@@ -246,6 +248,8 @@ class BotApi:
             raise bad("chat not found")
         if (chat, params.get("message_thread_id")) in self.deleted_topics:
             raise bad("message thread not found")
+        if method in _POSTING and (chat, params.get("message_thread_id")) in self.closed_topics:
+            raise bad("TOPIC_CLOSED")
         if method in _SENDING and self.limited[chat]:
             seconds = self.limited[chat].popleft()
             raise Refusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)

@@ -174,12 +174,41 @@ def test_a_tool_without_a_docstring_is_described_by_its_name():
     }
 
 
-def test_null_in_an_optional_parameter_means_not_given():
+def test_null_in_an_optional_parameter_means_not_given_and_defaults_are_filled_in():
     given = {"box": {"title": "t"}, "by": "2026-03-02", "boxes": None, "size": None, "speed": None}
     assert pack.validate(given) == {
         "box": {"title": "t", "size": "small", "tags": []},
         "by": "2026-03-02",
+        "size": "large",
+        "speed": "slow",
     }
+
+
+async def test_a_default_is_checked_and_passed_as_if_it_were_given_and_one_that_is_no_data_is_left_alone():
+    nothing, got = object(), []
+
+    @tool()
+    async def ship(
+        day: date = date(2026, 3, 2),
+        size: Size = Size.LARGE,
+        most: Annotated[int, Field(ge=1)] = 0,
+        tags: list[str] = [],  # noqa: B006 - that it stays empty is what is tested
+        other: Any = nothing,
+        note: str | None = None,
+    ) -> None:
+        got.append((day, size, most, tags, other, note))
+        tags.append("seen")
+
+    filled = {"day": "2026-03-02", "size": "large", "most": 0, "tags": []}
+    assert ship.validate({}) == ship.validate(filled) == filled == ship.defaults
+    for arguments in (filled, {}):  # of this release, and of one before
+        got.clear()
+        await ship.run(arguments, CallContext("c", "chat:ana"))
+        assert got[0][:3] == (date(2026, 3, 2), Size.LARGE, 0)
+        assert got[0][4:] == (nothing, None)
+    assert ship.validate({}) == filled
+    with pytest.raises(BadArguments):
+        ship.validate({"most": -1})
 
 
 def test_null_in_a_required_parameter_that_takes_null_stays():
@@ -397,8 +426,8 @@ async def test_without_a_preview_every_value_that_runs_is_shown_defaults_too():
     assert fields == (
         PreviewField("by", None, "2026-03-02"),
         PreviewField("boxes", None, "1"),
-        PreviewField("size", None, "large (default)"),
         PreviewField("speed", None, "fast"),
+        PreviewField("size", None, "large (default)"),
     )
 
 

@@ -78,7 +78,7 @@ async def test_an_agent_asks_waits_and_is_told_what_its_human_pressed(serve: Ser
         await press(nod, asked, "approve")
         done = await waiting
         assert (done["end"], done["decided_by"]) == ("approved", "ben")
-        assert done["arguments"] == {"summary": "Send the mail", "fields": {"to": "all"}}
+        assert done["arguments"] == {"summary": "Send the mail", "details": "", "fields": {"to": "all"}}
 
 
 @BOTH

@@ -103,8 +103,12 @@ class Cards:
             except ChannelError as error:
                 failures[address] = error
                 asker = _own_chat(proposal.requester)
-                if isinstance(error, NotDeliverable) and asker not in wanted and asker != address:
+                if not isinstance(error, NotDeliverable):
+                    continue
+                if asker not in wanted and asker != address:
                     wanted.append(asker)  # where they can still read it
+                elif around := self._place_around(failures, there):
+                    wanted.append(around)
             else:
                 there.add(address)
         hopeful = [error for error in failures.values() if not isinstance(error, NotDeliverable)]
@@ -116,6 +120,11 @@ class Cards:
         if there or not failures:
             return tuple(jobs)
         return await self.database.write(self._undeliverable, proposal, next(iter(failures.values())).message)
+
+    def _place_around(self, failures: Collection[Address], there: Collection[Address]) -> Address | None:
+        """Return where the same people read, for a card that stands nowhere yet and was not tried there."""
+        found = map(self.notices.find_place_around, () if there else failures)
+        return next((place for place in found if place and place not in failures), None)
 
     def _destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal

@@ -50,9 +50,17 @@ class Notices:
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
         """Have what a place refused for good posted in the own chat of the person whom it answers."""
-        own = Address(person.channel, person.key)
+        own, around = Address(person.channel, person.key), self.find_place_around(refused)
+        words = f"I can't answer where you asked. {why}\n\n{text}"
         if own != refused:
-            await self.say(own, f"I can't answer where you asked. {why}\n\n{text}")
+            await self.say(own, words, around)
+        elif around is not None:
+            await self.say(around, words)
+
+    def find_place_around(self, address: Address) -> Address | None:
+        """As `Poster.find_place_around`, of whatever channel it is."""
+        poster = poster_at(self.channels, address)
+        return poster.find_place_around(address) if poster else None
 
     def for_approvers(self, session: Session, text: str) -> None:
         """As part of a transaction: have a text posted in the chats that the settings name for approvers."""
@@ -159,9 +167,12 @@ class Notices:
         """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
+        around = self.find_place_around(notice.address)
         if notice.instead:
             instead = Address.parse(notice.instead)
-            notices.keep(session, instead, notice.text, self.clock(), notice.proposal_id)
+            notices.keep(session, instead, notice.text, self.clock(), notice.proposal_id, around)
+        elif around is not None and proposal is None:
+            notices.keep(session, around, notice.text, self.clock())
         elif proposal is not None:
             self.unreached(session, proposal, notice.address, why)
         elif str(notice.address) not in self.policies.load(session).holders(Role.ADMIN):

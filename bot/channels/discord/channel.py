@@ -21,7 +21,15 @@ from bot.channels.base import Hearing, Lookup, heard
 from bot.channels.connecting import Background, Connection, download
 from bot.channels.discord import doctor
 from bot.channels.discord.card import render
-from bot.channels.discord.inbound import COMMAND, COMMANDS, COMPONENT, EPHEMERAL, Interaction, signed
+from bot.channels.discord.inbound import (
+    ASKING,
+    COMMAND,
+    COMMANDS,
+    COMPONENT,
+    EPHEMERAL,
+    Interaction,
+    signed,
+)
 from bot.channels.discord.places import (
     ACKNOWLEDGE,
     CONTENT,
@@ -32,8 +40,9 @@ from bot.channels.discord.places import (
     ref_of,
 )
 from bot.channels.discord.presses import DiscordPresses, Display
+from bot.channels.discord.reading import find_names, with_mentions
 from bot.channels.discord.stream import DiscordStream
-from bot.channels.discord.text import OUTLINER, cut, literal, neutralise, split
+from bot.channels.discord.text import OUTLINER, fit, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
@@ -151,14 +160,16 @@ class DiscordChannel(Platform):
     def _answer(self, call: Interaction, task: "asyncio.Task[Display]") -> Json:
         """The answer to an interaction, by type; what takes or says more follows it."""
         shown, pressed = task.result() if task.done() else None, call.kind != COMMAND
-        if shown is None or shown.file or len(split(shown.words)) > 1:
+        pieces = _pieces(shown, call) if shown else []
+        if shown is None or shown.file or len(pieces) > 1:
             self._background.start(self._follow(call, task, original=not pressed))
             return {"type": 6} if pressed else {"type": 5, "data": {"flags": EPHEMERAL}}
         if shown.window:
             return {"type": 9, "data": shown.window}
-        if not shown.words:
+        if not pieces:
             return {"type": 6}
-        return {"type": 7 if shown.replaces and call.kind == COMPONENT else 4, "data": _message(shown)}
+        data = _message(replace(shown, words=pieces[0]))
+        return {"type": 7 if shown.replaces and call.kind == COMPONENT else 4, "data": data}
 
     async def _handle(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         try:
@@ -184,10 +195,11 @@ class DiscordChannel(Platform):
         return "" if standing is Membership.MEMBER else _STRANGER
 
     async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
-        name, words = call.said
+        marked, known = call.marked
+        name, words = call.said(await find_names(self._rest, call.place.server, marked, known))
         first, _, rest = words.partition(" ")
         at, private = call.place.address, bool(call.place.person)
-        if name != "nod" or first.lower() != "ask":
+        if name != "nod" or first.lower() != ASKING:
             reply = await inbox(Command(call.actor, name, words, at, private, names=call.names))
             asking = [_ASKING, lookup.notice] if (name, words) == ("nod", "help") else []
             return Display("\n".join(filter(None, [*asking, reply.text])) or "Done.")
@@ -198,13 +210,14 @@ class DiscordChannel(Platform):
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
         named = "".join(f"\n`{literal(called_name(each.name))}`" for each in files)
-        said = cut(f"**{literal(call.actor.label)}:** {words}{named}", CONTENT - 100)  # for guards
-        return Display(neutralise(said), public=True)
+        said = neutralise(f"**{literal(call.actor.label)}:** {words}{named}")
+        return Display(fit(said, CONTENT), public=True)
 
     async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
         """Tell what took longer, or more than one message; ``original``: an answer is waiting for it."""
         shown = await task
-        pieces = split(_SLOW if shown.window else shown.words) or (["Done."] if original else [])
+        shown = replace(shown, words=_SLOW) if shown.window else shown
+        pieces = _pieces(shown, call) or (["Done."] if original else [])
         file = {"file": ("everything.txt", shown.file)} if shown.file else {}
         for piece in pieces:
             last = piece is pieces[-1]
@@ -281,6 +294,14 @@ class DiscordChannel(Platform):
 
     async def changed(self) -> None:
         """Nothing to do: Discord has no list of proposals."""
+
+
+def _pieces(shown: Display, call: Interaction) -> list[str]:
+    """What is said, in messages; whom the answer to a command names is shown by name."""
+    pieces = split(shown.words)
+    if shown.public or call.kind != COMMAND:
+        return pieces
+    return [with_mentions(each, call.place.server) for each in pieces]
 
 
 def _message(shown: Display) -> Json:

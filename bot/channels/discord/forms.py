@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.channels.discord.card import shown_round
 from bot.channels.discord.places import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
-from bot.channels.discord.text import cut, literal, width
+from bot.channels.discord.text import cut, fit, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
 from bot.domain.forms import Field, Shape, filled_in, option_labels
@@ -73,7 +73,7 @@ def similar(
         ("Whose requests, and where", REACH, [(words, whose) for whose, words in reaches]),
         ("How long", LASTING, [(each.words, each) for each in GrantDuration]),
     )
-    said = cut("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
+    said = fit("\n".join([_ALLOWS, *(f"- {literal(words)}" for _, words in ladder)]), INPUT)
     shown: list[Json] = [{"type": 10, "content": said}]
     for label, ident, options in menus:
         shown.append(

@@ -4,7 +4,6 @@ Sources, below https://docs.discord.com/developers: interactions/overview (signa
 interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes for what follows).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,17 +12,18 @@ from typing import Any, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bot.channels.discord.places import NAME, DiscordPlace, actor_of, ref_of
+from bot.channels.discord.places import DiscordPlace, actor_of, ref_of
+from bot.channels.discord.reading import Names, as_accounts, as_words, names_in
 from bot.domain.attachments import Upload
 from bot.domain.people import Actor
 from bot.domain.text import in_reply_to, one_line
 
 _SKEW = timedelta(minutes=5)
-_PERSON, _CHANNEL = re.compile(r"<@!?(\d+)>"), re.compile(r"<#(\d+)>")  # as mentions are written
 _IN_SERVER, _WITH_NOD = 0, 1  # interaction contexts
 EPHEMERAL = 1 << 6
 COMMAND, COMPONENT, WINDOW = 2, 3, 5  # interaction types
 ASK = "Ask Nod"
+ASKING = "ask"
 COMMANDS = [
     {
         "name": name,
@@ -102,16 +102,30 @@ class Interaction:
         return cls(str(body["id"]), int(body["type"]), str(body["token"]), actor, place, data, ref, names)
 
     @property
-    def said(self) -> tuple[str, str]:
+    def _about(self) -> Mapping[str, Any]:
+        """The message that it is about; empty for words of their own."""
+        if self.data["name"] != ASK:
+            return {}
+        about: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
+        return about
+
+    @property
+    def marked(self) -> tuple[str, Names]:
+        """What was written, with Discord's marks, and the names that came along."""
+        if about := self._about:
+            return "\n".join(filter(None, _texts(about))), names_in(about)
+        options = self.data.get("options") or ()
+        return next((str(o["value"]) for o in options if o["name"] == "words"), "").strip(), {}
+
+    def said(self, names: Names) -> tuple[str, str]:
         """The command and its words; what was asked about a message quotes it."""
-        name, options = str(self.data["name"]), self.data.get("options") or ()
-        if name != ASK:
-            words = next((str(o["value"]) for o in options if o["name"] == "words"), "").strip()
-            words = _PERSON.sub(rf"{NAME}:\1", words)
-            return name, _CHANNEL.sub(rf"{NAME}:{self.place.server}/\1", words)
-        message = self.data["resolved"]["messages"][self.data["target_id"]]
-        author, words = actor_of(message["author"]).label, "\n".join(filter(None, _texts(message)))
-        return "nod", f"ask {in_reply_to(author, words or '(no words)', 'Help with this message.')}"
+        name, (words, _) = str(self.data["name"]), self.marked
+        if about := self._about:
+            author, words = actor_of(about["author"]).label, as_words(words, names)
+            return "nod", f"ask {in_reply_to(author, words or '(no words)', 'Help with this message.')}"
+        if name == "nod" and words[:3].lower() == ASKING and not words[3:4].strip():
+            return name, as_words(words, names)
+        return name, as_accounts(words, self.place.server, names)
 
     @property
     def files(self) -> tuple[Upload, ...]:

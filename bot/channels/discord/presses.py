@@ -13,7 +13,7 @@ from bot.channels.discord import forms
 from bot.channels.discord.card import APPROVING, GROUP, choosing, in_rows, labelled, laid_out, render
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
-from bot.channels.discord.text import OUTLINER, cut, fenced, literal, width
+from bot.channels.discord.text import OUTLINER, cut, fenced, fit, literal, width
 from bot.domain.batches import PAGE, Picked, page_of, said_of
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
@@ -158,7 +158,7 @@ class DiscordPresses:
             picked = picked.toggled(data.page) if toggles else picked
             rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
             part, _, _ = page_of(card, page)
-            return Display(cut(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
+            return Display(fit(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
         declines = data.verb is Verb.APPROVE_ALL
         if not (data.page or render(card).whole):
             approve, others = picked.of(card)
@@ -208,7 +208,7 @@ class DiscordPresses:
             reply = await self.inbox(replace(press, arguments=arguments))
         if reply.answer is not Answer.ACCEPTED:
             said = [f"{label_of(name)}: {fault}" for name, fault in reply.fields.items()] or [reply.text]
-            return Display(cut("\n".join(["Nothing was changed.", *said]), CONTENT))
+            return Display(fit("\n".join(["Nothing was changed.", *said]), CONTENT))
         now = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:
             return Display(reply.text)

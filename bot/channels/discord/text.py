@@ -12,6 +12,8 @@ from bot.channels import markdown as commonmark
 from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.discord.places import CONTENT, EMBED_TEXT, NAME
 from bot.channels.markdown import clean, neutralised, prefix
+from bot.channels.tables import lay_out_tables
+from bot.domain.direction import isolate, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 
 _SPECIAL = re.compile(r"<(?=[@#:/]|a:|t:|id:)")
@@ -21,8 +23,8 @@ _STYLES = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 
 
 def literal(text: str) -> str:
-    """Text in which nothing is markup; Discord drops the backslashes."""
-    return _MARKUP.sub(r"\\\1", clean(text))
+    """Text in which nothing is markup; Discord drops the backslashes. Parts keep their own direction."""
+    return _MARKUP.sub(r"\\\1", set_apart(clean(text)))
 
 
 def neutralise(markdown: str) -> str:
@@ -31,7 +33,12 @@ def neutralise(markdown: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Put text into a code block, or escape it where it would end the block."""
+    """Put text into a code block, or escape it where it would end the block.
+
+    What is written from right to left is a quote: there each line can have its own direction.
+    """
+    if runs_right_to_left(text):
+        return "\n".join(f"> {literal(line)}" for line in clean(text).split("\n"))
     return literal(text) if _FENCE in text else f"{_FENCE}\n{clean(text)}\n{_FENCE}"
 
 
@@ -40,13 +47,19 @@ def width(text: str) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """Give the text within ``limit`` units, ending in a mark where it was cut."""
+    """Give a label, which has no markup, within ``limit`` units, ending in a mark where it was cut."""
     text = clean(text)
-    return text if width(text) <= limit else f"{prefix(text, limit - 1, width)}…"
+    marks = width(set_apart(text)) - width(text)
+    return set_apart(fit(text, max(limit - marks, 1)))
+
+
+def fit(written: str, limit: int) -> str:
+    """Give what is ready for Discord within ``limit`` units, ending in a mark where it was cut."""
+    return written if width(written) <= limit else f"{prefix(written, limit - 1, width)}…"
 
 
 def split(markdown: str, limit: int = CONTENT) -> list[str]:
-    return commonmark.split(neutralise(markdown).strip("\n").rstrip(), limit, width)
+    return commonmark.split(neutralise(lay_out_tables(markdown)).strip("\n").rstrip(), limit, width)
 
 
 class DiscordTextBuilder(TextBuilder[str]):
@@ -55,7 +68,7 @@ class DiscordTextBuilder(TextBuilder[str]):
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:
             return fenced(text)
-        made = literal(text)
+        made = _MARKUP.sub(r"\\\1", isolate(clean(text))) if "code" in styles else literal(text)
         for style in styles if made.strip() else ():
             made = _STYLES[style].format(made)
         return made

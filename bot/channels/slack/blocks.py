@@ -17,6 +17,7 @@ from typing import Any
 from bot.channels.markdown import clean
 from bot.channels.slack import text
 from bot.domain.chat import offered
+from bot.domain.direction import runs_right_to_left, set_apart
 from bot.domain.times import local
 from bot.domain.verbs import Sure
 
@@ -33,10 +34,15 @@ class Run:
     style: str = ""
     url: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The text as people read it: honest, and with a direction of its own."""
+        return set_apart(clean(self.text))
+
     def element(self) -> Block:
-        element: Block = {"type": "text", "text": clean(self.text)}
+        element: Block = {"type": "text", "text": self.shown}
         if self.url:
-            element = {"type": "link", "url": self.url, "text": clean(self.text)}
+            element = {"type": "link", "url": self.url, "text": self.shown}
         if self.style:
             element["style"] = {self.style: True}
         return element
@@ -52,11 +58,13 @@ class ContextLine:
 
     @property
     def width(self) -> int:
-        return 1 + sum(text.width(clean(run.text)) for run in self.runs)
+        return 1 + sum(text.width(run.shown) for run in self.runs)
 
 
 def plain(content: str, limit: int) -> Block:
     shown, _ = text.cut(content, limit)
+    if marks := text.width(set_apart(shown)) - text.width(shown):
+        shown = set_apart(text.cut(content, max(limit - marks, 1))[0])
     return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
 
 
@@ -123,7 +131,7 @@ def _rich(lines: list[ContextLine]) -> Block:
     for line in lines:
         parts = [run.element() for run in line.runs if run.text]
         if line.preformatted:
-            elements.append({"type": "rich_text_preformatted", "elements": parts})
+            elements.append({"type": _block_for(line), "elements": parts})
         elif line.numbered:
             item = {"type": "rich_text_section", "elements": parts}
             if elements and elements[-1]["type"] == "rich_text_list":
@@ -135,6 +143,12 @@ def _rich(lines: list[ContextLine]) -> Block:
         else:
             elements.append({"type": "rich_text_section", "elements": parts})
     return {"type": "rich_text", "elements": elements}
+
+
+def _block_for(line: ContextLine) -> str:
+    """Return the element for text as it is: code, or a quote where its lines have directions of their own."""
+    turned = any(runs_right_to_left(run.text) for run in line.runs)
+    return "rich_text_quote" if turned else "rich_text_preformatted"
 
 
 def button(

@@ -51,7 +51,6 @@ from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, readable, signed
 from bot.channels.slack.stream import SlackStream
-from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card
@@ -308,7 +307,7 @@ class SlackChannel(Platform):
         """Answer one person by the address that came with their request; False where it was not taken."""
         try:
             answered = await respond(
-                text=text.escape(text.cut(words, 2000)[0]),
+                text=text.notification(words, 2000),
                 blocks=[b.markdown(words, team)],
                 response_type="ephemeral",
                 replace_original=False,
@@ -439,7 +438,7 @@ class SlackChannel(Platform):
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
             below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
         link_below = {"type": "section", "text": below}
-        plain = f"{named} {escape(markdown)}".strip()
+        plain = f"{named} {text.escape_prose(text.as_plain(markdown))}".strip()
         said = {"text": plain, "blocks": [b.markdown(markdown), link_below]}
         without = {"text": f"{named} {_LOOK}".strip(), "blocks": [link_below]}
         at = SlackPlace(card.team, card.channel, place.thread or card.ts)

@@ -31,7 +31,7 @@ async def tell(
 ) -> None:
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
     team = place.team if place else team
-    words, shown = text.escape(text.cut(text.link_text(markdown), 300)[0]), [b.markdown(markdown, team)]
+    words, shown = text.notification(markdown), [b.markdown(markdown, team)]
     with translated():
         client = await workspaces.client(team)
         if place is not None:
@@ -56,7 +56,7 @@ async def tell(
 
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
     """Post words in someone's direct messages, in the thread of what they said."""
-    words = text.escape(text.cut(text.link_text(markdown), 300)[0])
+    words = text.notification(markdown)
     with translated():
         client = await workspaces.client(place.team)
         await client.chat_postMessage(

@@ -334,7 +334,7 @@ class SlackStream:
         shown: dict[str, Any] = {"markdown_text": whole}
         if self._below:
             shown = {
-                "text": text.escape(text.cut(whole, 300)[0]),
+                "text": text.notification(whole),
                 "blocks": [b.markdown(whole), *self._below],
             }
         try:
@@ -342,7 +342,9 @@ class SlackStream:
         except SlackApiError as error:
             if code_of(error) not in CONTENTS:
                 raise
-            plain = {"text": text.escape(whole)} | ({"blocks": self._below} if self._below else {})
+            plain = {"text": text.escape_prose(text.as_plain(whole))} | (
+                {"blocks": self._below} if self._below else {}
+            )
             await self._show(client, plain)
 
     async def _show(self, client: AsyncWebClient, shown: Mapping[str, Any]) -> None:

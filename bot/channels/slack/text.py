@@ -6,13 +6,17 @@ Lengths are in UTF-16 units of the escaped text, the widest way Slack may count 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from bot.channels import markdown as commonmark
-from bot.channels.markdown import clean, prefix
+from bot.channels.markdown import clean, clean_prose, prefix
 from bot.channels.slack.places import NAME, mention_of
+from bot.domain.direction import runs_right_to_left, set_apart
 
 _SPECIAL = re.compile(r"<(?=[!@#]|(?:https?|mailto|tel):[^<>|\s]*\|)")
+_BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
 
 POST = 11_000
 """How long one post of CommonMark may get: below Slack's 12,000, with room for a closing fence."""
@@ -20,7 +24,39 @@ POST = 11_000
 
 def escape(text: str) -> str:
     """Ready for a mrkdwn text; Slack documents these three characters as the ones to escape."""
-    return clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _escaped(set_apart(clean(text)))
+
+
+def escape_prose(text: str) -> str:
+    """The same for an answer or a notice, of which the marks that words are written with stay."""
+    return _escaped(clean_prose(text))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def as_plain(markdown: str) -> str:
+    """CommonMark as Slack shows it where it reads none: without the backslashes before marks."""
+    return "".join(
+        piece if in_code else _BACKSLASHED.sub(r"\1", piece) for in_code, piece in _code_apart(markdown)
+    )
+
+
+def _code_apart(markdown: str) -> Iterator[tuple[bool, str]]:
+    """Yield a text in pieces, and of each whether it is code, where backslashes are themselves."""
+    at = 0
+    for found in _CODE.finditer(markdown):
+        yield False, markdown[at : found.start()]
+        yield True, found[0]
+        at = found.end()
+    yield False, markdown[at:]
+
+
+def notification(markdown: str, limit: int = 300) -> str:
+    """The first words of a notice on one line, for the screen of a phone: prose, ready for Slack."""
+    words = " ".join(clean_prose(as_plain(markdown)).split())
+    return _escaped(_shorten(words, limit)[0])
 
 
 def neutralise(markdown: str) -> str:
@@ -31,7 +67,7 @@ def neutralise(markdown: str) -> str:
 def harmless(markdown: str, limit: int) -> str:
     """CommonMark within ``limit`` units that notifies no one: cut first, since a guard adds to the length."""
     room = limit * 5 // 6 if _SPECIAL.search(markdown) or "]:" in markdown else limit  # one to five
-    return neutralise(cut(markdown, room)[0])
+    return neutralise(_shorten(clean_prose(markdown), room)[0])
 
 
 def width(text: str) -> int:
@@ -42,7 +78,10 @@ def width(text: str) -> int:
 
 def cut(text: str, limit: int) -> tuple[str, bool]:
     """Give the text within ``limit`` units, and whether anything is missing; the mark counts what is."""
-    text = clean(text)
+    return _shorten(clean(text), limit)
+
+
+def _shorten(text: str, limit: int) -> tuple[str, bool]:
     if width(text) <= limit:
         return text, False
     room = limit - len(f"… [{len(text)} more characters]")
@@ -53,9 +92,13 @@ def cut(text: str, limit: int) -> tuple[str, bool]:
 
 
 def chunks(text: str, limit: int) -> list[str]:
-    """Plain text in pieces of at most ``limit`` units, nothing lost, preferably cut after a line."""
+    """Plain text in pieces of at most ``limit`` units, nothing lost, preferably cut after a line.
+
+    Half as much where marks of direction may double it.
+    """
     pieces = []
     text = clean(text)
+    limit = limit // 2 if runs_right_to_left(text) else limit
     while text:
         head = prefix(text, limit, width)
         if len(head) < len(text) and (line := head.rfind("\n")) > len(head) // 2:
@@ -100,4 +143,4 @@ def with_mentions(markdown: str, team: str) -> str:
 
 def forms_of(markdown: str) -> list[dict[str, Any]]:
     """Return a text as Slack takes it: as Markdown, and as plain text where it refuses that."""
-    return [{"markdown_text": markdown}, {"text": escape(markdown), "mrkdwn": False}]
+    return [{"markdown_text": markdown}, {"text": escape_prose(as_plain(markdown)), "mrkdwn": False}]

@@ -14,6 +14,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -285,6 +286,11 @@ class TelegramChannel(Platform):
 
     async def check_place(self, address: Address) -> None:
         await self._transport.typing(self._moves.place(address))
+
+    def find_place_around(self, address: Address) -> Address | None:
+        """Return a topic's group, which stands for its topic General."""
+        place = TelegramPlace.of(address)
+        return replace(place, thread_id=None).address if place.thread_id else None
 
     async def look_up(self, group: str) -> UserGroup:
         title, admins = await self._transport.admins(self._with_admins(group))

@@ -111,6 +111,13 @@ class Asker:
             await self.transport.send(who.place, plain(trouble), answer_to=message_id, alone=who.alone)
         return True
 
+    async def asks(self, who: Who, replied: Message) -> bool:
+        """Whether a message waits for words of this person."""
+        dialogue = await self.dialogues.load(who)
+        if dialogue is None:
+            return False
+        return dialogue.listens(posted_of(replied).message_id) or dialogue.asked_in(replied.text or "")
+
     async def cancel(self, who: Who) -> bool:
         """Stop asking; False when nothing was being asked."""
         if await self.dialogues.load(who) is None:

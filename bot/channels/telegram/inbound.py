@@ -3,7 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from telegram import Chat, MaybeInaccessibleMessage, Message, MessageEntity, MessageOrigin, User
+from telegram import (
+    Chat,
+    ExternalReplyInfo,
+    MaybeInaccessibleMessage,
+    Message,
+    MessageEntity,
+    MessageOrigin,
+    User,
+)
 from telegram.constants import ChatType
 
 from bot.channels.base import Lookup
@@ -21,13 +29,19 @@ from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
+from bot.domain.proposals import Kind
 from bot.domain.text import forwarded, in_group, in_reply_to
 from bot.errors import NotDeliverable
 
 _UNKNOWN = "I can't read that. Please say it in words."
 _NOT_SEEN = "I can't see {}. I'll go by your words."
 _EDITED = "I don't read edited messages. Send the change as a new message."
-_ANONYMOUS = "I can't tell who you are while you write as a chat. Write as yourself."
+_ANONYMOUS = (
+    "I can't tell who you are while you write as a chat. Write as yourself. "
+    "Pick your own name next to the message field. "
+    "An anonymous admin turns off Remain anonymous in their admin rights."
+)
+_WORDS_NEEDED = "I can't take {} as an answer. Please answer in words. The question still waits."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
@@ -107,6 +121,7 @@ _MARKS: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, M
 _PLACES = 200  # groups and topics whose last messages are kept
 _MESSAGES = 30  # of each
 _LONGEST = 2_000  # characters of one
+_MARKED = 200  # and of what is said of an attachment
 _KINDS = {
     "animation": "an animation",  # before document: Telegram fills both
     "photo": "a photo",
@@ -129,16 +144,24 @@ class Overheard:
     def __init__(self) -> None:
         self._said: dict[TelegramPlace, dict[int, tuple[str, str]]] = {}
 
-    def keep(self, place: TelegramPlace, message: Message, me: User, *, edited: bool) -> None:
-        """Keep who said what; an edit replaces what is kept and adds nothing."""
+    def keep(
+        self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
+    ) -> None:
+        """Keep who said what; an edit replaces what is kept and adds nothing.
+
+        What came with it is named, since it is not read. ``album``: all messages that came as one.
+        """
         said = self._said.pop(place, {})
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
-            words = words_of(message) or f"({attached(message)})"
+            words = "\n".join(filter(None, map(words_of, album or [message])))
+            if what := "an album" if len(album) > 1 else attached(message):
+                unread = _unread(what, len(album) or 1)
+                words = f"{words[:_LONGEST]} (with {unread})" if words else f"({what})"
             author = _author(message, me)
             if message.forward_origin is not None:
                 author = f"{author}, forwarding {_origin(message.forward_origin)}"
-            said[message.message_id] = (author, words[:_LONGEST])
+            said[message.message_id] = (author, words[: _LONGEST + _MARKED])
         if len(said) > _MESSAGES:
             del said[next(iter(said))]
         if len(self._said) > _PLACES:
@@ -152,12 +175,18 @@ class Overheard:
         self._said.pop(place, None)
 
 
-def attached(message: Message) -> str:
+def _unread(what: str, count: int) -> str:
+    """Name what came with words and was not read, and how people can show it."""
+    them, each = ("it", "") if count == 1 else ("them", f" of {count}")
+    return f"{what}{each} that you can't see; people can reply to {them} to show you {them}"
+
+
+def attached(message: Message | ExternalReplyInfo) -> str:
     """What comes with a message that Nod can't read, such as "a photo"; empty where nothing does."""
     kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
     if kind is not None:
         return _KINDS[kind]
-    return "an attachment" if message.effective_attachment else ""
+    return "an attachment" if isinstance(message, Message) and message.effective_attachment else ""
 
 
 _FILES = {  # what is a file, and how it is named where its sender does not say
@@ -199,10 +228,14 @@ def _pointed_at(message: Message, me: User) -> tuple[str, str]:
     quote = message.quote.text if message.quote else ""
     elsewhere, replied = message.external_reply, message.reply_to_message
     if elsewhere is not None:
-        return _origin(elsewhere.origin), quote
+        what = attached(elsewhere)
+        unseen = f"({what} that you can't see)" if what else ""
+        return _origin(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
     said = quote or words_of(replied) or (f"({what})" if (what := attached(replied)) else "")
+    if replied.media_group_id:
+        said = f"{said} (one message of an album; you can't see the others)"
     return _author(replied, me), said
 
 
@@ -250,14 +283,15 @@ class Inbound:
         if place is None or user is None or not _says_something(message):
             return None
         if not any(meant_for(each, self.me) for each in album or (message,)):
-            self.overheard.keep(place, message, self.me, edited=edited)
+            self.overheard.keep(place, message, self.me, album, edited=edited)
+            return None
+        if message.sender_chat is not None:
+            await self._say(place, _ANONYMOUS, message)
             return None
         who = Who(user, actor_of(user), place, alone=_reached_by(message))
         if not await self.admission.admits(user.id, message.chat.id):
             if edited or message.forward_origin or not await self._decides(who, message):
                 await self.admission.turn_away(user, place)
-        elif message.sender_chat is not None:
-            await self._say(place, _ANONYMOUS, message)
         elif edited:
             if message.text or message.caption:  # a live location is edited all the time
                 await self._say(place, _EDITED, message)
@@ -287,6 +321,9 @@ class Inbound:
     async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
         words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))
         replied = message.reply_to_message
+        if not words and replied and await self._asked_below(who, replied):
+            await self._say(who.place, _WORDS_NEEDED.format(attached(message)), message)
+            return
         shown = [replied] if replied and replied.from_user != self.me else []
         files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
         if not files and (what := attached(message)):
@@ -317,6 +354,16 @@ class Inbound:
             self.overheard.forget(who.place)
         elif reply.text:
             await self._say(who.place, reply.text, message)
+
+    async def _asked_below(self, who: Who, replied: Message) -> bool:
+        """Whether a message asks this person for words: a form of theirs, or the card of an open question."""
+        if replied.from_user != self.me:
+            return False
+        if await self.asker.asks(who, replied):
+            return True
+        shown = await self.views.known(posted_of(replied))
+        card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
+        return card is not None and card.pending and card.kind is Kind.QUESTION
 
     async def _command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.asker.cancel(who):

@@ -89,6 +89,11 @@ class ShownCards:
         self._transport = transport
         self._clock = clock
 
+    async def known(self, message: TelegramPosted) -> str:
+        """Return the id of the proposal that a card shows; empty for any other message."""
+        found = await self._database.read(posted_cards.known, NAME, str(message))
+        return found.proposal_id if found else ""
+
     async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
         """Give the card as it should look in this chat."""
         view = rendered(card, await self._unseen(card, chat_id))

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,9 +19,11 @@ from telegram import MessageEntity, User
 from telegramify_markdown import RenderConfig, convert, utf16_len
 
 from bot.channels.card_text import CardTextRenderer, TextBuilder
-from bot.channels.markdown import misleads
+from bot.channels.markdown import clean_prose, misleads
+from bot.channels.tables import is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
+from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 from bot.domain.text import escaped, made_visible, whole_until
 from bot.domain.times import local
@@ -42,7 +44,6 @@ _READ = (
     | pyromark.Options.ENABLE_MATH
 )
 _DEEPEST = 16  # markup in markup: the converter takes the square of it, and indents each item by it
-_COLUMNS = 40  # of a table, each as wide as its widest cell
 _EMPTY_BLOCKS = 50  # the converter looks through all of them for each further one
 _STYLED = 2000  # pieces of markup: twenty full messages
 _GROWTH = 4  # characters shown for one that was written; more only in wide tables of empty cells
@@ -50,6 +51,9 @@ _NAMED = 300  # characters of a link; no one reads on to where it leads
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
 _QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
 _FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
+_QUOTE = MessageEntity.BLOCKQUOTE
+_RULE = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
+_COLUMNS_SHARE = 4  # they are repeated where they are at most that part of a message
 _CUTS = (  # where to cut, whether only in the second half, whether inside code
     ("\n\n", True, False),
     ("\n", True, False),
@@ -81,16 +85,33 @@ class Rich:
 
 
 def plain(text: str) -> Rich:
-    """Text without any styling; characters that could make it lie about itself are shown as escapes."""
-    return Rich(made_visible(_whole(text), escaped))
+    """Text without any styling; characters that could make it lie about itself are shown as escapes.
+
+    What others wrote in it keeps its own direction.
+    """
+    return Rich(set_apart(_visible(text)))
 
 
 def styled(text: str, *kinds: str) -> Rich:
-    """Put the whole text in one style; none for empty or blank text."""
-    made = plain(text)
-    if not made.text.strip():
-        return made
-    return Rich(made.text, tuple(MessageEntity(k, 0, made.units) for k in kinds))
+    """Put the whole text in one style; none for empty or blank text.
+
+    What is written from right to left stands between marks of direction, in code outside of it; a block of it
+    is a quote, where each line can have its own.
+    """
+    shown = _visible(text)
+    if not shown.strip() or not kinds:
+        return plain(text)
+    if not runs_right_to_left(shown):
+        return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+    if MessageEntity.CODE in kinds:
+        inside = Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+        return Rich(FIRST_STRONG_ISOLATE) + inside + Rich(POP_ISOLATE)
+    shown, kinds = set_apart(shown), tuple(_QUOTE if kind == MessageEntity.PRE else kind for kind in kinds)
+    return Rich(shown, tuple(MessageEntity(kind, 0, utf16_len(shown)) for kind in kinds))
+
+
+def _visible(text: str) -> str:
+    return made_visible(_whole(text), escaped)
 
 
 def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
@@ -112,13 +133,16 @@ def from_markdown(markdown: str) -> Rich:
     config = RenderConfig.isolated()
     for name, look in _LOOKS.items():
         setattr(config.markdown_symbol, name, look)
-    source = _whole(markdown).replace(_PICTURE, "")
+    source = clean_prose(_whole(markdown)).replace(_PICTURE, "")
     bare = Rich(_harmless(source))
-    if _wide(source):
+    if is_too_wide(source):
         return bare
     try:
+        written, source = source, lay_out_tables(source)
+        if len(source) > _GROWTH * len(written) + TEXT_UNITS:
+            return bare
         events = list(pyromark.events_with_range(source, options=_READ))
-        if _sprawls(events, source):
+        if _sprawls(events):
             return bare
         text, found = convert(_open(source, events), latex_escape=False, config=config)
     except Exception:  # noqa: BLE001 - whatever the converter stumbles on, people still get the words
@@ -148,32 +172,17 @@ def from_markdown(markdown: str) -> Rich:
     return Rich(_harmless(text.replace(_PICTURE, _PICTURE_SHOWN)), tuple(entities))
 
 
-def _wide(source: str) -> bool:
-    """Whether a table may have more columns than anyone reads; the parser would fill up every row of it."""
-    return any(
-        line.count("|") > _COLUMNS and not line.strip("|:->0123456789.)+* \t") for line in source.splitlines()
-    )
-
-
-def _sprawls(events: Iterable[tuple[Any, Any]], source: str) -> bool:
-    """Whether the converter would take long over this, or make much more of it than was written."""
-    depth = empty = shown = 0
-    rows: list[list[int]] = []
+def _sprawls(events: Iterable[tuple[Any, Any]]) -> bool:
+    """Whether the converter would take long over this."""
+    depth = empty = 0
     before: object = None
-    for event, at in events:
+    for event, _ in events:
         started = event.get("Start") if isinstance(event, dict) else None
         ended = event.get("End") if isinstance(event, dict) else None
         depth += (started is not None) - (ended is not None)
         empty += ended == "CodeBlock" and isinstance(before, dict) and "CodeBlock" in before
-        if started in ("TableHead", "TableRow"):
-            rows.append([])
-        elif started == "TableCell":
-            rows[-1].append(at["end"] - at["start"])
-        elif ended == "Table":
-            shown += len(rows) * sum(map(max, zip_longest(*rows, fillvalue=0)))
-            rows = []
         before = started
-        if depth > _DEEPEST or empty > _EMPTY_BLOCKS or shown > _GROWTH * len(source) + TEXT_UNITS:
+        if depth > _DEEPEST or empty > _EMPTY_BLOCKS:
             return True
     return False
 
@@ -253,21 +262,49 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
     A code block that must be cut is a code block in both messages. Blank messages are left out.
     """
     pieces = []
+    columns = Rich()
     waiting = deque(sorted(rich.entities, key=lambda entity: entity.offset))
     near: list[MessageEntity] = []  # those that reach into the next message
     start = done = 0  # characters and units that are in messages already
     while start < len(rich.text):
-        text = rich.text[start : start + units + 1]
+        room = units - columns.units
+        text = rich.text[start : start + room + 1]
         until = done + utf16_len(text)
         while waiting and waiting[0].offset < until and len(near) <= ENTITIES:
             near.append(waiting.popleft())
         rest = Rich(text, _within(near, done, until))
-        last = start + len(text) == len(rich.text) and rest.units <= units and len(near) <= ENTITIES
-        end = len(text) if last else _cut(rest, units)
-        pieces.append(_part(rest, 0, end))
+        last = start + len(text) == len(rich.text) and rest.units <= room and len(near) <= ENTITIES
+        end = len(text) if last else _cut(rest, room)
+        pieces.append(_under(columns, _part(rest, 0, end)))
+        columns = _columns_at(rest, end, columns, units // _COLUMNS_SHARE)
         start, done = start + end, done + utf16_len(text[:end])
         near = [entity for entity in near if entity.offset + entity.length > done]
     return [kept for piece in pieces if (kept := trimmed(piece)).text]
+
+
+def _columns_at(rest: Rich, end: int, before: Rich, most: int) -> Rich:
+    """Return the lines that name the columns of a table that is cut there; nothing where none is."""
+    at = utf16_len(rest.text[:end])
+    for each in rest.entities:
+        if each.type != MessageEntity.PRE or not each.offset < at < each.offset + each.length:
+            continue
+        if before.text and each.offset == 0:
+            return before
+        lines = rest.text[_index(rest.text, each.offset) : end].split("\n", 2)
+        if len(lines) == len(("names", "rule", "rows")) and _RULE.fullmatch(lines[1]):
+            head = Rich(f"{lines[0]}\n{lines[1]}\n")
+            if head.units <= most:
+                return Rich(head.text, (MessageEntity(MessageEntity.PRE, 0, head.units),))
+    return Rich()
+
+
+def _under(columns: Rich, piece: Rich) -> Rich:
+    """Put the names of the columns above what follows of their table, in one block with it."""
+    if not columns.text:
+        return piece
+    both = columns + piece
+    block, *others = sorted(both.entities[1:], key=lambda each: (each.offset, each.type != MessageEntity.PRE))
+    return Rich(both.text, (_clipped(block, 0, block.length + columns.units), *others))
 
 
 def _cut(rich: Rich, units: int) -> int:

@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -32,15 +32,37 @@ _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
 _PROPOSAL = table_of(ProposalRow)
 _PLACE = table_of(ConversationRow)
-_OF_AUDIT = tuple(c.name for c in _AUDIT.columns if c.name not in ("previous", "about", "content"))
-_OF_LEDGER = tuple(c.name for c in _LEDGER.columns if c.name not in ("previous", "tool", "holds"))
-_ASKED = ("tool_name", "description", "requester", "requester_name", "place", "arguments")
 PART_ROWS = 1000
-EXPORTED = (*_OF_AUDIT, *_ASKED, "thing", "key", "before", "after")
-"""The columns of the export. Rows about proposals leave the last four empty, all others the first few.
+_OF_AUDIT = tuple(column.name for column in _AUDIT.columns)
+_OF_LEDGER = tuple(column.name for column in _LEDGER.columns)
+_LAST = ("about", "content", "previous", "hash")
+_ASKED = ("tool_name", "description", "requester", "requester_name", "tool_version")
+EXPORTED = (
+    *(name for name in _OF_AUDIT if name not in _LAST),
+    *(*_ASKED, "place", "arguments", "thing", "key", "before", "after", "tool", "holds", *_LAST, "hidden"),
+)
+"""The columns of the export: every column of both records, so that each hash can be computed again.
 
-``arguments`` are those of the first row of a proposal and of each that changed them.
+Rows about proposals leave empty what only the others have, and the other way round. ``arguments`` and
+``about`` are on the first row of a proposal and on each that changed them; what else was asked is on all of
+them, as it was then. ``hidden`` names the columns of a row in which a secret is hidden.
 """
+_EARLIER = _AUDIT.alias("earlier")
+_ASKED_THEN = (
+    select(_EARLIER.c.about)
+    .where(
+        _EARLIER.c.proposal_id == _AUDIT.c.proposal_id,
+        _EARLIER.c.version <= _AUDIT.c.version,
+        _EARLIER.c.about.is_not(None),
+    )
+    .order_by(_EARLIER.c.version.desc())
+    .limit(1)
+    .correlate(_AUDIT)
+    .scalar_subquery()
+)
+"""What was last asked for up to a row."""
+_HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
+"""The columns that have nothing to hide."""
 
 
 def intact(session: Session) -> str:
@@ -162,8 +184,9 @@ def _of_proposals(
 ) -> tuple[list[dict[str, Any]], int]:
     statement = (
         select(  # type: ignore[call-overload]
-            *(_AUDIT.c[name] for name in (*_OF_AUDIT, "about")),
-            *(_PROPOSAL.c[name] for name in _ASKED[:4]),
+            *(_AUDIT.c[name] for name in _OF_AUDIT),
+            *(_PROPOSAL.c[name] for name in _ASKED),
+            _ASKED_THEN.label("asked"),
             (_PLACE.c.channel + ":" + _PLACE.c.key).label("place"),
         )
         .join(_PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
@@ -184,18 +207,27 @@ def _of_proposals(
     if wanted.after is not None:
         statement = statement.where(_AUDIT.c.id > wanted.after)
     newest = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
-    rows = [row | _asked(row["about"]) for row in map(dict, newest)]
+    rows = [row | _asked(row) for row in map(dict, newest)]
     many = len(rows)
     if limit is not None and many == limit:
         many = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
     return rows, many
 
 
-def _asked(about: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was asked for as the row has it, rather than as the proposal is now."""
-    if about is None:
+def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for as of this row, rather than as the proposal is now."""
+    asked = row["asked"]
+    if asked is None:
         return {}
-    return {"description": about["summary"], "place": about["place"], "arguments": about["arguments"]}
+    return {
+        "tool_name": asked["tool"][0],
+        "tool_version": asked["tool"][1],
+        "description": asked["summary"],
+        "requester": asked["requester"],
+        "requester_name": asked["name"],
+        "place": asked["place"],
+        "arguments": asked["arguments"] if row["about"] is not None else None,
+    }
 
 
 def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[dict[str, Any]]:
@@ -223,8 +255,11 @@ def _about_tool(pattern: str, wanted: Wanted) -> bool:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    whole = {name: row.get(name) for name in EXPORTED}
-    return {k: v.isoformat() if isinstance(v, datetime) else redact(v) for k, v in whole.items()}
+    """The row as JSON data, without its secrets."""
+    full: dict[str, Any] = {name: row.get(name) for name in EXPORTED}
+    full["at"] = full["at"].astimezone(UTC).isoformat()
+    shown = {name: value if name in _HASHES else redact(value) for name, value in full.items()}
+    return shown | {"hidden": [name for name in EXPORTED if shown[name] != full[name]] or None}
 
 
 def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
@@ -264,5 +299,5 @@ FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] 
 
 
 def _cell(value: Any) -> Any:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
     return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,9 +1,9 @@
 """Checks arguments against a server's JSON schema, in a process that can be killed (``bot/tools/child.py``).
 
 A schema and its patterns are a stranger's, and there are small ones that take centuries. A question is
-``{"schema": …, "given": …}``; the answer is ``{"kept": …}``, ``{"fields": {field: words}}`` for arguments
-that do not fit, or ``{"bad": words}`` for what is no schema. Words never repeat a value,
-which may be a secret.
+``{"schema": …, "given": …}``, with ``"defaults"`` where they are to be filled in; the answer is
+``{"kept": …}``, ``{"fields": {field: words}}`` for arguments that do not fit, or ``{"bad": words}`` for what
+is no schema. Words never repeat a value, which may be a secret.
 """
 
 import json
@@ -46,11 +46,24 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         kept = {name: value for name, value in given.items() if name not in unwanted}
         if unwanted:
             errors = list(validator.iter_errors(kept))
+        if not errors:
+            kept = _fill_in(validator, kept, question.get("defaults", {}))
     except Exception as error:  # noqa: BLE001 - a reference that leads nowhere or round in circles
         return {"fields": {"arguments": f"they can't be checked ({type(error).__name__})"}}
     if errors:
         return {"fields": {field: words for error in errors[:_MOST_ERRORS] for field, words in _told(error)}}
     return {"kept": kept}
+
+
+def _fill_in(validator: Any, kept: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with each default that they lack: all together, or as many as the schema allows."""
+    missing = {name: value for name, value in defaults.items() if name not in kept}
+    if validator.is_valid({**kept, **missing}):
+        return {**kept, **missing}
+    for name, value in missing.items():
+        if validator.is_valid({**kept, name: value}):
+            kept = {**kept, name: value}
+    return kept
 
 
 def _check_pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:

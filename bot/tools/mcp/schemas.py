@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bot.domain.forms import defaults_of
 from bot.domain.proposals import canonical
 from bot.errors import BadArguments
 from bot.tools.child import Child, TookTooLong
@@ -33,6 +34,7 @@ class Arguments:
         if len(canonical(schema)) > _LARGEST:
             raise ValueError(f"its schema is larger than {_LARGEST // 1024} KiB")
         self._schema = schema
+        self.defaults = defaults_of(schema)
         self._hopeless = False
         try:
             tried = _CHILD.ask({"schema": schema, "given": {}})
@@ -44,7 +46,9 @@ class Arguments:
     def check(self, raw: Any) -> dict[str, Any]:
         """A copy of the arguments; null where an optional one may not be null means "not given".
 
-        Raises BadArguments, naming the fields. What took too long once is not tried again.
+        What is not given is filled in by the schema's ``default``, so that it is shown, sent and recorded,
+        and no server fills in anything else. A default that the schema itself refuses there is left to the
+        server. Raises BadArguments, naming the fields. What took too long once is not tried again.
         """
         if not isinstance(raw, dict):
             raise BadArguments({"arguments": "this must be a JSON object"})
@@ -55,7 +59,7 @@ class Arguments:
         if self._hopeless:
             raise BadArguments(_TOO_LONG)
         try:
-            told = _CHILD.ask({"schema": self._schema, "given": raw})
+            told = _CHILD.ask({"schema": self._schema, "given": raw, "defaults": self.defaults})
         except TookTooLong:
             self._hopeless = True
             raise BadArguments(_TOO_LONG) from None

@@ -17,7 +17,7 @@ from mcp import types
 
 from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
 from bot.domain.files import File
-from bot.domain.forms import sum_up
+from bot.domain.forms import sum_up, without_defaults
 from bot.domain.proposals import Level, Risk, canonical
 from bot.domain.text import shortened, shown
 from bot.errors import BadArguments, ToolError
@@ -63,7 +63,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
         return output(config, result, fits=fits)
 
     def summary(given: Given) -> str:
-        inside = sum_up(given, cut)
+        inside = sum_up(without_defaults(given, arguments.defaults), cut)
         return f"{title(theirs)} on {config.name}" + (f": {inside}" if inside else "")
 
     return Tool(

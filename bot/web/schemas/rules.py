@@ -130,7 +130,10 @@ class People(DoneBody):
 
 
 class AuditView(View):
-    """One row, about a proposal or about a ``thing`` with its ``key``: what it was and what it is."""
+    """One row, about a proposal or about a ``thing`` with its ``key``: what it was and what it is.
+
+    ``previous`` is the hash of the row before it. ``hidden`` names the columns in which a secret is hidden.
+    """
 
     id: int
     at: str
@@ -138,6 +141,7 @@ class AuditView(View):
     actor: str
     person: str
     channel: str
+    previous: str
     hash: str
     proposal_id: str | None
     version: int | None
@@ -147,15 +151,21 @@ class AuditView(View):
     rule: str | None
     grant_id: int | None
     tool_name: str | None
+    tool_version: str | None
     description: str | None
     requester: str | None
     requester_name: str | None
     place: str | None
     arguments: dict[str, Any] | None
+    about: dict[str, Any] | None
+    content: str | None
     thing: str | None
     key: str | None
+    tool: str | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    holds: dict[str, str | None] | None
+    hidden: list[str] | None
 
 
 class AuditPage(DoneBody):

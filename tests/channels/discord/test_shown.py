@@ -137,3 +137,40 @@ def test_the_windows_for_words_and_for_similar_calls_are_taken(words):
             [(each, words + each) for each in GrantAudience],
         )
     )
+
+
+TABLE = "| Name | Sum |\n|---|---:|\n| **Milk** | 1 |\n| [Bread](https://x.example/b) | 20 |\n"
+
+
+def test_a_table_is_columns_that_people_can_read():
+    (shown,) = split(f"So:\n\n{TABLE}\nEnd")
+    assert shown == (
+        "So:\n\n```\nName                        | Sum\n----------------------------+----\n"
+        "Milk                        |   1\nBread (https://x.example/b) |  20\n```\n\nEnd"
+    )
+
+
+def test_a_wide_table_is_told_row_by_row_and_nothing_of_it_is_lost():
+    wide = f"| Name | Why |\n|---|---|\n| a*b | {'because ' * 20}|\n| c | |\n"
+    shown = "\n".join(split(wide))
+    assert "**Name:** a\\*b" in shown
+    assert f"**Why:** {'because ' * 19}because" in shown
+    assert "|" not in shown
+
+
+def test_each_message_of_a_table_names_its_columns():
+    rows = "".join(f"| milk {number} | {number} |\n" for number in range(200))
+    posts = split(f"| Name | Sum |\n|---|---|\n{rows}")
+    assert len(posts) > 1
+    for post in posts:
+        first, names, rule, *_ = post.split("\n")
+        assert (first, names.split()) == ("```", ["Name", "|", "Sum"])
+        assert set(rule) == {"-", "+"}
+    assert sum(post.count("milk") for post in posts) == 200
+
+
+def test_a_table_in_code_and_the_arguments_of_a_card_stay_as_they_are():
+    code = f"```\n{TABLE}```"
+    assert split(code) == [code]
+    shown = render(make_card(fields=(PreviewField("text", None, TABLE),))).message["embeds"][0]["description"]
+    assert TABLE in shown

@@ -13,7 +13,7 @@ from bot.channels.telegram.channel import TelegramChannel
 from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField
+from bot.domain.proposals import Kind, PreviewField
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.store import posted_cards, proposals
@@ -827,3 +827,60 @@ async def test_a_post_that_telegram_forwards_itself_is_not_answered(
         ["> News: @nod_test_bot hello", "", "well?"]
     ]
     assert telegram.shown(TEAM) == []
+
+
+async def test_what_came_with_words_before_the_mention_is_said_not_to_be_read(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    telegram.privacy = False
+    await telegram.say(ANA, None, TEAM, photo=PHOTO, caption="The printer")
+    for words in ({"caption": "Two more"}, {"caption": "seen today"}):
+        await telegram.say(ANA, None, TEAM, photo=PHOTO, media_group_id="g1", **words)
+    await telegram.say(ANA, "@nod_test_bot what is it?", TEAM)
+    await core.took(1)
+    said = core.messages[0].text
+    assert (
+        "> Ana: The printer (with a photo that you can't see; people can reply to it to show you it)" in said
+    )
+    assert "> Ana: Two more\n> seen today (with an album of 2 that you can't see" in said
+
+
+async def test_of_what_is_replied_to_it_is_said_what_can_t_be_seen(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    telegram.group(TEAM)
+    origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1_770_000_000}
+    elsewhere = {"origin": origin, "photo": PHOTO}
+    await telegram.say(ANA, "@nod_test_bot and this?", TEAM, external_reply=elsewhere)
+    await core.took(1)
+    assert "> (a photo that you can't see)" in core.messages[0].text
+
+
+async def test_a_question_answered_without_words_still_waits_and_says_so(
+    channel, telegram: FakeTelegram, core: FakeCore
+):
+    await channel.post_card(HERE, core.propose(make_card(), HERE))
+    posted = await telegram.see(ANA, "Close issue")
+    await telegram.press(ANA, posted, "Edit")
+    await telegram.press(ANA, await telegram.see(ANA, "Which part"), "Title: Old title")
+    question = await telegram.see(ANA, "new value for Title")
+    voice = {"file_id": "v", "file_unique_id": "v", "duration": 3}
+    await telegram.say(ANA, None, voice=voice, reply_to=question)
+    await telegram.see(ANA, "I can't take a voice message as an answer.")
+    await telegram.say(ANA, "New title", reply_to=question)
+    await telegram.see(ANA, "not saved yet")
+    assert core.messages == []
+
+
+async def test_a_voice_message_below_the_card_of_a_question_is_answered_with_words(
+    channel, telegram: FakeTelegram, core: FakeCore, database: Database
+):
+    card = core.propose(make_card(kind=Kind.QUESTION), HERE)
+    ref = await channel.post_card(HERE, card)
+    await database.write(posted_cards.add, PROPOSAL, HERE, ref, card.version)
+    posted = await telegram.see(ANA, "Close issue")
+    voice = {"file_id": "v", "file_unique_id": "v", "duration": 3}
+    await telegram.say(ANA, None, voice=voice, reply_to=posted)
+    await telegram.see(ANA, "The question still waits.")
+    assert core.messages == []

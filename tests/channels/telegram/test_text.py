@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import from_markdown, plain, split, styled
 from tests.fakes.telegram_rules import check_text
 from tests.kit.examples import examples
@@ -146,3 +147,39 @@ def test_a_cut_never_goes_through_a_character(text: str, units: int):
     assert all(p.units <= units for p in pieces)
     for p in pieces:
         check_text(p.text, [e.to_dict() for e in p.entities])
+
+
+def test_each_message_of_a_table_names_its_columns_in_one_block_with_its_rows():
+    rows = "".join(f"| milk {number} | {number} |\n" for number in range(600))
+    pieces = split(from_markdown(f"| Name | Sum |\n|---|---|\n{rows}\nEnd"))
+    assert len(pieces) > 1
+    for piece in pieces:
+        (block,) = piece.entities
+        shown = piece.text.encode("utf-16-le")[2 * block.offset : 2 * (block.offset + block.length)]
+        names, rule, first, *_ = shown.decode("utf-16-le").split("\n")
+        assert names.split() == ["Name", "|", "Sum"]
+        assert set(rule) == {"-", "+"}
+        assert first.startswith("milk ")
+        assert piece.units <= TEXT_UNITS
+    assert sum(piece.text.count("milk") for piece in pieces) == 600
+
+
+def test_an_answer_keeps_the_marks_that_words_are_written_with_and_no_others():
+    words = "Donau\u00adschiff \u200fשלום\u200f می\u200cخواهم \u2068ב\u2069 a\u200bb"  # noqa: RUF001 - Hebrew, Persian
+    assert from_markdown(words).text == words
+    assert from_markdown("safe\u202etxt.exe\U000e0041").text == "safetxt.exe"
+
+
+def test_the_address_of_a_link_in_a_table_is_shown():
+    assert "x (https://e.example/y)" in from_markdown("| a |\n|---|\n| [x](https://e.example/y) |").text
+
+
+def test_a_value_from_right_to_left_has_its_own_direction_and_code_holds_it_alone():
+    made = styled("מ-prod ל-test", "code")
+    assert made.text == "\u2068מ-prod ל-test\u2069"
+    (code,) = made.entities
+    assert (code.offset, code.length) == (1, 13)
+    block = styled("מ-prod\nok", "pre")
+    assert block.text == "\u2068מ-prod\u2069\nok"
+    assert [each.type for each in block.entities] == ["blockquote"]
+    assert styled("from prod", "pre").entities[0].type == "pre"

@@ -56,6 +56,7 @@ async def test_a_write_is_shown_whole_and_runs_only_after_the_press(connect, htt
         ("color", "red"),
         ("coats", "1 (default)"),
     ]
+    assert paint.arguments == {"lamp": "desk", "color": "red", "coats": 1}
     assert (paint.risk.level, smash.risk.level) == (Level.WRITE, Level.DESTRUCTIVE)
     assert done() == []
     assert (await nod.approve(paint)).state is State.SUCCEEDED

@@ -239,6 +239,37 @@ def test_null_in_an_optional_argument_means_not_given_unless_it_may_be_null(cloc
     assert tool.validate({"lamp": "a", "coats": None, "note": None}) == {"lamp": "a", "note": None}
 
 
+ONE_OF_TWO = {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}
+
+
+@pytest.mark.parametrize(
+    ("properties", "more", "given", "settled"),
+    [
+        ({"a": {"default": 1}, "b": {}}, {}, {}, {"a": 1}),
+        ({"a": {"default": 1}}, {}, {"a": 2}, {"a": 2}),
+        ({"a": {"type": "integer", "default": 1}}, {}, {"a": None}, {"a": 1}),
+        ({"a": {"type": ["integer", "null"], "default": 1}}, {}, {"a": None}, {"a": None}),
+        ({"a": {"default": None}, "b": {"default": []}}, {}, {}, {"b": []}),
+        ({"a": {"$ref": "#/$defs/A"}}, {"$defs": {"A": {"default": "x"}}}, {}, {"a": "x"}),
+        # a default that the schema refuses is not sent
+        ({"a": {"type": "integer", "default": "1"}, "b": {"default": 2}}, {}, {}, {"b": 2}),
+        ({"a": {"default": 1}, "b": {"default": 2}}, ONE_OF_TWO, {"b": 3}, {"b": 3}),
+    ],
+)
+def test_what_is_not_given_is_filled_in_by_the_schema_as_far_as_it_allows(
+    clock, properties, more, given, settled
+):
+    tool = ours(clock, theirs({"type": "object", "properties": properties, **more}))
+    assert tool.validate(given) == settled
+    assert tool.validate(settled) == settled
+
+
+def test_the_summary_leaves_out_defaults(clock):
+    tool = ours(clock, theirs({"type": "object", "properties": {"a": {"default": 1}, "b": {}}}))
+    assert tool.summary({"a": 1, "b": 1}) == "Paint on lamps: b = 1"
+    assert tool.summary({"a": True, "b": 1}) == "Paint on lamps: a = true, b = 1"
+
+
 def test_arguments_that_fit_stay_as_they_were_given(clock):
     given = {"lamp": "a", "at": {"room": "x", "more": [1.5, None, True]}, "tags": []}
     tool = ours(clock, theirs(NESTED))
