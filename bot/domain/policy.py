@@ -199,7 +199,7 @@ class Policy:
             return None
         if person.standing is Membership.UNKNOWN:
             return "I can't check who you are right now. Please send it again."
-        return "I only work for people of this team. An admin can let guests write to me here."
+        return "I only work for people of this team. An admin can let others write to me here."
 
     def _overridden(self, call: CallFacts) -> tuple[Risk, bool]:
         """What a call counts as under the rules, and whether a rule spares people the question.

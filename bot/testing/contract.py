@@ -266,8 +266,10 @@ class PlacesContract:
         await eventually(lambda: driver.world.notes, "the note")
         await settles(driver)
 
-        (told,) = driver.privately("It is noted.")
-        assert "I can't answer where you asked." in told
+        (answer,) = driver.privately("It is noted.")
+        (notice,) = driver.privately("I can't answer where you asked.")
+        assert "It is noted." not in notice
+        assert "I can't answer" not in answer
 
     async def test_a_file_for_a_place_that_is_gone_is_told_to_the_person_who_asked(
         self, driver: PlacedDriver

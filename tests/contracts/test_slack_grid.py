@@ -132,6 +132,36 @@ async def test_who_is_of_another_workspace_than_the_one_with_nod_decides_nothing
     assert grid.world.notes == []
 
 
+@pytest.mark.parametrize("wide", [False], ids=["workspace"])
+async def test_who_is_of_another_workspace_of_the_organisation_is_called_that(grid: SlackDriver) -> None:
+    """Nod is not installed there, and they are no other company: on cards, in lists and in the audit log."""
+    assert "Set" in await grid.slack.slash(ANA, "/approvals", "outsiders talk")
+    assert "Set" in await grid.slack.slash(ANA, "/approvals", "approvers @Cleo")
+    shown = await card(grid, "milk", by=CLEO)
+    assert "Asked by Cleo (another workspace)" in shown.words
+    await grid.slack.click(shown, "Approve", CLEO)
+    await eventually(lambda: "Approved by Cleo (another workspace)" in shown.words, "the end on the card")
+    for command in ("audit", "rules"):
+        assert "another company" not in await grid.slack.slash(ANA, "/approvals", command)
+    theirs = await card(grid, "bread")
+    await grid.slack.click(theirs, "Approve", EVE)
+    await eventually(lambda: told(grid, EVE), "a word for Eve")
+    assert "Eve (another company)" in await grid.slack.slash(ANA, "/nod", "away @Eve for 1d")
+    assert len(grid.slack.called("auth.test")) <= 2  # at the start, and once for Cleo
+
+
+@pytest.mark.parametrize("wide", [False], ids=["workspace"])
+async def test_while_slack_does_not_say_of_which_organisation_a_workspace_is_no_one_decides_more(
+    grid: SlackDriver,
+) -> None:
+    shown = await card(grid, "milk")
+    grid.slack.fail("auth.test", "internal_error", times=9)
+    await grid.slack.click(shown, "Approve", CLEO)
+    await eventually(lambda: told(grid, CLEO), "a word for Cleo")
+    assert "may not decide" in told(grid, CLEO)
+    assert grid.world.notes == []
+
+
 @pytest.mark.parametrize("wide", [True], ids=["organisation"])
 async def test_a_user_group_of_one_of_its_workspaces_decides(grid: SlackDriver) -> None:
     grid.slack.groups["S2"] = ("oncall", [CLEO])

@@ -13,7 +13,7 @@ from bot.domain.jobs import Peers
 from bot.domain.people import Actor, Membership, UserGroup
 from bot.domain.proposals import Proposal
 from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, CopyGone
+from bot.errors import ChannelError, CopyGone, NotDeliverable
 
 
 @dataclass
@@ -99,6 +99,7 @@ class RecordingChannel(ShowingChannel, Poster):
         self.cards: dict[str, Card] = {}  # what each copy shows now, by its reference
         self.places: dict[str, Address] = {}
         self.paragraphs: list[str] = []  # each is refused once
+        self.unwanted: set[str] = set()  # posts that are refused for their contents
         self.attempts = 0  # at posting a card
         self.heard = Hearing(1.0)
         self.groups: dict[str, UserGroup] = {}
@@ -123,6 +124,8 @@ class RecordingChannel(ShowingChannel, Poster):
         if post in self.paragraphs:
             self.paragraphs.remove(post)
             raise ChannelError("down")
+        if post in self.unwanted:
+            raise NotDeliverable("the platform refuses its contents")
         self.texts.append((address, post))
 
     async def post_card(self, address: Address, card: Card) -> str:

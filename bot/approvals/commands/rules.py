@@ -117,7 +117,7 @@ class RuleCommands:
             ),
             Subcommand(
                 "outsiders talk [in PLACE]",
-                "let guests and people of another company write to Nod there; they decide nothing",
+                "let people from outside the team, such as guests, write to Nod there; they decide nothing",
                 self._set(Subject.OUTSIDERS),
             ),
             Subcommand(f"quorum N [of M] {rest}", "how many must approve", self._set(Subject.QUORUM)),

@@ -49,13 +49,22 @@ class Notices:
         await self.database.write(notices.keep, address, text, self.clock(), None, instead)
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
-        """Have what a place refused for good posted in the own chat of the person whom it answers."""
+        """Have what a place refused for good posted in the own chat of the person whom it answers.
+
+        The notice is a message of its own: it arrives also where the answer is refused for its contents.
+        """
         own, around = Address(person.channel, person.key), self.find_place_around(refused)
-        words = f"I can't answer where you asked. {why}\n\n{text}"
+        texts = (f"I can't answer where you asked. {why}", text)
         if own != refused:
-            await self.say(own, words, around)
+            await self.database.write(self._keep_all, own, around, texts)
         elif around is not None:
-            await self.say(around, words)
+            await self.database.write(self._keep_all, around, None, texts)
+
+    def _keep_all(
+        self, session: Session, address: Address, instead: Address | None, texts: Sequence[str]
+    ) -> None:
+        for text in texts:
+            notices.keep(session, address, text, self.clock(), None, instead)
 
     def find_place_around(self, address: Address) -> Address | None:
         """As `Poster.find_place_around`, of whatever channel it is."""

@@ -58,6 +58,7 @@ class SlackPosted:
 
 
 _ID = re.compile(r"[A-Z0-9]+")
+_OTHER_WORKSPACE = "another workspace"
 
 
 def is_id(text: str) -> bool:
@@ -79,10 +80,16 @@ def channel_in(address: str, team: str) -> str | None:
     return None
 
 
-def actor_of(team: str, user: str, name: str = "", standing: Membership | None = None) -> Actor:
-    """An account; one from outside is called what it is, wherever its name is read."""
+def actor_of(
+    team: str, user: str, name: str = "", standing: Membership | None = None, *, colleague: bool = False
+) -> Actor:
+    """An account; one from outside is called what it is, wherever its name is read.
+
+    ``colleague``: they are of the same organisation as the workspace that Nod works for.
+    """
     if name and standing in (Membership.GUEST, Membership.OUTSIDER):
-        name = f"{name} ({standing})"
+        elsewhere = colleague and standing is Membership.OUTSIDER
+        name = f"{name} ({_OTHER_WORKSPACE if elsewhere else standing})"
     return Actor(NAME, f"{team}/{user}", name, standing)
 
 

@@ -199,6 +199,7 @@ class Workspaces(AsyncAuthorize):
         self._unanswered: dict[tuple[str, str], datetime] = {}  # when Slack last did not say who they are
         self._asking: dict[tuple[str, str], asyncio.Task[dict[str, Any]]] = {}
         self._handles: dict[tuple[str, str], tuple[str, datetime]] = {}  # of user groups, and until when
+        self._organisations: dict[str, tuple[str, datetime]] = {}  # of workspaces, and until when
         self._groups_at: dict[tuple[str, str], str | None] = {}  # their workspaces in organisations
 
     async def open(self) -> None:
@@ -326,7 +327,35 @@ class Workspaces(AsyncAuthorize):
         standing, own = standing_of(said, teams, team, everywhere)
         if standing is Membership.MEMBER and not fresh:
             standing = Membership.UNKNOWN
-        return actor_of(own, user, _display_name(said) or name, standing)
+        colleague = standing is Membership.OUTSIDER and await self._is_colleague(team, said, teams)
+        return actor_of(own, user, _display_name(said) or name, standing, colleague=colleague)
+
+    async def _is_colleague(self, team: str, said: Mapping[str, Any], teams: Iterable[object]) -> bool:
+        """Tell whether someone is of the organisation that a workspace belongs to; for their name alone."""
+        theirs = (said.get("enterprise_user") or {}).get("enterprise_id")
+        named = [each for each in (theirs, *teams) if str(each or "").startswith("E")]
+        if said.get("is_stranger") or not named:
+            return False
+        return await self._organisation(team) in named
+
+    async def _organisation(self, team: str) -> str:
+        """Return the organisation of a workspace; empty where it is of none, or Slack says nothing.
+
+        It may change: Slack is asked once an hour, after no answer once a minute.
+        """
+        organisation, until = self._organisations.get(team, ("", self._clock()))
+        if until > self._clock():
+            return organisation
+        lives = _NAME_LIVES
+        try:
+            async with within(_NAME_PATIENCE):
+                said = await (await self.client(team)).auth_test()
+            organisation = str(said.get("enterprise_id") or "")
+        except (SlackApiError, ChannelError, aiohttp.ClientError, OSError) as error:
+            sdk_logger.warning("Slack did not say of which organisation a workspace is: %s", error)
+            lives = _UNANSWERED
+        self._organisations[team] = organisation, self._clock() + lives
+        return organisation
 
     async def find_recipient(self, team: str, own: str, user: str) -> tuple[str, str]:
         """Return the workspace and id of who is to see an answer grow; ``own`` is the team of their account.

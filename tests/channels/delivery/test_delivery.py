@@ -252,7 +252,8 @@ async def test_text_that_a_place_takes_never_goes_to_who_asked_and_is_not_tried_
     await nod.idle()
     nod.chat.refusals.clear()
     await later(nod)
-    assert nod.chat.texts == [(Address("chat", ANA.key), "I can't answer where you asked. blocked\n\nHello.")]
+    own = Address("chat", ANA.key)
+    assert nod.chat.texts == [(own, "I can't answer where you asked. blocked"), (own, "Hello.")]
 
 
 async def test_a_card_that_can_be_shown_to_no_one_ends_its_proposal_and_admins_are_told(
@@ -312,9 +313,20 @@ async def test_text_that_does_not_arrive_for_half_a_day_goes_to_who_asked_and_sa
     await nod.tick(GIVE_UP)
     nod.chat.refusals.clear()
     await later(nod)
-    [(place, told)] = nod.chat.texts
-    assert place == Address("chat", ANA.key)
-    assert told == "I can't answer where you asked. the channel takes nothing\n\nHello."
+    own = Address("chat", ANA.key)
+    why = "I can't answer where you asked. the channel takes nothing"
+    assert nod.chat.texts == [(own, why), (own, "Hello.")]
+
+
+async def test_a_notice_on_an_answer_arrives_where_the_answer_is_refused_for_its_contents(nod: Nod) -> None:
+    nod.model.will(says("Hello."))
+    nod.chat.refusals |= {"send": ChannelError("down"), "post": NotDeliverable("blocked")}
+    await nod.say("hi")
+    await nod.idle()
+    nod.chat.refusals.clear()
+    nod.chat.unwanted.add("Hello.")
+    await later(nod)
+    assert nod.chat.texts == [(Address("chat", ANA.key), "I can't answer where you asked. blocked")]
 
 
 async def test_what_a_platform_refuses_for_a_moment_is_tried_again_later_each_time(
