@@ -14,14 +14,16 @@ from typing import Any
 
 _MOST_TAGS = 50_000
 _MOST_LINKS, _LONGEST_LINK = 60, 500
+_CELL = "\ufdd0"  # between two cells of a row, until what is around it is tidied
 _LEFT_OUT = "[The rest of the page is left out: it has too much markup.]"
 _SILENT = frozenset({"script", "style", "template", "noscript", "svg", "iframe", "object", "head"})
 _RAW = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})  # no tags inside
 _BLOCKS = frozenset({
     "p", "div", "section", "article", "header", "footer", "main", "nav", "aside", "ul", "ol", "li", "table",
     "tr", "h1", "h2", "h3", "h4", "h5", "h6",
-    "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure",
+    "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure", "option",
 })  # fmt: skip
+_NO_WORDS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})  # inputs
 _HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
 _NO_CHARSETS = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})  # some are quadratic
 _ATTRIBUTE = r"""
@@ -77,13 +79,33 @@ def _tokens(page: str) -> Iterator[_Token]:
         if text := found["text"]:
             yield "text", text, ""
         elif name := (found["tag"] or "").lower():
-            said = _attribute(found["said"], "href" if name == "a" else "alt")
+            said = _words_of(name, found["said"])
             yield ("close" if found["closes"] else "open"), name, said
             if name in _RAW and not found["closes"]:
                 end = _end_of(name).search(page, place)
                 inside = page[place : end.start() if end else len(page)]
                 yield "text", inside, ""
                 place += len(inside)
+
+
+def _words_of(name: str, tag: str) -> str:
+    """What a tag says by its attributes: a link's address, a picture's words, what a person filled in."""
+    if name == "input":
+        return _filled_in(tag)
+    if name == "option":
+        return "☒ " if _is_set(tag, "selected") else ""
+    return _attribute(tag, "href" if name == "a" else "alt")
+
+
+def _filled_in(tag: str) -> str:
+    kind = _attribute(tag, "type").lower()
+    if kind in ("checkbox", "radio"):
+        return " ☒ " if _is_set(tag, "checked") else " ☐ "
+    return "" if kind in _NO_WORDS else f" {_attribute(tag, 'value')} "
+
+
+def _is_set(tag: str, wanted: str) -> bool:
+    return any(found[1].lower() == wanted for found in _SAID.finditer(tag))
 
 
 def _attribute(tag: str, wanted: str) -> str:
@@ -110,6 +132,7 @@ class _Page:
         self._silent: list[str] = []
         self._open: Counter[str] = Counter()  # how often each name is in `_silent`
         self._in_title = False
+        self._in_row = False
 
     def take(self, kind: str, word: str, said: str) -> None:
         if kind == "open":
@@ -131,9 +154,13 @@ class _Page:
             self._silent.append(tag)
             self._open[tag] += 1
         elif not self._silent and tag in _BLOCKS:
-            self.parts.append("\n" + _HEADINGS.get(tag, ""))
-        elif not self._silent and tag == "img":
+            self._in_row = self._in_row and tag != "tr"
+            self.parts.append("\n" + _HEADINGS.get(tag, said if tag == "option" else ""))
+        elif not self._silent and tag in ("img", "input"):
             self.parts.append(_unescaped(said))
+        elif not self._silent and tag in ("td", "th"):
+            self.parts.append(_CELL if self._in_row else "")
+            self._in_row = True
         elif tag == "a" and 0 < len(said) <= _LONGEST_LINK and len(self.links) < _MOST_LINKS:
             self.links[_unescaped(said.strip())] = None
 
@@ -145,10 +172,8 @@ class _Page:
             while last != tag:
                 last = self._silent.pop()
                 self._open[last] -= 1
-        elif not self._silent and tag in _BLOCKS:
-            self.parts.append("\n")
-        elif not self._silent and tag in ("td", "th"):
-            self.parts.append("\t")
+        elif not self._silent and tag in (*_BLOCKS, "td", "th"):
+            self.parts.append("\n" if tag in _BLOCKS else " ")
 
 
 def _unescaped(text: str) -> str:
@@ -156,5 +181,5 @@ def _unescaped(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    lines = (re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split())) for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line if line.strip() else "" for line in lines)).strip()

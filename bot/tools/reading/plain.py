@@ -6,6 +6,7 @@ import email.policy
 import json
 import re
 from collections.abc import Iterator, Mapping
+from email.message import EmailMessage
 from typing import Any
 
 from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, called, strip_controls
@@ -34,6 +35,17 @@ _WIDER = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _RTF_PICTURE = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
+_RTF_GROUP = (  # a group that begins so and ends so; the words it begins with are all of form
+    rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+\\%s(?![0-9a-z])(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"
+)
+_RTF_APART = (  # what striprtf passes over: it is written below what it belongs to
+    (re.compile(rb"\{\\footnote(?![a-z]) ?"), rb"{\\par [Note] "),
+    (re.compile(rb"\{\\header[flr]?(?![a-z]) ?"), rb"{\\par [Header] "),
+    (re.compile(rb"\{\\footer[flr]?(?![a-z]) ?"), rb"{\\par [Footer] "),
+    (re.compile(rb"\{\\\*\\annotation(?![a-z]) ?"), rb"{\\par [Comment] "),
+    (re.compile(rb"\{(?:\\\*)?\\(?:shp|shpinst|do)(?![a-z])"), rb"{\\nod "),
+    (re.compile(rb"\{\\(?:shptxt|dptxbxtext)(?![a-z]) ?"), rb"{\\par "),
+)
 _STATED = re.compile(
     rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
     re.IGNORECASE,
@@ -42,6 +54,15 @@ _MAIL = re.compile(
     r"(?:(?:Received|From|To|Return-Path|MIME-Version|Delivered-To|Subject|Date|Message-ID|Reply-To|X-[\w-]+"
     r"|DKIM-Signature|Content-Type|ARC-[\w-]+|Authentication-Results): [^\n]*\n(?:[ \t][^\n]*\n)*){2}",
     re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+_TAG = re.compile(r"<[A-Za-z][^<>]{0,2000}>")
+_UNSEEN = re.compile(
+    r"""
+    \shidden(?=[\s/>=]) | \sstyle\s*=\s*["'][^"']*
+    (?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9]))
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _PACKED_LINE = re.compile(
@@ -147,6 +168,8 @@ def read_html(text: str, report: Report) -> str:
     page = readable(text.encode(errors="replace"), HTML, "utf-8")
     report.leave_out("picture", len(re.findall(r"<(?:img|svg|canvas|picture)\b", text, re.IGNORECASE)))
     report.leave_out("embedded page", len(re.findall(r"<(?:iframe|object|embed)\b", text, re.IGNORECASE)))
+    unseen = sum(1 for tag in _TAG.finditer(text) if _UNSEEN.search(tag[0]))
+    report.reveal("piece of hidden text", unseen)
     if str(page["text"]).endswith(_CUT_PAGE_TEXT):
         report.remark("The rest of the page is left out: it has too much markup.")
     title = f"# {page['title']}\n" if page.get("title") else ""
@@ -160,8 +183,12 @@ def _read_rtf(data: bytes, report: Report) -> str:
         data = _RTF_PICTURE.sub(b"", data)
     report.leave_out("picture", len(re.findall(rb"\\pict\b", data)))
     report.leave_out("embedded object", len(re.findall(rb"\\object\b", data)))
-    report.leave_out("tracked deletion", len(re.findall(rb"\\deleted\b(?!0)", data)))
-    report.leave_out("piece of hidden text", len(re.findall(rb"\\v\b(?!0)", data)))
+    for kind, word in (("tracked deletion", rb"deleted"), ("piece of hidden text", rb"v")):
+        data, removed = re.subn(_RTF_GROUP % (word, word), b"", data)
+        report.leave_out(kind, removed)
+        report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
+    for pattern, written in _RTF_APART:
+        data = pattern.sub(written, data)
     stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
     coding = f"cp{stated[1].decode()}" if stated else "cp1252"
     text = rtf_to_text(data.decode("latin-1"), encoding=coding, errors="replace")  # type: ignore[no-untyped-call]
@@ -201,11 +228,11 @@ def _read_mail(data: bytes, report: Report) -> str:
     """Return the headers that people see and the text; attached files are named and left out."""
     message = email.message_from_bytes(data, policy=email.policy.default)
     lines = [f"{name}: {message[name]}" for name in _SHOWN_HEADERS if message[name]]
-    body = message.get_body(("plain", "html"))
-    if body is not None:
-        content = body.get_content()
-        said = read_html(content, report) if body.get_content_subtype() == "html" else content
-        lines += ["", str(said)]
+    said = _read_body(message, report)
+    if said is not None:
+        lines += ["", said]
+    elif not message.is_multipart():
+        report.leave_out("attached file")
     for part in list(message.iter_attachments())[:_MAX_PARTS]:
         if part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment":
             report.leave_out("picture")
@@ -213,6 +240,32 @@ def _read_mail(data: bytes, report: Report) -> str:
             report.leave_out("attached file")
             lines.append(f"[Attached: {part.get_filename() or part.get_content_type()}]")
     return "\n".join(lines)
+
+
+def _read_body(message: EmailMessage, report: Report) -> str | None:
+    """Return the text as people see it; a version of it in plain text counts where it has all the words."""
+    plain, page = message.get_body(("plain",)), message.get_body(("html",))
+    if page is None:
+        return None if plain is None else _content(plain, report)
+    if plain is None:
+        return read_html(_content(page, report), report)
+    written, seen = _content(plain, report), Report()
+    shown = read_html(_content(page, seen), seen)
+    if set(_WORD.findall(shown)) <= set(_WORD.findall(written)):
+        return written
+    report.leave_out("plain version with other words")
+    report.left_out.update(seen.left_out)
+    report.revealed.update(seen.revealed)
+    report.remarks.extend(seen.remarks)
+    return shown
+
+
+def _content(part: EmailMessage, report: Report) -> str:
+    """Return the text of a part; one that does not say its encoding is read as a file would be."""
+    data = part.get_payload(decode=True)
+    if part.get_content_charset() is None and isinstance(data, bytes) and not data.isascii():
+        return decode(data, report)
+    return str(part.get_content())
 
 
 def _without_packed(text: str, report: Report) -> str:

@@ -1,5 +1,6 @@
 """Word documents, read by mammoth after what it would pass over was put where it reads."""
 
+import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -20,9 +21,13 @@ from bot.tools.reading.report import Report
 
 _COUNTED = {
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
+    "subDoc": "embedded document",
     "control": "form control", "pic": "picture", "imagedata": "picture",
 }  # fmt: skip
 _SHOWN_DELETIONS = frozenset({"delText", "t"})
+_WRAPPERS = frozenset({"fldSimple", "bdo", "dir"})
+_WHITE = re.compile("f[c-f]f[c-f]f[c-f]", re.IGNORECASE)
+_ON_COLOUR = frozenset({"shd", "highlight", "tblStyle"})
 
 
 def read_docx(package: Package, report: Report) -> str:
@@ -37,12 +42,16 @@ def read_docx(package: Package, report: Report) -> str:
     for tree in (root, *(tree for _, tree in headers)):
         _count(tree, report)
         _move_text_boxes(tree)
-        _unwrap_fields(tree)
+        _unwrap(tree)
+        _write_choices(tree, space)
+        _write_readings(tree, space)
         _write_equations(tree, space, report)
         _remove_hidden(tree, hidden, report)
+        _reveal_white(tree, report)
     body = next((each for each in root if local_name(each) == "body"), root)
     for title, tree in headers:
         _append_header(body, space, title, tree)
+    _refer_to_comments(body, space, package, main)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
     document = package.replace({main: etree.tostring(root, xml_declaration=True, encoding="utf-8")})
@@ -115,12 +124,45 @@ def _has_words(deletion: Any) -> bool:
     return any(local_name(each) in _SHOWN_DELETIONS and each.text for each in deletion.iter())
 
 
-def _unwrap_fields(tree: Any) -> None:
-    """Leave what a simple field shows, and nothing of its code."""
-    for field in [each for each in tree.iter() if local_name(each) == "fldSimple"]:
-        for child in list(field):
-            field.addprevious(child)
-        field.getparent().remove(field)
+def _unwrap(tree: Any) -> None:
+    """Leave what a simple field or a change of direction holds, and nothing of its code."""
+    for wrapper in [each for each in tree.iter() if local_name(each) in _WRAPPERS]:
+        for child in list(wrapper):
+            wrapper.addprevious(child)
+        wrapper.getparent().remove(wrapper)
+
+
+def _write_choices(tree: Any, space: str) -> None:
+    """Write what was chosen in an old form's list in front of its field."""
+    for choice in [each for each in tree.iter() if local_name(each) == "ddList"]:
+        entries = [attribute(each, "val") for each in choice if local_name(each) == "listEntry"]
+        chosen = next((attribute(each, "val") for each in choice if local_name(each) == "result"), "0")
+        run = next((each for each in choice.iterancestors() if local_name(each) == "r"), None)
+        if run is not None and chosen.isdecimal() and int(chosen) < len(entries):
+            written = etree.Element(f"{space}r")
+            etree.SubElement(written, f"{space}t").text = entries[int(chosen)]
+            run.addprevious(written)
+
+
+def _write_readings(tree: Any, space: str) -> None:
+    """Write words that have their reading above them as words and reading: 東京 (とうきょう)."""
+    for ruby in [each for each in tree.iter() if local_name(each) == "ruby"]:
+        said = {local_name(part): "".join(part.itertext()) for part in ruby}
+        reading = f" ({said['rt']})" if said.get("rt") else ""
+        written = etree.Element(f"{space}t")
+        written.text = f"{said.get('rubyBase', '')}{reading}"
+        ruby.getparent().replace(ruby, written)
+
+
+def _refer_to_comments(body: Any, space: str, package: Package, main: str) -> None:
+    """Put a reference to each comment that has none at the end: mammoth writes those that are referred to."""
+    referred = {attribute(each, "id") for each in body.iter() if local_name(each) == "commentReference"}
+    parts = [target for kind, target in package.relations(main).values() if kind == "comments"]
+    found = [each for part in parts if part in package.names for each in parse_xml(package.read(part))]
+    for comment in found:
+        if local_name(comment) == "comment" and attribute(comment, "id") not in referred:
+            run = etree.SubElement(etree.SubElement(body, f"{space}p"), f"{space}r")
+            etree.SubElement(run, f"{space}commentReference", {f"{space}id": attribute(comment, "id")})
 
 
 def _write_equations(tree: Any, space: str, report: Report) -> None:
@@ -158,6 +200,23 @@ def _remove_hidden(tree: Any, hidden: set[str], report: Report) -> None:
         ):
             report.leave_out("piece of hidden text")
             run.getparent().remove(run)
+
+
+def _reveal_white(tree: Any, report: Report) -> None:
+    """Count white words on no other colour: people who open the file don't see them."""
+    for colour in [each for each in tree.iter() if local_name(each) == "color"]:
+        run = next((each for each in colour.iterancestors() if local_name(each) == "r"), None)
+        if (
+            run is None
+            or not _WHITE.fullmatch(attribute(colour, "val"))
+            or not "".join(run.itertext()).strip()
+        ):
+            continue
+        around = [
+            form for each in (run, *run.iterancestors()) for form in each if local_name(form)[-2:] == "Pr"
+        ]
+        if not any(local_name(each) in _ON_COLOUR for form in around for each in form):
+            report.reveal("piece of white text")
 
 
 def _is_in_hidden_paragraph(run: Any, hidden: set[str]) -> bool:

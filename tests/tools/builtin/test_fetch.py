@@ -409,7 +409,7 @@ def test_a_character_set_that_no_page_has_is_read_as_utf_8(charset):
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th>d</table>", "a b\n\nc d"),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th>d</table>", "a\tb\n\nc d"),
         ("<p>a</p>b<div>c</div>d", "a\nb\nc\nd"),
         ("<style><p>a</p></style>b<svg><p>c</p><td>d</td></svg>e", "be"),
         ("<head><meta>a<body>b<img alt='c'>", "bc"),

@@ -132,6 +132,26 @@ def cases() -> Iterator[Case]:
         ("2 pictures",),
     )
     yield Case(
+        "page with a table", lambda: b"<html><table><tr><td>12<td>500<tr><td><td>7</table>", ("12\t500", "7")
+    )
+    yield Case(
+        "page with a form",
+        lambda: (
+            b"<html><body>Name <input value='Ana'><input type=hidden value=token><input type=checkbox checked>Agreed"
+            b"<select><option>Visa<option selected>Cash</select></body></html>"
+        ),
+        ("Name Ana", "☒ Agreed", "Visa\n☒ Cash"),
+        never=("token",),
+    )
+    yield Case(
+        "page with hidden words",
+        lambda: (
+            b"<html><body>Seen<p style='color:red; display: none'>a</p><p hidden>b</p><p style='font-size:0.9em'>c</p></body></html>"
+        ),
+        ("Seen",),
+        ("Hidden in the file, but read: 2 pieces of hidden text",),
+    )
+    yield Case(
         "XML with its encoding",
         lambda: f'<?xml version="1.0" encoding="windows-1251"?><order>{RUSSIAN}</order>'.encode("cp1251"),
         (RUSSIAN.strip(),),
@@ -172,6 +192,47 @@ def cases() -> Iterator[Case]:
         never=("89504e47",),
     )
     yield Case(
+        "RTF with hidden text",
+        lambda: rb"{\rtf1 Seen {\b\v secret} end}",
+        ("Seen", "end"),
+        ("1 piece of hidden text",),
+        never=("secret",),
+    )
+    yield Case(
+        "RTF with hidden text between others",
+        lambda: rb"{\rtf1 Seen \v secret\v0 end}",
+        ("Seen", "end"),
+        ("Hidden in the file, but read: 1 piece of hidden text",),
+    )
+    yield Case(
+        "RTF with a deletion",
+        lambda: rb"{\rtf1 Kept {\deleted struck} end}",
+        ("Kept", "end"),
+        ("1 tracked deletion",),
+        never=("struck",),
+    )
+    yield Case(
+        "RTF with a footnote",
+        lambda: rb"{\rtf1 Sum{\footnote Without tax} end}",
+        ("Sum", "[Note] Without tax"),
+    )
+    yield Case(
+        "RTF with a header",
+        lambda: rb"{\rtf1 {\headerl Draft only\par}Body}",
+        ("Body", "[Header] Draft only"),
+    )
+    yield Case(
+        "RTF with a comment",
+        lambda: rb"{\rtf1 Price{\*\annotation Too high} end}",
+        ("Price", "[Comment] Too high"),
+    )
+    yield Case(
+        "RTF with a text box",
+        lambda: rb"{\rtf1 Body{\shp{\*\shpinst{\sp{\sn shapeType}{\sv 202}}{\shptxt Boxed words\par}}}end}",
+        ("Body", "Boxed words"),
+        never=("shapeType",),
+    )
+    yield Case(
         "RTF table",
         lambda: rb"{\rtf1 \trowd\cellx1000\cellx2000 left\cell right\cell\row}",
         ("left", "right"),
@@ -207,6 +268,31 @@ def cases() -> Iterator[Case]:
             + RUSSIAN.encode("cp1251")
         ),
         ("Subject: СЧЕТ", RUSSIAN.strip()),
+    )
+    yield Case(
+        "e-mail whose page says more",
+        lambda: _two_versions("Pay 100", "<p>Pay 900</p>"),
+        ("Pay 900",),
+        ("1 plain version with other words",),
+        never=("100",),
+    )
+    yield Case(
+        "e-mail of two versions", lambda: _two_versions("Pay 100 soon", "<p>Pay 100</p>"), ("Pay 100 soon",)
+    )
+    yield Case(
+        "e-mail without its encoding",
+        lambda: b"From: a@example.com\r\nSubject: s\r\nMIME-Version: 1.0\r\n\r\n" + GERMAN.encode(),
+        (GERMAN.strip(),),
+        never=("\ufffd",),
+    )
+    yield Case(
+        "e-mail that is encrypted",
+        lambda: (
+            b"From: a@example.com\r\nSubject: s\r\nContent-Type: application/pkcs7-mime; name=smime.p7m\r\n"
+            b"Content-Transfer-Encoding: base64\r\n\r\nMIIB\r\n"
+        ),
+        ("Subject: s",),
+        ("1 attached file",),
     )
     yield Case(
         "contact with a picture",
@@ -261,6 +347,15 @@ def _notebook() -> bytes:
         {"cell_type": "markdown", "source": ["The end"]},
     ]  # fmt: skip
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+def _two_versions(plain: str, page: str) -> bytes:
+    parts = "".join(
+        f"--x\r\nContent-Type: text/{kind}\r\n\r\n{text}\r\n"
+        for kind, text in (("plain", plain), ("html", page))
+    )
+    head = "From: a@example.com\r\nSubject: s\r\nMIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary=x"
+    return f"{head}\r\n\r\n{parts}--x--\r\n".encode()
 
 
 def _mail(*, html: bool = False) -> bytes:

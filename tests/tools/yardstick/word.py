@@ -70,6 +70,15 @@ def _relations(inside: str) -> str:
     return f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{inside}</Relationships>'
 
 
+def _old_choice(number: str) -> str:
+    """A list of an old form between its marks."""
+    result = f'<w:result w:val="{number}"/>' if number else ""
+    entries = '<w:listEntry w:val="No"/><w:listEntry w:val="Maybe"/>'
+    begin = f'<w:fldChar w:fldCharType="begin"><w:ffData><w:ddList>{result}{entries}</w:ddList></w:ffData></w:fldChar>'
+    code = "<w:r><w:instrText> FORMDROPDOWN </w:instrText></w:r>"
+    return f'<w:p>{run("Answer: ")}<w:r>{begin}</w:r>{code}<w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>'
+
+
 def paragraph(text: str, form: str = "") -> str:
     return f"<w:p>{run(text, form)}</w:p>"
 
@@ -421,6 +430,64 @@ def cases() -> Iterator[Case]:
         notes=("1 embedded object",),
     )
     yield word("embedded page", paragraph("Seen") + '<w:altChunk r:id="x"/>', "Seen", notes=("1 embedded",))
+    yield Case(
+        "word change of direction",
+        lambda: document(f'<w:p><w:bdo w:val="rtl">{run("Turned")}</w:bdo></w:p>'),
+        ("Turned",),
+    )
+    yield Case(
+        "word direction",
+        lambda: document(f'<w:p><w:dir w:val="rtl">{run("Turned")}</w:dir></w:p>'),
+        ("Turned",),
+    )
+    yield Case(
+        "word reading above words",
+        lambda: document(
+            f"<w:p><w:r><w:ruby><w:rt>{run('とうきょう')}</w:rt><w:rubyBase>{run('東京')}</w:rubyBase></w:ruby></w:r></w:p>"
+        ),
+        ("東京 (とうきょう)",),
+    )
+    yield Case(
+        "word choice of an old form", lambda: document(_old_choice("1")), ("Answer: Maybe",), never=("No",)
+    )
+    yield Case(
+        "word first choice of an old form",
+        lambda: document(_old_choice("")),
+        ("Answer: No",),
+        never=("Maybe",),
+    )
+    yield Case(
+        "word part of a master document",
+        lambda: document(f'{paragraph("T")}<w:subDoc r:id="rIdX"/>'),
+        ("T",),
+        ("1 embedded document",),
+    )
+    yield Case(
+        "word comment without a place",
+        lambda: document(
+            paragraph("Price"),
+            {
+                "comments": (
+                    "comments",
+                    f"<w:comments {SPACES}><w:comment {BY}>{paragraph('Too high')}</w:comment></w:comments>",
+                )
+            },
+        ),
+        ("Price", "Too high"),
+    )
+    yield Case(
+        "word white text",
+        lambda: document(paragraph("Seen") + paragraph("Pay twice", '<w:color w:val="FFFFFF"/>')),
+        ("Seen", "Pay twice"),
+        ("Hidden in the file, but read: 1 piece of white text",),
+    )
+    yield Case(
+        "word white text on a colour",
+        lambda: document(
+            paragraph("Title", '<w:color w:val="FFFFFF"/><w:shd w:val="clear" w:fill="1F3864"/>')
+        ),
+        ("Title",),
+    )
     yield Case("word empty", lambda: document("<w:p/>"), fault="no text in it")
     yield Case("word damaged", lambda: document(paragraph("x"))[:300], fault="damaged")
     yield Case("word whose text is damaged", lambda: document("<w:p><w:r>"), fault="damaged")

@@ -174,12 +174,18 @@ def _means(name: str, known: Sequence[str]) -> bool:
 
 
 _packs = _matching(
-    r"--(ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IF]", "“tar {}” can run a program or lose files"
+    r"--(ab|ch|to-c|u|in|ne|rm|rs|rem|ov|rec|de)|-[A-Za-z]*[IFPU]|[^-/][^/]*:",
+    "“tar {}” can run a program or lose files",
 )
 _modes = _matching(r"-[a-zA-Z]*R|--rec", "it changes rights of everything below")
-_web = _matching(
-    r"-[A-Za-z]*[XoOTKdF]|--(req|out|up|re|conf|d|fo|j|post|body|me|use-as|ex|in)",
-    "“{}” sends or overwrites something",
+_curl = _matching(
+    r"-[A-Za-z]*[XoOTKdFcDQ]|--(req|out|up|re|conf|d|fo|j|tr|std|lib|etag-s|hs|alt|cookie-|quo|mail)"
+    r"|.*%output\{",
+    "“curl {}” sends or overwrites something",
+)
+_wget = _matching(
+    r"-[A-Za-z]*[XoOTKdFeNrm]|--(req|out|up|re|conf|d|fo|post|body|m|use-as|ex|in|sa|warc|ti|rej)",
+    "“wget {}” sends or overwrites something",
 )
 _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
     "git": _git,
@@ -190,8 +196,8 @@ _CHECKS: dict[str, Callable[[Sequence[str]], str | None]] = {
     "chgrp": _modes,
     "tee": _tee,
     "ln": _matching(r"-[a-zA-Z]*f|--f", "“ln -f” replaces what is there"),
-    "curl": _web,
-    "wget": _web,
+    "curl": _curl,
+    "wget": _wget,
     "tar": _tar,
     "bsdtar": _tar,
 }

@@ -5,6 +5,7 @@ They only lift a command. What is on no list here, and does not read, writes.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 LOSES = frozenset({
     # files and disks
@@ -81,6 +82,7 @@ _DEEP = frozenset({
 })  # fmt: skip
 """Programs whose verb may stand deep in the words, after the names of services and the values of options."""
 _FEW_WORDS, _MANY_WORDS = 3, 8
+_MIN_OPTION_CHARS = 5  # of a long option that is cut short
 _VERBS = (
     r"delete|del|deletes?all|destroy|remove|rm|rmi|rb|rmdirs?|purge|prune|drop(all)?|wipe|erase\w*|publish|unpublish"
     r"|uninstall|unmerge|unregistervm|kill|terminate|revoke|reset|clean|cleanup|exec|flush(all|db)?|rollback|revert"
@@ -172,6 +174,15 @@ _PARTS: dict[str, str] = {  # words and flags that lose something, of one progra
     "7z": "d",
     "ar": "d",
     "docker-compose": "down rm kill stop",
+    "vercel": "deploy --prod promote",
+    "netlify": "deploy",
+    "firebase": "deploy",
+    "wrangler": "deploy publish",
+    "fly": "deploy",
+    "flyctl": "deploy",
+    "serverless": "deploy",
+    "sls": "deploy",
+    "sam": "deploy",
     "gh": "merge archive delete rename logout -X --method -f -F --field --raw-field --input --force --admin",
     "glab": "merge archive",
     "poetry": "remove clear",
@@ -186,6 +197,13 @@ _LETTERS = {  # one-letter flags that lose something, alone or joined with other
     "zip": "dm", "fdupes": "d", "jdupes": "dlL", "kcat": "P", "kafkacat": "P", "tarsnap": "d",
     "unzip": "o", "grpcurl": "d", "rename": "f", "postqueue": "f", "update-initramfs": "d",
 }  # fmt: skip
+_PAIRS = {  # two words in a row, of which neither alone says it
+    "gh": {("workflow", "run"), ("secret", "set"), ("variable", "set"), ("alias", "set")},
+    "glab": {("ci", "run"), ("variable", "set"), ("variable", "update")},
+    "gcloud": {("app", "deploy"), ("run", "deploy"), ("functions", "deploy")},
+    "wrangler": {("d1", "execute"), ("kv", "put"), ("secret", "put")},
+}
+_JOINED_LETTERS = re.compile(r"-[A-Za-z]+")
 _LOSING_PROGRAM = re.compile(
     r".*[-_.](destroy|remove|delete|del|purge|killall|kill|wipe|uninstall|reset|drop)(\.sh|\.py)?|mail\..*"
 )
@@ -203,8 +221,10 @@ def find_loss(program: str, arguments: Sequence[str]) -> str | None:
             if re.match(r"-[A-Za-z]", word) and set(word[1:]) & set(letters):
                 return f"“{program} {word}” can lose something"
     part = _PARTS.get(_SAME_PARTS.get(program, program), "").split()
-    if losing := next((word for word in arguments if word in part), None):
+    if losing := next((word for word in arguments if _is_part(word, part)), None):
         return f"“{program} {losing}” can lose something"
+    if pair := next((each for each in pairwise(plain) if each in _PAIRS.get(program, ())), None):
+        return f"“{' '.join((program, *pair))}” may not be undone"
     if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
         return f"“{program}” sends what it is given"
     if _LOSING_PROGRAM.fullmatch(program):
@@ -216,6 +236,20 @@ def find_loss(program: str, arguments: Sequence[str]) -> str | None:
         if _LAST_WORDS.fullmatch(word) or (deep and _CLOUD_WORDS.fullmatch(word)):
             return f"“{program} {word}” may not be undone"
     return None
+
+
+def _is_part(word: str, part: Sequence[str]) -> bool:
+    """Tell whether a word is in a list, or one of its options with a value, cut short or joined."""
+    if word in part:
+        return True
+    if word.startswith("--"):
+        name = word.partition("=")[0]
+        return len(name) >= _MIN_OPTION_CHARS and any(
+            each.startswith(name) for each in part if each.startswith("--")
+        )
+    joined = _JOINED_LETTERS.match(word)
+    letters = {each[1] for each in part if re.fullmatch("-[A-Za-z]", each)}
+    return joined is not None and not letters.isdisjoint(joined[0])
 
 
 def _leading(program: str, plain: Sequence[str], most: int) -> list[str]:
