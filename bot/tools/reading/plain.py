@@ -6,7 +6,7 @@ import email.policy
 import json
 import re
 from collections.abc import Iterator, Mapping
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from typing import Any
 
 from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, called, strip_controls
@@ -35,7 +35,7 @@ _WIDER = {
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _RTF_PICTURE = re.compile(rb"[0-9a-fA-F\r\n]{10000,}")
-_RTF_GROUP = (  # a group that begins so and ends so; the words it begins with are all of form
+_RTF_GROUP = (  # a group with this word among the first, which are all of form
     rb"\{(?:\\(?!%s(?![a-z]))[a-z]+-?[0-9]* ?)*+\\%s(?![0-9a-z])(?:\\[^v]|\\v(?!0)|[^{}\\])*+\}"
 )
 _RTF_APART = (  # what striprtf passes over: it is written below what it belongs to
@@ -260,7 +260,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     return shown
 
 
-def _content(part: EmailMessage, report: Report) -> str:
+def _content(part: MIMEPart, report: Report) -> str:
     """Return the text of a part; one that does not say its encoding is read as a file would be."""
     data = part.get_payload(decode=True)
     if part.get_content_charset() is None and isinstance(data, bytes) and not data.isascii():
