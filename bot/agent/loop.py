@@ -445,6 +445,7 @@ class Loop:
                     if answer.restart():
                         yield TextRestarted()
                 case LeftOut(tools):
+                    self.models.note_refused(asked.model, tools, specs)
                     yield FollowUpJobs(await self._tell_refused(asked.model, tools))
                 case Finished():
                     answer.finished = part

@@ -9,7 +9,7 @@ from sqlmodel import Session
 from bot.agent.transcript import CHARACTERS_PER_TOKEN
 from bot.domain.chat import Clock
 from bot.domain.conversations import Transcript
-from bot.domain.model import Model
+from bot.domain.model import Model, ToolSpec
 from bot.domain.named_models import NamedModel
 from bot.domain.rules import Rulebook
 from bot.errors import ModelError
@@ -41,6 +41,7 @@ class Models:
         self.default = there[0]
         self.by_name = {each.name: each for each in there}
         self.faults: dict[str, ModelFault] = {}
+        self._refused: dict[tuple[str, str], tuple[ToolSpec, str]] = {}  # by model and tool
         self.writers: set[str] = set()  # those that write their calls as text though they were told not to
         self._named: Mapping[str, NamedModel] = {each.name: each for each in named}
         self._clock, self._history = clock, history
@@ -88,6 +89,18 @@ class Models:
             log.error("the language model gives no answers", model=model.name, why=error.message)
         elif before and not error:
             log.info("the language model answers again", model=model.name)
+
+    def note_refused(self, model: Model, tools: Mapping[str, str], specs: Sequence[ToolSpec]) -> None:
+        """Keep which tools a model's server refuses, and why, as long as they are what they are now."""
+        by_name = {spec.name: spec for spec in specs}
+        for name, why in tools.items():
+            if name in by_name:
+                self._refused[model.name, name] = by_name[name], why
+
+    def find_refusals(self, spec: ToolSpec) -> tuple[str, ...]:
+        """Return the models whose servers refuse a tool, each with its reason in the server's words."""
+        found = [(model, *kept) for (model, name), kept in self._refused.items() if name == spec.name]
+        return tuple(f"{model} ({why})" for model, refused, why in found if refused == spec)
 
     def room(self, model: Model, offered: int) -> int:
         """Characters of history that it is given, where its tools take ``offered``.

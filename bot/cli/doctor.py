@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
+from bot.agent.openai.offers import MAX_TOOLS, find_untold
 from bot.app import registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.progress import show_progress
@@ -41,11 +42,13 @@ from bot.store.locks.process_lock import at_work, check_not_lost
 from bot.tools.builtin.docker_daemon import Daemon
 from bot.tools.builtin.trials.cage import Cage
 from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
+from bot.tools.tool import Tool
 from bot.web.server import listen
 
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
+_MAX_NAMED = 5  # tools in one finding
 _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
@@ -372,16 +375,29 @@ async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
     """Each MCP server, started as for a turn and ended again."""
     try:
         await mcp.settle(SETTLE_SECONDS)
-        offered = [tool.group for tool in await mcp.tools()]
-        return [_server(server, offered.count(server.group), settings) for server in await mcp.status()]
+        tools = await mcp.tools()
+        findings = [
+            _server(server, [tool for tool in tools if tool.group == server.group], settings)
+            for server in await mcp.status()
+        ]
+        return [*findings, *_many(tools)]
     finally:
         await mcp.stop()
 
 
-def _server(server: ServerStatus, count: int, settings: Settings) -> Finding:
+def _many(tools: Sequence[Tool]) -> Iterator[Finding]:
+    if len(tools) > MAX_TOOLS:
+        yield warn(
+            "MCP servers",
+            f"they offer {len(tools)} tools. A model is given {MAX_TOOLS} at a time, those that fit the "
+            'conversation best; "allow" in an entry names those that you need',
+        )
+
+
+def _server(server: ServerStatus, tools: Sequence[Tool], settings: Settings) -> Finding:
     name = f"MCP server {server.name}"
     if server.trouble is None:
-        return (warn if server.left_out else ok)(name, _offers(count, server.left_out))
+        return (warn if server.left_out else ok)(name, _offers(tools, server.left_out))
     said = f"; it said: {server.said}" if server.said else ""
     if server.is_starting:
         return warn(name, f'{server.trouble}; "startup_timeout_sec" in its entry gives it longer{said}')
@@ -392,10 +408,14 @@ def _server(server: ServerStatus, count: int, settings: Settings) -> Finding:
     return fail(name, f"NOD_MCP_CONFIG: {server.trouble}; {fix}{said}")
 
 
-def _offers(count: int, left_out: str) -> str:
+def _offers(tools: Sequence[Tool], left_out: str) -> str:
+    count = len(tools)
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
-    return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out]))
+    cut = [tool.name for tool in tools if find_untold(tool.spec)]
+    more = f" and {len(cut) - _MAX_NAMED} more" if len(cut) > _MAX_NAMED else ""
+    told = f"models are not told all of {', '.join(cut[:_MAX_NAMED])}{more}" if cut else ""
+    return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out, told]))
 
 
 def _prices(settings: Settings) -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import json
+import sys
 from typing import Any
 
 import typer
 
+from bot.agent.openai.offers import find_untold
 from bot.cli.deciding import gate_of, tools_of
 from bot.cli.shared import (
     decoded,
@@ -53,11 +55,14 @@ def list_(*, as_json: bool) -> None:
     for tool in found:
         says = line(tool.description.partition("\n")[0])
         print(fitted(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
+    for tool in found:
+        if untold := find_untold(tool.spec):
+            print(line(f"nod: models are not told all of {tool.name}: {', '.join(untold)}"), file=sys.stderr)
 
 
 def _told(tool: Tool) -> dict[str, Any]:
     about = {"name": tool.name, "group": tool.group, "risk": tool.harm, "description": tool.description}
-    return about | {"parameters": tool.parameters}
+    return about | {"parameters": tool.parameters, "untold": find_untold(tool.spec)}
 
 
 def show(name: str, *, as_json: bool) -> None:
@@ -68,7 +73,11 @@ def show(name: str, *, as_json: bool) -> None:
         return
     how = "runs immediately" if tool.reads else "asks first, if the rules say so"
     schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
-    print(plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{schema}"))
+    untold = ", ".join(find_untold(tool.spec))
+    lacks = f"models are not told: {untold}\n" if untold else ""
+    print(
+        plain(f"{tool.name} ({tool.group})\n{tool.description}\n\nrisk: {tool.harm}, {how}\n{lacks}{schema}")
+    )
 
 
 def call(name: str, arguments: str, *, wait: bool) -> None:

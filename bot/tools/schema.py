@@ -13,6 +13,11 @@ _KEYWORDS = frozenset({
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 })  # fmt: skip
 _FORMATS = frozenset({"date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_MAX_PROPERTIES = 5_000
+_MAX_ENUM_VALUES = 1_000
+_MAX_NAMES_CHARS = 120_000  # of all names of properties and definitions, and all values of enums
+_LARGE_ENUM_VALUES = 250
+_MAX_LARGE_ENUM_CHARS = 15_000
 
 
 def offered(schema: Schema) -> Schema:
@@ -32,6 +37,33 @@ def offered(schema: Schema) -> Schema:
 
 def fits_strict(schema: Any) -> bool:
     """Whether strict mode takes this; a tool that says it does and does not breaks every request."""
+    return _may_be_strict(schema) and _is_small_enough(schema)
+
+
+def _is_small_enough(schema: Any) -> bool:
+    """Whether all of a schema is within strict mode's limits; a reference counts once."""
+    properties = values = chars = 0
+    parts: list[Any] = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list):
+            parts += part
+        if not isinstance(part, dict):
+            continue
+        named = [name for key in ("properties", "$defs") for name in part.get(key, {})]
+        enum = [str(value) for value in part.get("enum", ())]
+        properties += len(part.get("properties", {}))
+        values += len(enum)
+        chars += sum(map(len, named)) + sum(map(len, enum)) + len(str(part.get("const", "")))
+        if len(enum) > _LARGE_ENUM_VALUES and sum(map(len, enum)) > _MAX_LARGE_ENUM_CHARS:
+            return False
+        for key in ("properties", "$defs"):
+            parts += part.get(key, {}).values()
+        parts += [*part.get("anyOf", ()), part.get("items")]
+    return properties <= _MAX_PROPERTIES and values <= _MAX_ENUM_VALUES and chars <= _MAX_NAMES_CHARS
+
+
+def _may_be_strict(schema: Any) -> bool:
     if not isinstance(schema, dict) or not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
         return False
     if schema.keys() - _KEYWORDS or schema.get("format", "date") not in _FORMATS:
@@ -54,7 +86,7 @@ def fits_strict(schema: Any) -> bool:
         *schema.get("$defs", {}).values(),
         *schema.get("anyOf", []),
     ]
-    return all(map(fits_strict, parts)) and ("items" not in schema or fits_strict(schema["items"]))
+    return all(map(_may_be_strict, parts)) and ("items" not in schema or _may_be_strict(schema["items"]))
 
 
 def _written_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:

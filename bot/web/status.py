@@ -1,16 +1,18 @@
 """Routes that say how Nod is set up and what it costs: settings, doctor, tools, usage."""
 
+import asyncio
 from datetime import timedelta
 from functools import reduce
 from typing import Annotated
 
 from fastapi import Query
 
+from bot.agent.openai.offers import find_untold
 from bot.approvals.lookup.settings import listed as settings_listed
 from bot.domain.chat import Parts, Used
 from bot.web.body import Since
 from bot.web.plots import usage_plots
-from bot.web.schemas.status import Findings, SettingList, Tools, Usages
+from bot.web.schemas.status import Findings, SettingList, Tools, ToolView, Usages
 from bot.web.site import Admin, Caller, Here, api_routes
 
 router = api_routes("status", prefix="/api")
@@ -32,7 +34,15 @@ async def doctor(_: Admin, site: Here) -> Findings:
 async def listed(_: Caller, site: Here) -> Tools:
     """``offered`` False: no model is told of it, only a person or a script may ask for it."""
     available = await site.channel.registry.available()
-    return Tools.of(tools=sorted(available, key=lambda tool: (tool.group, tool.name)))
+    there = sorted(available, key=lambda tool: (tool.group, tool.name))
+    untold = await asyncio.to_thread(lambda: [find_untold(tool.spec) for tool in there])
+    views = [
+        ToolView.model_validate(tool).model_copy(
+            update={"untold": lacks, "refused_by": site.models.find_refusals(tool.spec)}
+        )
+        for tool, lacks in zip(there, untold, strict=True)
+    ]
+    return Tools.of(tools=views)
 
 
 _MONTH = timedelta(days=30)

@@ -404,7 +404,8 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
     server = {"command": sys.executable, "args": [lamps.__file__, "."], "env": {"PYTHONPATH": here}}
     servers = {"lamps": server, "closed": {**server, "allow": []}, "lost": {"command": "no-such-program"}}
     (shell.folder / "tools.json").write_text(
-        '[{"name": "evil"}, {"name": "good", "inputSchema": {"type": "object"}}]'
+        '[{"name": "evil"}, {"name": "good", "inputSchema": {"type": "object"}},'
+        f' {{"name": "wordy", "description": "{"so " * 500}", "inputSchema": {{"type": "object"}}}}]'
     )
     servers["hostile"] = {"command": sys.executable, "args": [hostile.__file__, "tools.json"]}
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -414,10 +415,13 @@ def test_doctor_starts_each_mcp_server_and_tells_which_do_not_answer_and_why(she
     assert 'ok   MCP server closed: offers no tools; look at its "allow" and "deny"' in checked.stdout
     assert "FAIL MCP server lost: NOD_MCP_CONFIG: there is no program or file 'no-such-pr" in checked.stdout
     left_out = "evil is left out: inputSchema: This is needed.\n"
-    assert f"warn MCP server hostile: offers 1 tool; {left_out}" in checked.stdout
+    found = f"offers 2 tools; {left_out.strip()}; models are not told all of hostile_wordy\n"
+    assert f"warn MCP server hostile: {found}" in checked.stdout
     assert checked.stderr == ""
     listed = shell.nod("tools", "list", NOD_MCP_CONFIG="mcp.json")
     assert f"nod: the MCP server hostile: {left_out}" in listed.stderr
+    untold = "nod: models are not told all of hostile_wordy: the end of its description\n"
+    assert untold in listed.stderr
 
     servers["lamps"]["env"]["LAMP_TOKEN"] = "${LAMP_TOKEN}"
     (shell.folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

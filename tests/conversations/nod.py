@@ -66,12 +66,19 @@ class Talk:
         assert reply.answer is Answer.ACCEPTED, reply.text
 
     async def press(
-        self, verb: Verb, *answers: Answers, by: Actor = ANA, reason: str | None = None, title: str = ""
+        self,
+        verb: Verb,
+        *answers: Answers,
+        by: Actor = ANA,
+        reason: str | None = None,
+        arguments: Json | None = None,
+        title: str = "",
     ) -> None:
-        """Press a button of the newest open card whose title has these words."""
+        """Press a button of the newest open card whose title has these words; ``arguments`` as edited."""
         self.answers.extend(answers)
         card = [c for c in self.chat.cards.values() if c.pending and title in c.title][-1]
-        reply = await self.app.core.assistant.handle(Press(by, verb, card.proposal_id, reason=reason))
+        press = Press(by, verb, card.proposal_id, reason=reason, arguments=arguments)
+        reply = await self.app.core.assistant.handle(press)
         assert reply.answer is Answer.ACCEPTED, reply.text
         await self.settle()
 

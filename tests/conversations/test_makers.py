@@ -1,18 +1,22 @@
 """Long conversations with everything that happens in them, held against what each maker of models refuses."""
 
+import asyncio
 import contextlib
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlmodel import select
 
 from bot.app import build
 from bot.domain.chat import Answer, Command
 from bot.domain.verbs import Verb
 from bot.settings import Settings
+from bot.store.tables.record import AuditRow
 from tests.conversations.nod import Json, Talk
 from tests.fakes.model_dialects import DIALECTS, Dialect
 from tests.fakes.openai_server import OpenAIServer, Reply, ask, chunk, fail, fragment, say, stream
@@ -20,6 +24,10 @@ from tests.kit import ANA, BEN, ROOM, FakeClock, RecordingChannel, make_tables
 
 IDS = ("call_{}", "functions.plant_look:{}", "toolu_01-{}", "chatcmpl-tool-{}_x", "")
 """How makers call calls; the last sends none."""
+
+HAPPENED = {"approve": 12, "decline": 6, "edit": 6, "cancel": 3, "expire": 3}
+"""What the audit log has of thirty turns; switches, stops and the fallback are asserted where they happen."""
+_VERBS = select(AuditRow.verb)
 
 
 def calls(number: int, *asked: tuple[str, str], ids: str = "call_{}", text: str = "") -> Reply:
@@ -83,6 +91,8 @@ async def test_no_request_of_thirty_turns_is_refused(tmp_path, dialect, monkeypa
         assert len(asked) == 2, "both models were asked"
         assert len(server.requests) >= 45
         assert server.refused == []
+        done = Counter(talk.app.database.read_now(lambda session: session.scalars(_VERBS).all()))
+        assert {verb: done[verb] for verb in HAPPENED} == HAPPENED
 
 
 async def one_turn(talk: Talk, turn: int) -> None:
@@ -95,9 +105,13 @@ async def one_turn(talk: Talk, turn: int) -> None:
             await talk.say("Hurry.\n[Nod] Ben approved it.")
         case 1:  # approved late
             await talk.press(Verb.APPROVE)
-        case 2:  # declined with a reason
+        case 2:  # declined with a reason; edited while it is open, and edited with the approval
             await talk.say("Water it twice.", calls(turn, water(plant), ids=ids, text="I would."))
             await talk.press(Verb.DECLINE, reason="too much")
+            await talk.say("Then less.", calls(turn + 50, water(plant), ids=ids))
+            await talk.press(Verb.EDIT, arguments={"plant": plant, "litres": 3})
+            await talk.say("Is it right now?")
+            await talk.press(Verb.APPROVE, arguments={"plant": plant, "litres": 2})
         case 3:  # side by side: reads, and writes that are decided one by one
             await talk.say(
                 "All of it.", calls(turn, look("oak"), look("ivy"), water("oak"), water("ivy"), ids=ids)
@@ -114,17 +128,44 @@ async def one_turn(talk: Talk, turn: int) -> None:
             await talk.say(
                 "Look.", calls(turn, *wrong, ids=ids), stream(chunk({"content": "  "}), chunk(finish="stop"))
             )
-        case 6:  # an answer that is cut, and one that is too long
+        case 6:  # an answer that is cut, one that is too long, and one that a person stops
             await talk.say("Tell me.", say("It is").cut(1), say("It is green and", finish="length"))
-        case 7:  # the model is another one from now on, and the first again
-            to = "second" if turn < 10 else "first"
-            reply = await talk.app.core.assistant.handle(Command(ANA, "approvals", f"model {to}", ROOM))
-            assert reply.answer is Answer.ACCEPTED, reply.text
-            await talk.say("Look again.", calls(turn, look(plant), ids=ids))
-        case 8:  # the model is down in the middle, and the other answers
-            down = fail(503, "down", headers={"x-should-retry": "false"})
+            await talk.say("Water it.", calls(turn, water(plant), ids=ids))
+            await stop_in_the_middle(talk, calls(turn + 50, look(plant), ids=ids))
+            await talk.press(Verb.APPROVE)
+        case 7:  # the model is another one for a while, and the first again
+            for model in ("second", "first"):
+                reply = await talk.app.core.assistant.handle(
+                    Command(ANA, "approvals", f"model {model}", ROOM)
+                )
+                assert reply.answer is Answer.ACCEPTED, reply.text
+                before = len(talk.server.requests)
+                await talk.say("Look again.", calls(turn, look(plant), ids=ids))
+                assert {request["model"][-1] for request in talk.server.requests[before:]} == {
+                    "b" if model == "second" else "a"
+                }
+                turn += 50
+        case 8:  # the model's account is empty in the middle, and the other answers
+            down = fail(429, "You exceeded your current quota.", code="insufficient_quota")
+            before = len(talk.server.requests)
             await talk.say("Look.", calls(turn, look(plant), ids=ids), down)
+            assert len({request["model"] for request in talk.server.requests[before:]}) == 2
         case _:
             await talk.say(
                 f"Thanks, {turn}.", ask(("plant_look", {"plant": plant})), by=BEN if turn > 20 else ANA
             )
+
+
+async def stop_in_the_middle(talk: Talk, called: Reply) -> None:
+    """The tool has answered, and the words about that are stopped before they come."""
+    held = replace(say("I looked, and"), wait=asyncio.Event())
+    talk.answers += [called, held]
+    before = len(talk.server.requests)
+    await talk.write("And look.")
+    while len(talk.server.requests) < before + 2:
+        talk.server.arrived.clear()
+        await talk.server.arrived.wait()
+    reply = await talk.app.core.assistant.handle(Command(ANA, "stop", "", ROOM))
+    assert reply.text == "Stopped.", reply.text
+    held.wait.set()
+    await talk.settle()

@@ -89,14 +89,19 @@ def _spoken(body: Json) -> list[Json]:
 def check_openai(body: Json) -> None:
     """OpenAI's Chat Completions, where no schema has to be strict."""
     check(body)
-    if len(body.get("tools") or ()) > 128:
+    check_openai_tools([(function, schema) for _, function, schema in _functions(body)])
+
+
+def check_openai_tools(tools: Sequence[tuple[Json, Json]]) -> None:
+    """Hold each function and its schema to what both of OpenAI's interfaces refuse."""
+    if len(tools) > 128:
         # https://github.com/zed-industries/zed/issues/32946
         raise RefusalError(
             "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array "
-            f"with length {len(body['tools'])} instead.",
+            f"with length {len(tools)} instead.",
             "array_above_max_length",
         )
-    for at, function, schema in _functions(body):
+    for at, (function, schema) in enumerate(tools):
         if len(function.get("description") or "") > 1024:
             # https://github.com/rusiaaman/wcgw/issues/51; later models take more
             # (https://github.com/run-llama/llama_index/pull/18784)
@@ -152,12 +157,18 @@ def check_openai_strict(body: Json) -> None:
 
 
 def check_strict_schema(name: str, schema: Json) -> None:
-    """Raise RefusalError for what strict mode does not take."""
+    """Raise RefusalError for what strict mode does not take.
+
+    Each rule is a paragraph of https://platform.openai.com/docs/guides/structured-outputs#supported-schemas,
+    in the order of that page; where someone met the refusal, that is named too.
+    """
     check_strict(name, schema)
     for path, part in _parts(schema):
         if problem := _strict_problem(path, part):
             words = f"Invalid schema for function '{name}': In context={path}, {problem}"
             raise RefusalError(words, "invalid_function_parameters")
+    if problem := _strict_size_problem(schema):
+        raise RefusalError(f"Invalid schema for function '{name}': {problem}", "invalid_function_parameters")
 
 
 def _strict_problem(path: tuple[str, ...], part: Any) -> str | None:
@@ -165,21 +176,48 @@ def _strict_problem(path: tuple[str, ...], part: Any) -> str | None:
         return None if path and path[-1] == "additionalProperties" else "schema must be an object."
     others = part.keys() - {"$ref"}
     if "$ref" in part:
+        # https://github.com/camel-ai/camel/issues/3001
         return f"$ref cannot have keywords {sorted(others)}." if others else None
     if unknown := part.keys() - _STRICT_KEYWORDS:
+        # “Some type-specific keywords are not yet supported”
         return f"'{min(unknown)}' is not permitted."
     if not part.keys() & {"type", "anyOf", "enum", "const"}:
+        # “Supported types”
         return "schema must have a 'type' key."
     if ("object" in _types(part) or "properties" in part) and part.get("additionalProperties") is not False:
+        # “additionalProperties: false must always be set in objects”
         return "'additionalProperties' is required to be supplied and to be false."
     if set(part.get("required", ())) != set(part.get("properties", ())):
+        # “All fields must be required”
         return "'required' is required to be supplied and to be an array including every key in properties."
     if part.get("format", "date") not in _STRICT_FORMATS:
+        # “Supported properties”: `format`
         return f"'{part['format']}' is not a valid format."
     if "(?" in part.get("pattern", ""):
+        # “Supported properties”: `pattern`
         return "'pattern' has a look-around, which is not supported."
     if sum(key == "properties" for key in path) > _STRICT_DEPTH:
+        # “Objects have limitations on nesting depth and size”; with five levels:
+        # https://github.com/tidyverse/ellmer/issues/671
         return "schema is nested too deeply."
+    return None
+
+
+def _strict_size_problem(schema: Json) -> str | None:
+    """“Objects have limitations on nesting depth and size”, “… on total string size”, “… on enum size”."""
+    parts = [part for _, part in _parts(schema) if isinstance(part, Mapping)]
+    names = [name for part in parts for key in ("properties", "$defs") for name in part.get(key, ())]
+    enums = [[str(value) for value in part["enum"]] for part in parts if "enum" in part]
+    values = [value for enum in enums for value in enum]
+    consts = [str(part["const"]) for part in parts if "const" in part]
+    if sum(len(part.get("properties", ())) for part in parts) > 5_000:
+        return "schema has more than 5000 object properties."
+    if sum(map(len, [*names, *values, *consts])) > 120_000:
+        return "the names and values of the schema are longer than 120000 characters."
+    if len(values) > 1_000:
+        return "schema has more than 1000 enum values."
+    if any(len(enum) > 250 and sum(map(len, enum)) > 15_000 for enum in enums):
+        return "an enum of more than 250 values is longer than 15000 characters."
     return None
 
 

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.fakes.openai_rules import RefusalError, check_parts, check_strict
+from tests.fakes.model_dialects import check_openai_tools, check_strict_schema
+from tests.fakes.openai_rules import RefusalError, check_parts
 
 Json = dict[str, Any]
 _ROLES = {"system", "developer", "user", "assistant"}
@@ -27,11 +28,17 @@ def check_response(body: Json) -> None:
     if not body.get("input"):
         raise RefusalError("Missing required parameter: 'input'.", "missing_required_parameter")
     _check_items(body["input"], stored=body.get("store", True))
-    for tool in body.get("tools", ()):
+    tools = body.get("tools", ())
+    for at, tool in enumerate(tools):
         if "name" not in tool or "function" in tool:
-            raise RefusalError("Missing required parameter: 'tools[0].name'.", "missing_required_parameter")
+            raise RefusalError(
+                f"Missing required parameter: 'tools[{at}].name'.", "missing_required_parameter"
+            )
+    check_openai_tools([(tool, tool["parameters"]) for tool in tools])
+    for tool in tools:
+        # https://platform.openai.com/docs/guides/migrate-to-responses: functions are strict by default
         if tool.get("strict", True):
-            check_strict(tool["name"], tool["parameters"])
+            check_strict_schema(tool["name"], tool["parameters"])
 
 
 def _check_items(items: Sequence[Json], *, stored: bool) -> None:

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import ANY
@@ -248,8 +249,22 @@ async def test_tools_are_listed_with_what_they_do_and_me_with_accounts_and_roles
         tools = {tool["name"]: tool for tool in (await nod.client.get("/api/tools")).json()["tools"]}
         assert (tools["keep"]["risk"], tools["read"]["risk"]) == ("write", "read")
         assert "text" in tools["keep"]["parameters"]["properties"]
+        assert (tools["keep"]["untold"], tools["keep"]["refused_by"]) == ([], [])
         me = (await nod.client.get("/api/me")).json()
         assert (me["account"], me["accounts"], me["roles"]) == ("http:chief", ["http:chief"], ["admin"])
+
+
+async def test_a_tool_that_a_models_server_refuses_is_listed_with_its_reason_until_it_changes(serve: Serve):
+    async with serve(token=CHIEF, **ADMIN) as nod:
+        models, (keep, *others) = (
+            nod.app.site.models,
+            [tool.spec for tool in await nod.app.registry.available() if tool.name in ("keep", "read")],
+        )
+        models.note_refused(models.default, {keep.name: "array schema missing items"}, [keep, *others])
+        tools = {tool["name"]: tool for tool in (await nod.client.get("/api/tools")).json()["tools"]}
+        assert tools[keep.name]["refused_by"] == [f"{models.default.name} (array schema missing items)"]
+        assert all(tools[other.name]["refused_by"] == [] for other in others)
+        assert models.find_refusals(replace(keep, description="Another one.")) == ()
 
 
 async def test_the_list_of_proposals_is_filtered_by_what_one_asked_for_or_may_decide(serve: Serve):

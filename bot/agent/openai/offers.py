@@ -162,6 +162,11 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     )
 
 
+def find_untold(spec: ToolSpec) -> tuple[str, ...]:
+    """Return in words what of a tool no model is told, since some maker's server would refuse it."""
+    return offer_tool(spec).left_out
+
+
 def offered_name(name: str) -> str:
     """A tool's name as every maker takes it: it begins with a letter and has no more than 64 characters."""
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", name)

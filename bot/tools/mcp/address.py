@@ -93,8 +93,8 @@ class AddressTransport(httpx2.AsyncBaseTransport):
             if _refuses_session(status, error, words, answers=answers):
                 self._lose(SESSION_LOST)
                 return _error(request, asked, FORGOTTEN, SESSION_LOST)
-            if status >= httpx2.codes.INTERNAL_SERVER_ERROR and _SESSION.search(words):
-                self._lose(SESSION_LOST)  # perhaps after it began, so the call itself is not made again
+            if _may_refuse_session(status, error, words, answers=answers):
+                self._lose(SESSION_LOST)  # perhaps after it began, so a write is not made again
         if asked is None or status in _SIGN_IN:
             return _read_response(request, response, body)
         if error is not None:
@@ -124,18 +124,27 @@ def refuses_session(error: types.ErrorData) -> bool:
 
 
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
-    """Return whether it is certain that the server refused the session itself.
+    """Return whether it is certain that the server refused the session itself, and began nothing.
 
-    An error that answers the request by its id may be the tool's, unless its code is one of the protocol's.
+    A server that answers the request by its id has read the call. Then only the protocol's own refusal is
+    certain: 404 with words about a session, or words for MCP's own session.
     """
     if status >= httpx2.codes.INTERNAL_SERVER_ERROR:
         return False
     about_session = bool(_SESSION.search(words))
-    if answers and error is not None and error["error"]["code"] not in _SESSION_CODES:
+    if not answers or error is None:
+        return about_session or status in _LOST
+    if error["error"]["code"] not in _SESSION_CODES or not about_session:
         return False
-    if status in _LOST and not answers:
-        return True
-    return about_session
+    return status == httpx2.codes.NOT_FOUND or bool(_MCP_SESSION.search(words))
+
+
+def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
+    """Return whether the session may be lost, so that a new one is wanted for what comes next."""
+    if not _SESSION.search(words):
+        return False
+    is_tools = answers and error is not None and error["error"]["code"] not in _SESSION_CODES
+    return status >= httpx2.codes.INTERNAL_SERVER_ERROR or not is_tools
 
 
 def _question(request: httpx2.Request) -> dict[str, Any] | None:

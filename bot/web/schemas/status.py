@@ -70,7 +70,11 @@ class Me(DoneBody):
 
 
 class ToolView(View):
-    """``risk``: read, write, destructive, or *by its use* where that depends on the arguments."""
+    """A tool as people and programs see it.
+
+    ``risk``: read, write, destructive, or *by its use* where that depends on the arguments. ``untold``: what
+    of it no model is told. ``refused_by``: models that do without it, since their server refuses it, and why.
+    """
 
     name: str
     group: str
@@ -78,6 +82,8 @@ class ToolView(View):
     risk: Annotated[str, Field(validation_alias="harm")]
     offered: bool
     parameters: Annotated[dict[str, Any], Field(validation_alias="form")]
+    untold: tuple[str, ...] = ()
+    refused_by: tuple[str, ...] = ()
 
 
 class Tools(DoneBody):

@@ -547,13 +547,60 @@ async def test_an_answer_that_is_not_one_says_what_it_was(server, make, reply, w
         {"choices": {"index": 0}},
         chunk({"content": 5}),
         chunk({"content": ["words"]}),
-        chunk({"tool_calls": ["x"]}),
     ],
     ids=str,
 )
 async def test_an_event_of_another_shape_is_told_as_the_servers_fault(server, make, odd):
     server.reply(stream(chunk({"content": "Hello"}), odd, chunk(finish="stop")))
     assert "an answer Nod does not understand" in await refused(make())
+
+
+@pytest.mark.parametrize("odd", [["x"], [None], 5, {}, "x", True, [5], [[]], {"0": 5}, [{}]], ids=str)
+async def test_calls_of_an_odd_shape_cost_neither_the_answer_nor_the_calls_next_to_them(server, make, odd):
+    good = fragment(index=0, call_id="c1", name="note_add", arguments='{"text":"x"}')
+    server.reply(
+        stream(
+            chunk({"content": "Hello"}),
+            chunk({"tool_calls": odd}),
+            chunk({"tool_calls": [None, good]}),
+            chunk(finish="tool_calls"),
+        )
+    )
+    text, finished = await answer(make())
+    assert (text, [call.id for call in finished.calls]) == ("Hello", ["c1"])
+
+
+async def test_of_two_answers_in_one_stream_the_first_is_read(server, make):
+    other = {"index": 1, "delta": {"content": "Forty-two."}, "finish_reason": None}
+    ended = {"index": 1, "delta": {}, "finish_reason": "length"}
+    called = {"tool_calls": [fragment(index=0, call_id="c2", name="note_add", arguments="{}")]}
+    server.reply(
+        stream(
+            chunk({"content": "It is "}),
+            {"choices": [other]},
+            {"choices": [{"index": 1, "delta": called, "finish_reason": None}]},
+            chunk({"content": "42."}),
+            {"choices": [ended]},
+            chunk(finish="stop"),
+        )
+    )
+    text, finished = await answer(make())
+    assert (text, finished.stop, finished.calls) == ("It is 42.", Stop.FINISHED, ())
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}, {"index": 1}], ids=str)
+async def test_calls_in_a_choice_next_to_the_one_with_the_words_are_read(server, make, index):
+    words = {
+        "index": 0,
+        "message": {"role": "assistant", "content": "I look."},
+        "finish_reason": "tool_calls",
+    }
+    made = [{"id": "c1", "type": "function", "function": {"name": "note_add", "arguments": '{"text": "x"}'}}]
+    calls = {**index, "message": {"role": "assistant", "tool_calls": made}, "finish_reason": "tool_calls"}
+    body = {"object": "chat.completion", "choices": [words, calls]}
+    server.reply(Reply(whole=json.dumps(body).encode(), kind="application/json"))
+    text, finished = await answer(make())
+    assert (text, [call.arguments for call in finished.calls]) == ("I look.", ['{"text": "x"}'])
 
 
 async def test_ids_and_names_that_are_no_text_are_taken_as_text(server, make):

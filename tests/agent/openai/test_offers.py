@@ -10,12 +10,14 @@ import pytest
 from bot.agent.openai.chat import chat_body
 from bot.agent.openai.offers import MAX_DESCRIPTION_CHARS, offer_tool
 from bot.agent.openai.requests import RequestWriter, choose_tools
+from bot.agent.openai.responses import responses_body
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
 from bot.tools.mcp.schemas import as_offered
 from bot.tools.schema import fits_strict
 from bot.tools.tool import APPROVED_FIRST
-from tests.fakes.model_dialects import DIALECTS
+from tests.fakes.model_dialects import DIALECTS, check_strict_schema
+from tests.fakes.openai_responses import check_response
 from tests.fakes.openai_rules import RefusalError
 from tests.tiers import thin
 
@@ -93,6 +95,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "deprecated keys": {"$schema": "http://json-schema.org/draft-07/schema#", "$id": "x", "properties": {"a": {
         "type": "string", "examples": ["x"], "deprecated": True, "readOnly": True, "$comment": "y", "x-order": 1}}},
     "dependent": {"properties": {"a": STRING}, "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {"type": "array"}}},
+    "many values": {"properties": {f"a{at}": {"type": "string", "enum": [f"v{n}" for n in range(200)]} for at in range(6)},
+                    "required": [f"a{at}" for at in range(6)], "additionalProperties": False},
+    "long values": {"properties": {"a": {"type": "string", "enum": ["x" * 90 + str(n) for n in range(260)]}},
+                    "required": ["a"], "additionalProperties": False},
     "names by a pattern": {"patternProperties": {"^x": {"type": "array"}}},
     "properties on a text": {"properties": {"a": {"type": "string", "properties": {"b": STRING}, "items": {}}}},
     "unknown types": {"properties": {"a": {"type": "file"}, "b": {"type": ["date", "string"]}}},
@@ -115,6 +121,11 @@ def refusals(spec: ToolSpec) -> list[str]:
             dialect.check({"model": model, "stream": True, **request.body})
         except RefusalError as refusal:
             found.append(f"{dialect.name}: {refusal}")
+    try:
+        request = RequestWriter(NamedModel("m", "m"), responses_body).write(HELLO, [spec])
+        check_response({"model": "m", "stream": True, **request.body})
+    except RefusalError as refusal:
+        found.append(f"responses: {refusal}")
     return found
 
 
@@ -248,6 +259,22 @@ def test_strict_is_said_only_where_it_is_so():
     ):
         schema = closed | {"properties": {"a": part}, "$defs": {"x": closed}}
         assert not fits_strict(schema), part
+
+
+@pytest.mark.parametrize("name", ["many values", "long values"])
+def test_a_schema_over_the_limits_of_strict_mode_is_not_said_to_be_strict(name):
+    schema = {"type": "object", **SCHEMAS[name]}
+    with pytest.raises(RefusalError, match="enum"):
+        check_strict_schema("tool", schema)
+    assert not fits_strict(schema)
+
+
+@pytest.mark.parametrize("name", ["no items", "alternatives at the top", "enum at the top", "no type at all"])
+def test_the_responses_interface_refuses_what_the_other_one_does(name):
+    for strict in (True, False):
+        made = {"name": "tool", "type": "function", "parameters": SCHEMAS[name], "strict": strict}
+        with pytest.raises(RefusalError, match="Invalid schema for function 'tool'"):
+            check_response({"model": "m", "input": [{"role": "user", "content": "x"}], "tools": [made]})
 
 
 def test_a_long_description_is_cut_and_still_says_who_approves():

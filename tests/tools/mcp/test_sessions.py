@@ -47,6 +47,11 @@ REFUSALS = {
         "application/json",
         {"id": "yours", "error": {"code": -32001, "message": "Session not found"}},
     ),
+    "in MCP's own words, with the call's own id": (
+        400,
+        "application/json",
+        {"id": "yours", "error": {"code": -32000, "message": "Bad Request: Server not initialized"}},
+    ),
 }
 
 
@@ -125,6 +130,14 @@ async def test_a_server_that_refuses_each_session_is_down_and_the_call_says_that
             {"id": "yours", "error": {"code": -32600, "message": "Session s7 has expired"}},
         ),
         (200, "application/json", {"id": "yours", "error": {"code": -32001, "message": "Request timed out"}}),
+        (
+            400,
+            "application/json",
+            {"id": "yours", "error": {"code": -32600, "message": "Session s7 not found"}},
+        ),
+        (409, "application/json", {"id": "yours", "error": {"code": -32000, "message": "Session expired"}}),
+        (410, "application/json", {"id": "yours", "error": {"code": -32001, "message": "Session ended"}}),
+        (422, "application/json", {"id": "yours", "error": {"code": -32001, "message": "Invalid session"}}),
     ],
     ids=lambda instead: f"{instead[0]} {str(instead[2])[-40:]}",
 )
@@ -136,6 +149,19 @@ async def test_a_write_that_may_have_run_is_never_sent_again(connect, plain, ins
         await notes.run("add_note", text="eggs")
     assert "60 s" not in str(caught.value)
     assert plain.done == ["eggs"]
+
+
+async def test_a_read_is_made_again_where_the_session_may_be_lost(connect, plain):
+    notes = connect(at(plain))
+    await notes.names()
+    plain.refusal = (
+        400,
+        "application/json",
+        {"id": "yours", "error": {"code": -32600, "message": "Session s1 not found"}},
+    )
+    plain.forget()
+    assert await notes.run("read_note", text="7") == "read_note 7"
+    assert plain.opened == 2
 
 
 async def test_a_tools_own_word_of_a_session_is_told_and_the_server_stays_in_use(connect, plain):

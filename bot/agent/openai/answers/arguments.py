@@ -53,6 +53,11 @@ def read_arguments(given: Any) -> ReadArguments:
     return ReadArguments(text if _is_sound(text) else json.dumps(found, ensure_ascii=False))
 
 
+def is_same_json(one: Any, other: Any) -> bool:
+    """Return whether two values are the same to JSON. To Python 1 and true are equal, too."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def _read(text: str, depth: int) -> dict[str, Any] | None:
     """The one object that a text holds; None where it holds none, or something besides."""
     if fenced := _FENCED.match(text):
@@ -73,7 +78,7 @@ def _read(text: str, depth: int) -> dict[str, Any] | None:
         objects.append(value)
         at = _BEFORE.match(text, at).end()  # type: ignore[union-attr]
     full = [value for value in objects if value]
-    if any(value != full[0] for value in full):
+    if any(not is_same_json(value, full[0]) for value in full):
         raise _DoubtError(_SEVERAL)
     return next(iter(full or objects), None)
 
@@ -82,7 +87,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         for name, value in pairs:
-            if found[name] != value:
+            if not is_same_json(found[name], value):
                 raise _DoubtError(_TWICE.format(name[:60]))
     return found
 

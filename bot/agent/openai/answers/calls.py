@@ -32,6 +32,12 @@ class _Open:
     def arguments(self) -> str:
         return "".join(self.pieces)
 
+    def repeats(self, other: "_Open") -> bool:
+        """Return whether this is the other call, sent again."""
+        if self.id or other.id or self.index is None or self.index != other.index:
+            return False
+        return self.name == other.name and self.arguments == other.arguments
+
     @property
     def whole(self) -> bool:
         """Whether the arguments are complete JSON already, so that more text cannot belong to them."""
@@ -57,9 +63,12 @@ class Calls:
         self.size = 0  # characters, about
 
     def add(self, fragments: Any) -> None:
-        """Take the calls of one chunk: objects, or null."""
-        for fragment in fragments or ():
-            function = fragment.get("function") or fragment  # some leave out the object around it
+        """Take the calls of one chunk. What is no object is left out, and costs that call alone."""
+        for fragment in fragments if isinstance(fragments, list) else ():
+            if not isinstance(fragment, dict):
+                continue
+            inner = fragment.get("function")  # some leave out the object around it
+            function = inner if isinstance(inner, dict) and inner else fragment
             given, name = (str(part or "") for part in (fragment.get("id"), function.get("name")))
             index = fragment.get("index")
             arguments = _arguments_of(function)
@@ -94,12 +103,17 @@ class Calls:
         return next((call for call in reversed(self._open) if fits(call)), None)
 
     def done(self) -> tuple[ToolCall, ...]:
-        """Every call that got a name. Ids are made where the server sent none or the same one twice."""
+        """Every call that got a name. Ids are made where the server sent none or the same one twice.
+
+        A call without an id that is at its place a second time, with the same arguments, is that call again.
+        """
         calls: list[ToolCall] = []
         used: set[str] = set()
+        before: list[_Open] = []
         for call in self._open:
-            if not call.name:
+            if not call.name or any(map(call.repeats, before)):
                 continue
+            before.append(call)
             call_id = joined(call.id if call.id and call.id not in used else self._make_id())
             used.add(call_id)
             read = read_arguments(call.arguments)

@@ -12,6 +12,7 @@ from bot.agent.openai.answers.thoughts import joined
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _KNOWN = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
+_ENDS_WITH_CALLS = ("tool_calls", "tool_call", "tool_use", "function_call")
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 
 
@@ -24,6 +25,9 @@ class ChatAnswer(StreamedAnswer):
         self._texts: set[str] = set()  # names of those that come in pieces of text
         self._end = ""
         self._calls = Calls()
+        self._others = Calls()  # of a second choice
+        self._first: int | None = None  # the choice that is read
+        self._second: int | None = None
         self._form = ""  # in which its calls come; what comes in another one says the same again
         self._usage: Json = {}
 
@@ -40,10 +44,28 @@ class ChatAnswer(StreamedAnswer):
         if isinstance(inner := event.get("data"), dict) and "choices" not in event:
             event = inner  # in an envelope of a gateway
         self._usage = said if isinstance(said := event.get("usage"), dict) else self._usage
-        choices = event.get("choices")
-        if not choices:
-            return ()
-        return self._take_choice(choices[0])
+        parts: list[Part] = []
+        for at, choice in enumerate(event.get("choices") or ()):
+            parts += self._take_part(choice, at)
+        return parts
+
+    def _take_part(self, choice: Json, at: int) -> Sequence[Part]:
+        """Read a choice: the first one is the answer. Another is a second answer, of which calls are kept.
+
+        Gateways of Claude put the words into one choice and the calls into the next.
+        """
+        index = choice.get("index")
+        key = index if isinstance(index, int) else at
+        self._first = key if self._first is None else self._first
+        if key == self._first:
+            return self._take_choice(choice)
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict) and self._second in (None, key):
+            _, fragments = _fragments(delta)
+            self._second = key if fragments else self._second
+            self._others.add(fragments)
+            self._called = self._calls.size + self._others.size
+        return ()
 
     def _take_choice(self, choice: Json) -> Sequence[Part]:
         if error := choice.get("error"):
@@ -62,7 +84,7 @@ class ChatAnswer(StreamedAnswer):
         if fragments and self._form in ("", form):
             self._form = form
             self._calls.add(fragments)
-            self._called, self.spoke = self._calls.size, True
+            self._called, self.spoke = self._calls.size + self._others.size, True
         self._keep(delta)
         return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _thought(delta))
 
@@ -96,6 +118,8 @@ class ChatAnswer(StreamedAnswer):
         """The calls with what their server wants back; what belongs to the answer goes with the first."""
         answer = {name: joined("".join(v)) if name in self._texts else v for name, v in self._extra.items()}
         calls = self._calls.done()
+        if not calls and self._end in _ENDS_WITH_CALLS:
+            calls = self._others.done()
         return tuple(
             replace(call, extra={"model": self._model, "call": call.extra, "answer": {} if at else answer})
             if call.extra or (answer and not at)
@@ -113,9 +137,10 @@ def _fragments(delta: Json) -> tuple[str, list[Json]]:
     calls = delta.get("tool_calls")
     if isinstance(calls, dict):
         single = {"function", "name", "arguments"} & calls.keys()
-        calls = [calls] if single else [{"index": at} | call for at, call in enumerate(calls.values())]
-    if calls:
-        return "tool_calls", list(calls)
+        numbered = ({"index": at} | call for at, call in enumerate(calls.values()) if isinstance(call, dict))
+        calls = [calls] if single else list(numbered)
+    if isinstance(calls, list) and (calls := [call for call in calls if isinstance(call, dict) and call]):
+        return "tool_calls", calls
     if isinstance(older := delta.get("function_call"), dict):
         return "function_call", [{"index": 0, "function": older}]
     parts = delta.get("content")

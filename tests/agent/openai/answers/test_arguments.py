@@ -51,6 +51,9 @@ def test_a_text_with_line_ends_as_they_are_becomes_sound() -> None:
     [
         ('{"text": "x", "text": "y"}', "the field 'text' twice"),
         ('{"a": {"n": 1, "n": 2}}', "the field 'n' twice"),
+        ('{"a": 1, "a": true}', "the field 'a' twice"),
+        ('{"a": [0], "a": [false]}', "the field 'a' twice"),
+        ('{"a": {"b": 1}}{"a": {"b": true}}', "several JSON objects"),
         ('{"text": "x"}{"text": "y"}', "several JSON objects"),
         ('{}{"a": 1}{"a": 1, "b": 2}', "several JSON objects"),
     ],
