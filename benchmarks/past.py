@@ -12,13 +12,14 @@ from sqlmodel import Session
 
 from benchmarks import rules
 from benchmarks.table import Row
-from bot.approvals.lookup import insights, past
+from bot.approvals.lookup import past
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Deciders, Level, Proposal, Risk, State, Vote
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.times import now
 from bot.domain.verbs import Verb
+from bot.features.insights import counting as insights
 from bot.store import migrations
 from bot.store.database import Database
 from bot.store.proposals import to_row

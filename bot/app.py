@@ -23,33 +23,38 @@ from bot.approvals.lookup.conversations import ConversationLookup
 from bot.approvals.lookup.people import SignedIn
 from bot.approvals.lookup.proposals import ProposalLookup
 from bot.approvals.lookup.settings import Doctor
-from bot.approvals.suggestions import suggestion_tools
-from bot.approvals.tools.memory import memory_tools
+from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.outputs import output_tools
-from bot.approvals.tools.requests import decision_tools, request_tools
-from bot.approvals.tools.schedules import schedule_tools
 from bot.approvals.tools.team import team_tools
-from bot.channels.base import Channel
+from bot.channels.base import Channel, standing
 from bot.channels.kinds import channels_of
 from bot.core import Core, Ports, core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.hooks import Hooks
 from bot.domain.jobs import Process
 from bot.domain.model import Model
 from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.features.feature import Feature, FeatureParts, Service, SweepParts
+from bot.features.insights.feature import INSIGHTS
+from bot.features.issues.feature import ISSUES
+from bot.features.mcp.feature import MCP
+from bot.features.memory.feature import MEMORY
+from bot.features.people.feature import PEOPLE
+from bot.features.requests.feature import REQUESTS
+from bot.features.schedules.feature import SCHEDULES
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
-from bot.jobs.scheduler import Scheduler
+from bot.jobs.scheduler import Scheduler, Sweep
 from bot.jobs.webhooks import Webhooks
 from bot.settings import SCRIPTED, Settings
 from bot.store import migrations, tokens
 from bot.store.audit import admin_changes
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
-from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.tracing import Traced
@@ -57,7 +62,6 @@ from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.files.workspace import AgentsFile
-from bot.tools.builtin.issues import issue_tools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load as load_own
 from bot.tools.mcp.base import Servers
@@ -66,8 +70,7 @@ from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
 from bot.web.channel import HttpChannel
-from bot.web.mcp.logins import BACK
-from bot.web.mcp.mount import McpMount
+from bot.web.mcp_logins import BACK
 from bot.web.server import WebServer, metrics_route, metrics_server
 from bot.web.sign_in.oidc import BACK as ORGANISATION_BACK
 from bot.web.sign_in.oidc import OidcSignIn, lets_in
@@ -76,6 +79,8 @@ from bot.web.site import Site
 
 log = logger(__name__)
 
+FEATURES: tuple[Feature, ...] = (PEOPLE, SCHEDULES, MEMORY, INSIGHTS, REQUESTS, ISSUES, MCP)
+"""What could be switched off without Nod being another program, in the order in which it is listed."""
 SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
 _DRAIN_SECONDS = 2.0
@@ -99,7 +104,8 @@ class App:
     channels: dict[str, Channel]
     site: Site
     web: WebServer
-    mcp_mount: McpMount
+    services: Sequence[Service]  # of features
+    sweeps: Sequence[Sweep]  # of features
     questions: Questions
     cluster: Cluster
     own: OwnTools
@@ -151,7 +157,8 @@ class App:
             stack.push_async_callback(self.site.logins.stop)
             stack.push_async_callback(self.site.doctor.stop)
             if self.receives:
-                stack.push_async_callback(self.mcp_mount.stop)
+                for service in self.services:
+                    stack.push_async_callback(service.stop)
                 if self.site.organisation is not None:
                     stack.push_async_callback(self.site.organisation.close)
                 stack.push_async_callback(self.web.stop)
@@ -228,16 +235,13 @@ def build(
     cluster.join(notifier)
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
-    registry, own, mcp = registry_of(settings, database, policies, clock, questions, toolsets)
+    parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
+    registry, own, mcp = registry_of(parts, questions, toolsets)
     named = [] if model else settings.models()
     models = [model] if model else _models(named)
     prices = settings.prices(models[0].name)
     if settings.otlp_endpoint is not None:
-        hosts = {each.name: each.host for each in named}
-        models = [
-            Traced(each, "openai" if each.name in hosts else "nod", hosts.get(each.name, ""))
-            for each in models
-        ]
+        models = _trace(models, named)
     channels: dict[str, Channel] = {}
     routes: list[BaseRoute] = []
     count = watched = None
@@ -269,7 +273,6 @@ def build(
             settings.max_model_calls,
             settings.history_tokens,
             TeamLimits(settings.max_teammates),
-            settings.schedule_tokens,
         ),
         briefing=Briefing(
             settings.timezone,
@@ -282,6 +285,8 @@ def build(
         retention=settings.retention,
         notice=SCRIPTED if settings.scripted and not demo else "",
         site_url=site_url,
+        hooks=hooks_of(parts),
+        commands=[each.make_commands for each in FEATURES],
     )
     if cluster.others is not None:
         cluster.others.on("stop", made.assistant.stopped_elsewhere)
@@ -300,8 +305,8 @@ def build(
     ports.channels[http.name] = http
     secret = settings.webhook_secret
     callbacks = Webhooks(database, secret.get_secret_value() if secret else None, settings.webhook_hosts)
-    mcp_mount = McpMount()
-    routes.append(mcp_mount.route())
+    services = [each.make_service() for each in FEATURES if each.make_service]
+    routes += [service.route() for service in services]
     for kind in channels_of(settings):
         if kind.configured(settings):
             ports.channels[kind.name] = channel = kind.build(settings, database, clock)
@@ -337,10 +342,14 @@ def build(
         user_header=settings.user_header,
         connections=settings.max_connections,
         more_routes=routes,
+        more_parts=[router for each in FEATURES for router in each.api],
+        more_tags={name: words for each in FEATURES for name, words in each.tags.items()},
     )
+    application.state.features = parts
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )
+    sweeps = _sweeps(parts, registry, made, ports)
     return App(
         settings=settings,
         clock=clock,
@@ -352,11 +361,12 @@ def build(
         core=made,
         dispatcher=dispatcher,
         callbacks=callbacks,
-        scheduler=Scheduler(made.recovery, made.reminders, callbacks, made.schedules, clock),
+        scheduler=Scheduler(made.recovery, made.reminders, callbacks, clock, sweeps),
         channels=ports.channels,
         site=site,
         web=web,
-        mcp_mount=mcp_mount,
+        services=services,
+        sweeps=sweeps,
         questions=questions,
         cluster=cluster,
         own=own,
@@ -365,6 +375,26 @@ def build(
         watched=watched,
         models=models,
     )
+
+
+def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -> list[Sweep]:
+    """Make the sweeps of all features."""
+    over = SweepParts(
+        **vars(parts),
+        registry=registry,
+        wake=ports.dispatcher.wake,
+        standing=partial(standing, ports.channels),
+        redraw=made.cards.changed,
+    )
+    return [sweep for each in FEATURES for sweep in each.make_sweeps(over)]
+
+
+def _trace(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
+    """Return the models with a span around each of their calls."""
+    hosts = {each.name: each.host for each in named}
+    return [
+        Traced(each, "openai" if each.name in hosts else "nod", hosts.get(each.name, "")) for each in models
+    ]
 
 
 def _cluster(
@@ -379,11 +409,13 @@ def _cluster(
     )
 
 
+def hooks_of(parts: FeatureParts) -> Hooks:
+    """Return the hooks of all features."""
+    return Hooks.join(each.make_hooks(parts) for each in FEATURES)
+
+
 def registry_of(
-    settings: Settings,
-    database: Database,
-    policies: Policies,
-    clock: Clock,
+    parts: FeatureParts,
     questions: Questions | None = None,
     toolsets: Sequence[Toolset] | None = None,
 ) -> tuple[Registry, OwnTools, Servers]:
@@ -391,29 +423,25 @@ def registry_of(
 
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
     """
+    settings, database, policies = parts.settings, parts.database, parts.policies
     always = [
-        request_tools(),
         decision_tools(database, policies),
-        suggestion_tools(database, policies, clock),
-        memory_tools(database, policies, clock),
         team_tools(policies, TeamLimits(settings.max_teammates)),
-        schedule_tools(database, policies, clock, settings.max_schedules),
         ask_tools(),
+        *(each for feature in FEATURES for each in feature.make_toolsets(parts)),
     ]
-    builtin = builtin_tools(settings, database, clock) if toolsets is None else []
+    builtin = builtin_tools(settings, database) if toolsets is None else []
     brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
     taken = frozenset(tool.name for tool in brought.fixed)
     own = load_own(settings.tools, taken)
-    mcp = _mcp(settings, database, clock, lambda: own.known | taken, questions)
+    mcp = _mcp(settings, database, parts.clock, lambda: own.known | taken, questions)
     found = [brought, own, mcp] if toolsets is None else [*toolsets, brought]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
-def builtin_tools(settings: Settings, database: Database, clock: Clock) -> list[FixedToolset]:
+def builtin_tools(settings: Settings, database: Database) -> list[FixedToolset]:
     """The tools Nod brings itself, as far as the settings turn them on."""
     found = [output_tools(database)]
-    if settings.issues:
-        found.append(issue_tools(database, clock))
     if settings.workspace is not None:
         if not settings.workspace.is_dir():
             raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")

@@ -9,16 +9,18 @@ from bot.agent.attachments import AttachmentReader
 from bot.agent.loop import Loop, TurnLimits
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing
+from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
-from bot.channels.base import Channel, fetch_file, look_up, standing, time_zone
+from bot.channels.base import Channel, fetch_file, look_up, time_zone
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.channels.delivery.turns import TeamStatusDelivery, Turns
 from bot.channels.lookup import CoreLookup
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.hooks import Hooks
 from bot.domain.jobs import Dispatcher, OwnWork, Process
 from bot.domain.model import Model
 from bot.domain.named_models import NamedModel
@@ -30,7 +32,6 @@ from bot.domain.times import now
 from bot.inbox import Assistant
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
-from bot.jobs.schedules import Schedules
 from bot.settings import Settings
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
@@ -72,7 +73,6 @@ class Core:
     lookup: CoreLookup
     recovery: Recovery
     reminders: Reminders
-    schedules: Schedules
 
 
 def core(
@@ -88,12 +88,16 @@ def core(
     retention: timedelta = timedelta(days=30),
     notice: str = "",
     site_url: Callable[[], str] = str,
+    hooks: Hooks | None = None,
+    commands: Sequence[Callable[[CommandParts], CommandSet]] = (),
 ) -> Core:
     """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
 
-    ``named``: what is known of the models. ``site_url``: where people find the console.
+    ``named``: what is known of the models. ``site_url``: where people find the console. ``hooks`` and
+    ``commands`` are those of features.
     """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
+    database.hooks = hooks = hooks or Hooks()
     channels, dispatcher, notifier = ports.channels, ports.dispatcher, ports.notifier
     notices = Notices(channels, database, policies, clock, routes)
     leases = Leases(database, ports.process.id)
@@ -108,7 +112,7 @@ def core(
     models = Models([ports.model, *ports.others], named, clock, limits.history_tokens)
     attachments = AttachmentReader(database, clock, partial(fetch_file, channels), bounds.files)
     briefing, prices = briefing or Briefing(), prices or Prices()
-    loop = Loop(models, gate, database, clock, limits, briefing, attachments, prices)
+    loop = Loop(models, gate, database, clock, limits, briefing, attachments, prices, hooks)
     boards = TeamStatusDelivery(channels, database, clock, leases)
     assistant = Assistant(
         database,
@@ -125,6 +129,7 @@ def core(
         bounds,
         own,
         site_url,
+        commands,
     )
     return Core(
         gate,
@@ -138,7 +143,6 @@ def core(
             database, gate, execution, turns, dispatcher, assistant.under_way, ports.process.id, retention
         ),
         Reminders(database, policies, cards, notices),
-        Schedules(database, policies, dispatcher.wake, clock, partial(standing, channels)),
     )
 
 

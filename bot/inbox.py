@@ -6,7 +6,7 @@ No platform is known here. What a turn says goes out by ``bot/channels/delivery/
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ from sqlmodel import Session
 from bot.agent.loop import FollowUpJobs, Loop
 from bot.approvals import arrive
 from bot.approvals.commands import Commands
-from bot.approvals.commands.words import CommandParts
+from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.approvals.execute import Execution
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
@@ -102,27 +102,27 @@ class Assistant:
     bounds: Bounds
     own: OwnWork  # of this process alone
     site_url: Callable[[], str] = str  # where people find the console, if there is one
+    commands: Sequence[Callable[[CommandParts], CommandSet]] = ()  # of features
 
     def __post_init__(self) -> None:
-        self._commands = Commands(
-            CommandParts(
-                self.database,
-                self.gate.policies,
-                self.gate.registry,
-                self.clock,
-                inbox=self.handle,
-                stop=self.stop,
-                wake=self.dispatcher.wake,
-                site_url=self.site_url,
-                prices=self.loop.prices,
-                models=list(self.loop.models.by_name),
-                hindrance=self.cards.hindrance,
-                groups=self.gate.groups,
-                standing=partial(standing, self.cards.channels),
-                has_account=partial(has_account, self.cards.channels),
-                workspace=self.loop.briefing.workspace,
-            )
+        parts = CommandParts(
+            self.database,
+            self.gate.policies,
+            self.gate.registry,
+            self.clock,
+            inbox=self.handle,
+            stop=self.stop,
+            wake=self.dispatcher.wake,
+            site_url=self.site_url,
+            prices=self.loop.prices,
+            models=list(self.loop.models.by_name),
+            hindrance=self.cards.hindrance,
+            groups=self.gate.groups,
+            standing=partial(standing, self.cards.channels),
+            has_account=partial(has_account, self.cards.channels),
+            workspace=self.loop.briefing.workspace,
         )
+        self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()
         self._asked: set[str] = set()  # ids of conversations whose answer may be awaited elsewhere
         self._named: dict[str, str] = {}  # what this process has learned, so that it is written once

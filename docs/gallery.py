@@ -27,10 +27,10 @@ from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSp
 from bot.domain.people import Actor
 from bot.domain.proposals import Kind, Proposal, State
 from bot.domain.verbs import Verb
+from bot.features.issues.tools import seed
 from bot.settings import Settings
 from bot.store import proposals, questions
 from bot.telemetry import logs
-from bot.tools.builtin.issues import seed
 
 ANA = Actor("slack", "T1/U7", "Ana")
 BEN = Actor("slack", "T1/U8", "Ben")

@@ -27,8 +27,8 @@ from bot.channels.telegram.card import rendered
 from bot.channels.telegram.text import Rich, from_markdown
 from bot.domain.cards import Card
 from bot.domain.text import as_written
+from bot.features.issues.tools import seed
 from bot.settings import Settings
-from bot.tools.builtin.issues import seed
 
 _CSS = """
 body{margin:0;padding:22px 26px;background:#fff;color:#1d1c1d;font:15px/1.46 Lato,Helvetica,Arial,sans-serif}

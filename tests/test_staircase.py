@@ -21,6 +21,7 @@ FLOORS = (
     ("channels",),
     ("inbox", "jobs"),
     ("core", "web"),
+    ("features",),
     ("app",),
     ("cli",),
     ("testing",),
@@ -28,7 +29,7 @@ FLOORS = (
 HEIGHT = {part: height for height, floor in enumerate(FLOORS) for part in floor}
 PLATFORMS = {"slack_bolt", "slack_sdk", "telegram", "fastapi", "starlette", "uvicorn"}
 CHANNELS = tuple(sorted(f"bot.channels.{each.parent.name}." for each in ROOT.glob("bot/channels/*/kind.py")))
-MAY_KNOW_PLATFORMS = (*CHANNELS, "bot.channels.kinds", "bot.web.", "bot.app", "bot.cli.")
+MAY_KNOW_PLATFORMS = (*CHANNELS, "bot.channels.kinds", "bot.web.", "bot.features.", "bot.app", "bot.cli.")
 
 
 @functools.cache
@@ -79,8 +80,44 @@ def test_imports_go_down_only() -> None:
         for name, targets in _own().items()
         for target in sorted(targets)
         if _part(name) != _part(target) and HEIGHT[_part(name)] <= HEIGHT[_part(target)]
+        if name != ALL_TABLES
     ]
     assert up == []
+
+
+ALL_TABLES = "bot.store.migrations.schema"
+"""A migration has to know every table, also of what is switched off and of platforms."""
+
+
+def test_a_migration_imports_upwards_tables_and_nothing_else() -> None:
+    below = HEIGHT["store"]
+    assert all(
+        HEIGHT[_part(target)] <= below or target.endswith((".tables", ".rows"))
+        for target in _own()[ALL_TABLES]
+    )
+
+
+def _feature(module: str) -> str:
+    """The feature a module belongs to; empty for a module of the kernel."""
+    folder = module.removeprefix("bot.features.").split(".")[0]
+    return folder if module.startswith("bot.features.") and folder != "feature" else ""
+
+
+def test_no_feature_knows_another_and_the_kernel_knows_none() -> None:
+    known = [
+        f"{name} → {target}"
+        for name, targets in _own().items()
+        if _part(name) not in ("app", "cli", "testing") and name != ALL_TABLES
+        for target in sorted(targets)
+        if _feature(target) and _feature(target) != _feature(name)
+    ]
+    assert known == []
+
+
+def test_every_folder_of_features_is_listed_by_the_app() -> None:
+    listed = {target for target in _own()["bot.app"] if _feature(target)}
+    folders = {each.parent.name for each in (ROOT / "bot/features").glob("*/__init__.py")}
+    assert listed == {f"bot.features.{folder}.feature" for folder in folders}
 
 
 def test_no_module_imports_itself_over_others() -> None:
@@ -110,7 +147,13 @@ def test_no_platform_is_known_to_the_core() -> None:
     assert known == []
 
 
-OWN_ROWS = ("bot.store.database", "bot.store.slack", "bot.store.events", "bot.store.posted_cards")
+OWN_ROWS = (
+    "bot.store.database",
+    "bot.store.tables.row",
+    "bot.store.tables.workspaces",
+    "bot.store.events",
+    "bot.store.posted_cards",
+)
 """What a platform keeps for itself: installations, what arrived, what it is asking, where its cards are."""
 LOOKED_UP = ("bot.approvals.lookup.", "bot.approvals.tools.requests", "bot.store.change_notifier")
 

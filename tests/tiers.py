@@ -40,7 +40,7 @@ NIGHT = {
     "tests/deploy/test_rolling.py": "a rolling restart of real processes",
     "tests/test_benchmarks.py": "measures speed; each part's rows are the same in every change",
     "tests/web/test_fuzz.py": "generated requests to every path of the document",
-    "tests/web/test_mcp_conformance.py": "the public suite, from npm",
+    "tests/features/mcp/test_conformance.py": "the public suite, from npm",
     "tests/tools/mcp/test_conformance.py::test_the_client_passes": "the public suite, from npm",
     "tests/web/test_copilotkit.py": "a page of a public front end, bundled from npm",
     "tests/web/test_agui_client.py": "the public client, from npm; its protocol is a test of the day",

@@ -22,7 +22,7 @@ from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, told_there
 from bot.agent.summary import summed_up
 from bot.agent.transcript import NOTE, history_of, size_of
-from bot.approvals import asking, budgets, grants, memory
+from bot.approvals import asking, budgets, grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import FILES
@@ -45,8 +45,8 @@ from bot.domain.events import (
     TurnFailed,
     Waited,
 )
+from bot.domain.hooks import Hooks
 from bot.domain.jobs import Job, Work
-from bot.domain.memory import Fact
 from bot.domain.model import (
     Busy,
     Entry,
@@ -69,9 +69,9 @@ from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
-from bot.store import conversations, messages, notices, schedules, teams, transitions, turns
+from bot.store import conversations, messages, notices, teams, transitions, turns
 from bot.store.audit.log import By
-from bot.store.database import Database
+from bot.store.database import Database, hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.telemetry import tracing
@@ -86,10 +86,6 @@ _RETRIES = 2  # of an answer that was cut off, was empty, or was a call written 
 _BROKEN = "Something failed on my side. Send “continue” to try again. The log has the details."
 _BY_MYSELF = "I'll continue by myself when it answers again."
 _NO_LONGER = "I've tried for a day. Send “continue” once it answers again."
-_OVERSPENT = (
-    "This run of the schedule has spent {spent:,} tokens, which is all that one may spend. "
-    "Send “continue” to have me finish it."
-)
 _PATIENCE = timedelta(days=1)  # with a model that gives no answers
 _FIRST_PAUSE = timedelta(seconds=10)  # the next are as long as it has taken, up to `turns.LONGEST_PAUSE`
 _CONTINUE = (
@@ -119,7 +115,6 @@ class TurnLimits:
     model_calls: int = 12
     history_tokens: int | None = None
     team: TeamLimits = field(default_factory=TeamLimits)
-    schedule_tokens: int = 100_000  # of one run of a schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +173,7 @@ class Loop:
     briefing: Briefing
     attachments: AttachmentReader
     prices: Prices = field(default_factory=Prices)
+    hooks: Hooks = field(default_factory=Hooks)
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
@@ -298,10 +294,9 @@ class Loop:
             raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
             raise ModelError(spent)
-        if (ident := turn.transcript.schedule) is not None:
-            used = await self.database.read(schedules.spent, ident)
-            if used >= self.limits.schedule_tokens:
-                raise ModelError(_OVERSPENT.format(spent=used))
+        for stop_model_call in self.hooks.stop_model_call:
+            if why := await stop_model_call(turn.transcript):
+                raise ModelError(why)
         book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
         if book.about(Subject.BUDGET):
             await self.database.read(budgets.check, book, turn, self.clock())
@@ -417,13 +412,12 @@ class Loop:
     async def _prompt(self, transcript: Transcript, reach: AvailableTools, briefing: Briefing) -> str:
         """The rules first, and last what is asked, remembered and so in this conversation."""
         now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
-        workspace, facts = "", list[Fact]()
+        workspace = ""
         if self.briefing.workspace and any(tool.group == FILES for tool in reach):
             workspace = await asyncio.to_thread(self.briefing.workspace)
-        if held.remembers:  # as it was when the turn was taken up, or newer
-            facts = await self.database.read(memory.told, here, transcript.asker, now)
         asked = held.book.instructions(str(here.origin)) if held.book.about(Subject.INSTRUCTIONS) else ()
-        there = told_there(transcript, now, briefing, asked, facts)
+        sections = [await add(transcript, now) for add in self.hooks.add_to_prompt]
+        there = told_there(transcript, now, briefing, asked, sections)
         return system_prompt(reach, transcript.teammate, briefing, workspace, there)
 
     async def _stream(  # noqa: C901 - one case for each part of an answer
@@ -580,8 +574,8 @@ def _commit(
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
-    if turn.transcript.schedule is not None:
-        schedules.spend(session, turn.transcript.schedule, turn.usage.tokens - before.tokens)
+    for count_answer in hooks_of(session).count_answer:
+        jobs += count_answer(session, turn.transcript, turn.usage.tokens - before.tokens, now)
     if turn.usage.cost and policies.held.book.about(Subject.BUDGET):
         jobs += _warn(session, policies.held.book, turn, now)
     if any(c.effect for c in judged):

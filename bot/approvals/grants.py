@@ -18,10 +18,11 @@ from bot.domain.proposals import Kind, Level, Proposal, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Likeness, Scope
-from bot.store import conversations, people, proposals, schedules
+from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
+from bot.store.database import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.row import changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
@@ -82,9 +83,9 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
         return f"Each {proposal.kind} is decided on its own."
     if proposal.quorum > 1:
         return "This needs several people each time, so one person can't allow calls like it."
-    of = schedules.get(session, proposal.schedule) if proposal.schedule else None
-    if of is not None and of.ended_at is not None:
-        return "Its schedule has ended, so there is nothing more to allow."
+    for refuse_grant in hooks_of(session).refuse_grant:
+        if why := refuse_grant(session, proposal):
+            return why
     if proposal.risk.level is not Level.DESTRUCTIVE:
         return None
     if proposal.schedule:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import rights, schedules
+from bot.approvals import rights
 from bot.approvals.team import teammates
 from bot.domain.files import File
 from bot.domain.jobs import CHANGED, Job, Work
@@ -36,6 +36,7 @@ from bot.store import (
     turns,
 )
 from bot.store.audit.log import By
+from bot.store.database import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -293,7 +294,8 @@ def forget(session: Session, conversation_id: str, now: datetime) -> int:
     waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
     if not waiting:
         conversations.forget(session, every, now)
-        schedules.end_in(session, every, now)
+        for forget_conversations in hooks_of(session).forget_conversations:
+            forget_conversations(session, every, now)
         outputs.delete_all(session, every)
         proposals.delete_inverses(session, every)
     return waiting

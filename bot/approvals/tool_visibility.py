@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import tzinfo
 from typing import Any
 
-from bot.approvals.tools import outputs, schedules, team
+from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
 from bot.domain.proposals import Kind, Level, PreviewField
@@ -31,7 +31,7 @@ def available_tools(available: AvailableTools, transcript: Transcript) -> Availa
     locked = teammate is not None and teammate.locked
     withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
     if transcript.schedule is not None:
-        alone = (tool.name for tool in available if tool.group in (team.GROUP, schedules.GROUP))
+        alone = (tool.name for tool in available if tool.group == team.GROUP or not tool.unattended)
         withheld |= dict.fromkeys(alone, _ALONE)
     return available.without(withheld)
 

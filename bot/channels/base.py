@@ -10,7 +10,7 @@ This page lies below the delivery, which calls channels without knowing any; the
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Any, Protocol
@@ -261,6 +261,10 @@ async def _belongs(channel: Channel, actor: Actor, address: Address) -> bool:
         return await channel.standing(actor, address) is Membership.MEMBER
     except NotDeliverable:  # a platform without guests in groups never says
         return True
+
+
+Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
+"""Asks what a person is in a chat, None where they have left. Raises ChannelError."""
 
 
 async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from bot.app import registry_of
+from bot.app import hooks_of, registry_of
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.cli.shared import (
@@ -37,6 +37,7 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.errors import NodError, SettingsError
+from bot.features.feature import FeatureParts
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.locks.process_lock import notify
@@ -159,7 +160,9 @@ async def tools_of(
 
     ``all_now``: they all start immediately, and those that fail are reported.
     """
-    registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
+    parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
+    database.hooks = hooks_of(parts)
+    registry, own, mcp = registry_of(parts)
     await own.start()
     try:
         if all_now:

@@ -33,6 +33,7 @@ from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
+from bot.features.feature import FeatureParts
 from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
 from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
 from bot.store import migrations, tokens
@@ -324,7 +325,8 @@ async def _tools(settings: Settings) -> list[Finding]:
     except ModuleNotFoundError:
         return found  # told with the database
     try:
-        registry, own, mcp = registry_of(settings, database, policies_of(settings), now)
+        parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
+        registry, own, mcp = registry_of(parts)
         await own.start()
         misfits = await registry.misfits(_book(settings))
         servers = await _servers(mcp, settings)

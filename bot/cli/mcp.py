@@ -9,8 +9,8 @@ import httpx2
 
 from bot.cli.shared import load, log_at, plain
 from bot.errors import NodError
+from bot.features.mcp.server import agents_server
 from bot.settings import Settings
-from bot.web.mcp.server import agents_server
 
 _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
 

@@ -27,10 +27,10 @@ from bot.domain.people import LOCAL
 from bot.domain.proposals import Proposal
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
+from bot.features.issues.tools import seed
 from bot.settings import SCRIPTED, Settings, find_surrounding_faults
 from bot.store import proposals
 from bot.store.audit import log
-from bot.tools.builtin.issues import seed
 from bot.web.channel import NAME, key_of
 
 _ENDED_TWICE = 130  # the exit code of what a person interrupts

@@ -5,6 +5,7 @@ import re
 
 import typer
 
+from bot.app import FEATURES
 from bot.approvals.commands import Commands as SlashCommands
 from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
@@ -81,4 +82,4 @@ async def _answered(settings: Settings, database: Database, command: Command) ->
             hindrance,
             gate.groups,
         )
-        return await SlashCommands(parts).handle(command)
+        return await SlashCommands(parts, [each.make_commands(parts) for each in FEATURES]).handle(command)

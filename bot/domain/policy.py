@@ -72,7 +72,6 @@ class Policy:
     groups: Mapping[str, UserGroup] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set, compare=False)
     absences: tuple[Absence, ...] = ()
-    remembers: bool = False  # whether there is any fact
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
         """Accounts with a role, by the settings or by an admin's rule.

@@ -9,6 +9,7 @@ change between them. So a length of time is added to an instant, and moments are
 import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"([0-9]{1,7})([smhdw])")
@@ -212,3 +213,11 @@ def span(length: timedelta) -> str:
     if minutes % 60 == 0:
         return f"{minutes // 60} h"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return the time zone of that name, such as Europe/Berlin. Raises ValueError, in words."""
+    try:
+        return ZoneInfo(name)
+    except (ValueError, KeyError, OSError):
+        raise ValueError(f"there is no time zone {name[:60]!r}; write one such as Europe/Berlin") from None

@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import suggestions
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
 from bot.domain.chat import Address
@@ -20,10 +19,10 @@ from bot.domain.proposals import Proposal, others, together
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
 from bot.domain.times import span
-from bot.store import absences, memory, notices, posted_cards, proposals, rules, transitions
+from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
-from bot.store.database import Database
+from bot.store.database import Database, hooks_of
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 
@@ -31,7 +30,6 @@ log = logger(__name__)
 
 _BATCH = 100
 _TOLD_LINKS = "told links"
-_SUGGESTED = "suggested"
 _KEEP = "It proves later that the audit log up to now was not changed: `nod audit verify --anchor`."
 _LISTED = 50  # in a digest, which is one post to read
 
@@ -47,40 +45,24 @@ class Reminders:
 
     async def remind(self, now: datetime) -> None:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
-        first_today = await self.database.write(self._news, now)
-        policy = await self.database.read(self.policies.load)
-        book = policy.book
-        if any(each.until <= now for each in self.policies.held.absences):
-            await self.database.write(_are_back, now)
-        if first_today and policy.remembers:
-            await self.database.write(memory.remove_due, now)
+        await self.database.write(self._news, now)
+        book = (await self.database.read(self.policies.load)).book
         if book.ended(now):
             await self.database.write(rules.end_due, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
             for what in (Act.WARN, Act.ESCALATE) if quiet else (Act.WARN, Act.REMIND, Act.ESCALATE):
                 await self.database.write(self._take, what, now)
-            if first_today and policy.insights:
-                await self._suggest(now)
             if not quiet:
                 await self._digest(book, now)
         await self.send(now)
 
-    async def _suggest(self, now: datetime) -> None:
-        available = await self.cards.registry.available()
-        wanted = await self.database.read(suggestions.found, self.policies, available, now)
-        if wanted:
-            await self.database.write(suggestions.suggest, self.policies, available, wanted, now)
-            await self.cards.changed()
-
-    def _news(self, session: Session, now: datetime) -> bool:
-        """Whether this is the first look of the day."""
+    def _news(self, session: Session, now: datetime) -> None:
         if anchor := verification.anchor_due(session, now):
             log.info("audit anchor", anchor=anchor)
             self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _new_links(session, now):
             self.notices.for_admins(session, text)
-        return _first_today(session, _SUGGESTED, now.date())
 
     async def send(self, now: datetime) -> None:
         """Post what is to be said, or tried again, by now."""
@@ -118,15 +100,6 @@ class Reminders:
                 await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now, here.date())
 
 
-def _are_back(session: Session, now: datetime) -> None:
-    """End the absences whose time is over, tell those whom they concern, and have cards say so."""
-    for each in absences.end_due(session, now):
-        over = f"{each.who.label} is no longer away. {each.stand_in.label} decides for them no longer."
-        for actor in (each.who, each.stand_in):
-            notices.keep(session, Address(actor.channel, actor.key), over, now)
-    posted_cards.show_again(session)
-
-
 def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
     left = span(proposal.expires_at - now)
     about = f"{proposal.description}{others(more)}"
@@ -150,18 +123,11 @@ def is_quiet(book: Rulebook, now: datetime) -> bool:
     return any(rule.value.cover(clock) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours))
 
 
-def _first_today(session: Session, name: str, today: date) -> bool:
-    day = today.isoformat()
-    if rules.state_of(session, name).get("day") == day:
-        return False
-    rules.keep_state(session, name, {"day": day})
-    return True
-
-
 def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
-    if _first_today(session, f"digest {rule.id}", today):
+    if rules.claim_day(session, f"digest {rule.id}", today):
         notices.keep(session, to, _open_in(session, rule.scope, now), now)
-        suggestions.tell(session, rule.scope, to, now)
+        for send_digest in hooks_of(session).send_digest:
+            send_digest(session, rule.scope, to, now)
 
 
 def _open_in(session: Session, scope: str, now: datetime) -> str:

@@ -7,8 +7,9 @@ ahead: what is due is then what the new time says.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -16,14 +17,12 @@ from apscheduler.triggers.base import BaseTrigger
 from bot.domain.chat import Clock
 from bot.jobs.recovery import Recovery
 from bot.jobs.reminders import Reminders
-from bot.jobs.schedules import Schedules
 from bot.jobs.webhooks import Webhooks
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
 
 log = logger(__name__)
 
-Sweep = Callable[[datetime], Awaitable[object]]
 
 EXPIRE_SECONDS = 2
 STOP_SECONDS = 1
@@ -33,11 +32,17 @@ REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
-SCHEDULE_SECONDS = 2
-PUT_RIGHT_SECONDS = 60
 _JUMP = timedelta(
     seconds=5
 )  # a clock that is only put right slowly never gains or loses that much in a second
+
+
+class Sweep(NamedTuple):
+    """Work that begins every so many seconds, given the time; never twice at a time in one process."""
+
+    name: str
+    seconds: float
+    run: Callable[[datetime], Awaitable[object]]
 
 
 class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
@@ -62,13 +67,21 @@ class Scheduler:
         recovery: Recovery,
         reminders: Reminders,
         webhooks: Webhooks,
-        schedules: Schedules,
         clock: Clock,
+        sweeps: Sequence[Sweep] = (),
     ) -> None:
-        self._recovery = recovery
-        self._reminders = reminders
-        self._webhooks = webhooks
-        self._schedules = schedules
+        """``sweeps`` are those of features."""
+        self._sweeps = (
+            *sweeps,  # first, so that what they have to say goes out with the first reminders
+            Sweep("expire_due", EXPIRE_SECONDS, recovery.expire_due),
+            Sweep("stop", STOP_SECONDS, recovery.stop),
+            Sweep("retry", RETRY_SECONDS, recovery.retry),
+            Sweep("recover", RECOVER_SECONDS, recovery.recover),
+            Sweep("remind", REMIND_SECONDS, reminders.remind),
+            Sweep("send", SEND_SECONDS, reminders.send),
+            Sweep("purge", PURGE_SECONDS, recovery.purge),
+            Sweep("sweep", WEBHOOK_SECONDS, webhooks.sweep),
+        )
         self._clock = clock
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by the sweep's name
         self._watch: asyncio.Task[None] | None = None
@@ -77,19 +90,8 @@ class Scheduler:
 
     def start(self) -> None:
         """Begin to tick in the running loop."""
-        for seconds, sweep in (
-            (EXPIRE_SECONDS, self._recovery.expire_due),
-            (STOP_SECONDS, self._recovery.stop),
-            (RETRY_SECONDS, self._recovery.retry),
-            (RECOVER_SECONDS, self._recovery.recover),
-            (REMIND_SECONDS, self._reminders.remind),
-            (SEND_SECONDS, self._reminders.send),
-            (PURGE_SECONDS, self._recovery.purge),
-            (WEBHOOK_SECONDS, self._webhooks.sweep),
-            (SCHEDULE_SECONDS, self._schedules.run_due),
-            (PUT_RIGHT_SECONDS, self._schedules.put_right),
-        ):
-            self._ticker.add_job(self._tick, _Pause(seconds), args=[sweep])
+        for sweep in self._sweeps:
+            self._ticker.add_job(self._tick, _Pause(sweep.seconds), args=[sweep])
         self._ticker.start()
         self._watch = asyncio.create_task(self._watch_clock(), name="clock")
 
@@ -116,21 +118,21 @@ class Scheduler:
 
     async def _tick(self, sweep: Sweep) -> None:
         """Begin a sweep, unless its last one is still at it."""
-        if sweep.__name__ not in self._under_way:
-            self._under_way[sweep.__name__] = asyncio.create_task(self._sweep(sweep), name=sweep.__name__)
+        if sweep.name not in self._under_way:
+            self._under_way[sweep.name] = asyncio.create_task(self._sweep(sweep), name=sweep.name)
 
     async def _sweep(self, sweep: Sweep) -> None:
         try:
-            await sweep(self._clock())
+            await sweep.run(self._clock())
             if self._outage:
                 self._outage = ""
                 log.info("sweeps work again")
         except Exception as error:  # the next tick tries again; the log says what failed
             why = in_a_line(error)
             if not why:
-                log.error("scheduled sweep failed", sweep=sweep.__name__, exc_info=error)
+                log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
             elif not self._outage:  # the rest of the outage is the same line
                 log.error("sweeps wait for the database", why=why)
             self._outage = why or self._outage
         finally:
-            del self._under_way[sweep.__name__]
+            del self._under_way[sweep.name]

@@ -6,7 +6,7 @@ it holds the current one. Who changed what is recorded in ``bot/store/audit/admi
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -21,15 +21,16 @@ from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, stored, value_of
 from bot.domain.times import now as today
 from bot.domain.times import stamp
-from bot.store import database, people, slack
+from bot.store import database, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
-from bot.store.tables.people import AbsenceRow, MemoryRow
+from bot.store.tables.people import AbsenceRow
 from bot.store.tables.row import changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
+from bot.store.tables.workspaces import WorkspaceRow
 
 _BOOK = 1
 _ALL = "everything"  # what a pause is about
@@ -105,7 +106,7 @@ class Policies:
             )
             zone = held.book.zone
             book = Rulebook(version, tuple(_rule(r, zone) for r in rules), paused_at is not None, zone)
-            held = replace(held, book=book, absences=_absences(session), remembers=_remembers(session))
+            held = replace(held, book=book, absences=_absences(session))
             if database.is_snapshot(session):  # what a transaction wrote itself may never be committed
                 with self._holding:  # a snapshot from before may come last
                     self.held = max(self.held, held, key=lambda policy: policy.book.version)
@@ -123,7 +124,13 @@ class Policies:
         Only where Nod is in several workspaces: in a single one, its admins are those of all of Nod.
         """
         bound = self.load(session).bound_to(people.person_of(session, actor))
-        return bound if bound and slack.workspaces(session) > 1 else None
+        return bound if bound and _count_workspaces(session) > 1 else None
+
+
+def _count_workspaces(session: Session) -> int:
+    """Count the workspaces that Nod is installed in, where each has a token of its own."""
+    there = select(func.count()).select_from(WorkspaceRow).where(col(WorkspaceRow.off_at).is_(None))
+    return session.exec(there).one()
 
 
 def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
@@ -278,6 +285,15 @@ def keep_state(session: Session, name: str, state: Mapping[str, Any]) -> None:
     session.add(row)
 
 
+def claim_day(session: Session, name: str, today: date) -> bool:
+    """Take the run of a daily task for today; False where another process, or an earlier look, has it."""
+    day = today.isoformat()
+    if state_of(session, name).get("day") == day:
+        return False
+    keep_state(session, name, {"day": day})
+    return True
+
+
 def raise_version(session: Session) -> None:
     """Have every process read again what `Policies` holds."""
     session.execute(insert_or_ignore(session, BookRow).values(id=_BOOK, version=0))
@@ -289,10 +305,6 @@ def _absences(session: Session) -> tuple[Absence, ...]:
         select(AbsenceRow).where(col(AbsenceRow.ended_at).is_(None)).order_by(col(AbsenceRow.id))
     )
     return tuple(absence_of(row) for row in rows)
-
-
-def _remembers(session: Session) -> bool:
-    return session.exec(select(func.max(MemoryRow.id))).one() is not None
 
 
 def absence_of(row: AbsenceRow) -> Absence:

@@ -185,7 +185,8 @@ class World:
         self.clock.forward(time)
         await self.app.core.recovery.expire_due(self.clock())
         await self.app.core.recovery.retry(self.clock())
-        await self.app.core.schedules.run_due(self.clock())
+        for sweep in self.app.sweeps:
+            await sweep.run(self.clock())
         await self.app.core.recovery.recover(self.clock())
 
     def script_teammate(self, name: str, *answers: Says) -> None:

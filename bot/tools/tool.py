@@ -254,6 +254,7 @@ class Tool:
     undo: Undo | None = None
     undoes: bool = False  # True: it is proposed only to undo a call of another tool
     zoned: str = ""  # the argument that names a time zone: where it is not given, that of who asks
+    unattended: bool = True  # False: it is not offered to a run that a schedule began
     batch: str = ""  # tools of one such name are shown in one batch; empty: its own calls are
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 

@@ -6,13 +6,14 @@ Each part's routes are in a module of its own; what they answer is in ``schemas/
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,22 +30,9 @@ from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, in_a_line
-from bot.web import (
-    approvals,
-    audit,
-    batches,
-    chat,
-    insights,
-    memory,
-    people,
-    proposals,
-    rules,
-    schedules,
-    status,
-)
+from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
-from bot.web.mcp import logins
 from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
@@ -57,31 +45,12 @@ from bot.web.site import Caller, Here, Site, api_routes
 
 log = logger(__name__)
 
-PARTS = (
-    chat,
-    proposals,
-    batches,
-    approvals,
-    sessions,
-    people,
-    rules,
-    schedules,
-    memory,
-    insights,
-    audit,
-    status,
-    logins,
-)
+PARTS = (chat, proposals, batches, sessions, rules, audit, status, mcp_logins)
 _TAGS = {
     "conversations": "Say something, read what was said.",
     "proposals": "What waits for a decision, and deciding it.",
     "batches": "Several calls of one tool, decided as one table.",
-    "requests": "A script asks people.",
     "rules": "Rules, grants and commands, mostly for admins.",
-    "schedules": "What comes back by itself.",
-    "insights": "What asking costs.",
-    "people": "Who is who: linked accounts and roles.",
-    "memory": "What Nod remembers: list, edit, export and forget it.",
     "audit": "For admins: who did what, and whether that record is intact.",
     "mcp": "For admins: MCP servers, and signing in at them.",
     "status": "Who you are, what there is, what it cost, and whether Nod is up.",
@@ -113,16 +82,19 @@ def create(
     user_header: str,
     connections: int,
     more_routes: Sequence[BaseRoute] = (),
+    more_parts: Sequence[APIRouter] = (),
+    more_tags: Mapping[str, str] = MappingProxyType({}),
 ) -> FastAPI:
     """Build the ASGI application over a channel that is started elsewhere.
 
-    ``connections``: how many the server holds at a time.
+    ``connections``: how many the server holds at a time. ``more_parts`` and ``more_tags``: what features add
+    to the API and to its document; ``more_routes`` are in neither.
     """
     app = FastAPI(
         title="Nod",
         version=__version__,
         description=_DESCRIPTION,
-        openapi_tags=[{"name": name, "description": words} for name, words in _TAGS.items()],
+        openapi_tags=[{"name": name, "description": words} for name, words in {**_TAGS, **more_tags}.items()],
         servers=[{"url": site.base}] if site.base else None,
         openapi_url=None,
         docs_url=None,
@@ -131,14 +103,14 @@ def create(
         exception_handlers=HANDLERS,
     )
     app.state.site = site
-    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(logins.BACK, BACK))
+    app.add_middleware(HeadAndOptions, routes=app.router.routes, once=(mcp_logins.BACK, BACK))
     app.add_middleware(Capacity, most=most_connections(connections) * 3 // 4)  # the rest is for probes
     app.add_middleware(BodyLimits, pace=lambda: site.channel.pace, files=site.files.message)
     app.add_middleware(Forwarded, networks=proxies, user_header=user_header)
     app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
     # as they are, not included: an included router's routes are all built again at the first request, which
     # costs 90 ms of the start (`python -m benchmarks --only start`)
-    for each in (*(part.router for part in PARTS), router, logins.back, sessions.visits):
+    for each in (*(part.router for part in PARTS), *more_parts, router, mcp_logins.back, sessions.visits):
         app.router.routes += each.routes
     app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return app

@@ -11,11 +11,11 @@ from bot.domain.chat import Answer
 from bot.domain.policy import Policy
 from bot.domain.proposals import PreviewField, State
 from bot.domain.rules import Rulebook
-from bot.domain.schedules import Times, repeated
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.times import dated, moment, read_dated, when
 from bot.domain.verbs import Verb
-from bot.store import schedules
+from bot.features.schedules import rows as schedules
+from bot.features.schedules.schedule import Times, repeated
 from bot.tools.tool import FixedToolset, InverseCall, Ran, tool
 from tests.kit import ADA, ANA, BEN, FakeClock, MakeNod, Nod, call
 from tests.tiers import thin

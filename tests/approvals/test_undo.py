@@ -17,10 +17,11 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State
 from bot.domain.verbs import Verb
 from bot.errors import ToolError, ToolTimedOut
-from bot.store import issues, proposals
+from bot.features.issues import rows as issues
+from bot.features.issues.tools import issue_tools, seed
+from bot.store import proposals
 from bot.store.audit import log
 from bot.tools.builtin.files.tools import file_tools
-from bot.tools.builtin.issues import issue_tools, seed
 from bot.tools.tool import FixedToolset, InverseCall, Ran, Tool, ToolOutput, tool
 from tests.kit import ADA, ANA, BEN, EVE, ROOM, FakeClock, Nod, call, cores
 from tests.kit.urls import Urls

@@ -10,8 +10,8 @@ from typing import Any, Self
 import pytest
 
 from nod_client import AsyncNod, Nod, Request
+from tests.features.requests.test_routes import SETTINGS, press
 from tests.web.conftest import ANA, Json, Serve, Served, _log, serve  # noqa: F401 - fixtures
-from tests.web.test_approvals import SETTINGS, press
 
 Asks = Callable[..., Awaitable[Request]]
 

@@ -23,8 +23,8 @@ from nod_client import (
 )
 from nod_client.errors import approved
 from tests.clients.conftest import BOTH, House, Ticks
+from tests.features.requests.test_routes import SETTINGS
 from tests.web.conftest import ANA, BEN, Serve
-from tests.web.test_approvals import SETTINGS
 
 
 @BOTH

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bot.domain.schedules import ScheduleState
 from bot.domain.verbs import Verb
-from bot.store import schedules
+from bot.features.schedules import rows as schedules
+from bot.features.schedules.schedule import ScheduleState
 from bot.testing.contract import cards
 from bot.testing.world import Says, eventually
 from tests.contracts import test_discord, test_slack, test_telegram

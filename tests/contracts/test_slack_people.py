@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from bot.store import schedules
+from bot.features.schedules import rows as schedules
 from bot.testing.contract import note
 from bot.testing.world import Says, eventually
 from tests.contracts.test_slack import SlackDriver, in_slack

@@ -7,15 +7,13 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
-from bot.jobs.scheduler import Scheduler
+from bot.jobs.scheduler import Scheduler, Sweep
 from bot.jobs.webhooks import Webhooks
 from tests.kit import Hold, Nod
 
 
 async def test_an_outage_of_the_database_is_one_line_at_its_start_and_one_at_its_end(nod: Nod) -> None:
-    scheduler = Scheduler(
-        nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.schedules, nod.clock
-    )
+    scheduler = Scheduler(nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.clock)
     away = True
 
     async def sweep(_: datetime) -> None:
@@ -24,7 +22,7 @@ async def test_an_outage_of_the_database_is_one_line_at_its_start_and_one_at_its
 
     with capture_logs() as logs:
         for away in (True, True, True, False, False):  # noqa: B007 - what the sweep reads
-            await scheduler._tick(sweep)
+            await scheduler._tick(Sweep("sweep", 1, sweep))
             await asyncio.gather(*scheduler._under_way.values())
     assert [each["event"] for each in logs] == ["sweeps wait for the database", "sweeps work again"]
 
@@ -32,9 +30,7 @@ async def test_an_outage_of_the_database_is_one_line_at_its_start_and_one_at_its
 async def test_a_sweep_under_way_is_not_begun_again_and_stopping_it_is_no_error(
     nod: Nod, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scheduler = Scheduler(
-        nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.schedules, nod.clock
-    )
+    scheduler = Scheduler(nod.recovery, nod.reminders, Webhooks(nod.database, None, ()), nod.clock)
     scheduler.start()
     hold = Hold()
     begun: list[datetime] = []
@@ -44,9 +40,9 @@ async def test_a_sweep_under_way_is_not_begun_again_and_stopping_it_is_no_error(
         await hold.wait()
 
     with capture_logs() as logs:
-        await scheduler._tick(sweep)
+        await scheduler._tick(Sweep("sweep", 1, sweep))
         await hold.reached.wait()
-        await scheduler._tick(sweep)
+        await scheduler._tick(Sweep("sweep", 1, sweep))
         await asyncio.sleep(0)
         await scheduler.stop()
     assert len(begun) == 1

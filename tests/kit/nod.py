@@ -9,6 +9,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import count, pairwise
 from typing import Any, TypeVar
 
@@ -17,11 +18,11 @@ from sqlmodel import Session
 
 from bot.agent.loop import TurnLimits
 from bot.agent.prompt import Briefing
+from bot.app import FEATURES, hooks_of
 from bot.approvals.asking import ask_tools
-from bot.approvals.suggestions import suggestion_tools
-from bot.approvals.tools.requests import decision_tools
-from bot.approvals.tools.schedules import schedule_tools
+from bot.approvals.tools.decisions import decision_tools
 from bot.approvals.tools.team import team_tools
+from bot.channels.base import standing
 from bot.core import Ports, core
 from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
@@ -36,7 +37,12 @@ from bot.domain.prices import Prices
 from bot.domain.proposals import TRANSITIONS, Proposal, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
+from bot.features.feature import FeatureParts, SweepParts
+from bot.features.insights.suggestions import suggestion_tools
+from bot.features.schedules.sweep import Schedules
+from bot.features.schedules.tools import schedule_tools
 from bot.jobs.dispatcher import EmbeddedDispatcher
+from bot.settings import Settings
 from bot.store import conversations, proposals
 from bot.store.audit import log, verification
 from bot.store.rules import Policies
@@ -87,6 +93,7 @@ class Nod:
         admins: Sequence[Actor] = (),
         team: bool = False,
         schedules_each: int = 0,
+        schedule_tokens: int = 100_000,
         briefing: Briefing | None = None,
         others: Sequence[ScriptedModel] = (),
         named: Sequence[NamedModel] = (),
@@ -94,7 +101,7 @@ class Nod:
     ) -> None:
         self.url = url
         self.with_team = team
-        self.schedules_each = schedules_each
+        self.schedules_each, self.schedule_tokens = schedules_each, schedule_tokens
         self.clock = clock
         self.policy = policy or Policy()
         self.limits = limits or TurnLimits()
@@ -139,6 +146,8 @@ class Nod:
         ]
         brought = FixedToolset("Nod", tuple(tool for each in always for tool in each.fixed))
         registry = Registry([self.tools(), brought])
+        settings = Settings.load().model_copy(update={"schedule_tokens": self.schedule_tokens})
+        parts = FeatureParts(settings=settings, database=self.database, policies=policies, clock=self.clock)
         made = core(
             Ports(
                 self.database,
@@ -157,10 +166,22 @@ class Nod:
             limits=self.limits,
             briefing=self.briefing,
             routes=self.routes,
+            hooks=hooks_of(parts),
+            commands=[each.make_commands for each in FEATURES],
         )
         self.gate, self.execution, self.turns = made.gate, made.execution, made.turns
         self.assistant, self.lookup = made.assistant, made.lookup
-        self.recovery, self.reminders, self.schedules = made.recovery, made.reminders, made.schedules
+        self.recovery, self.reminders = made.recovery, made.reminders
+        there = partial(standing, self.channels)
+        self.schedules = Schedules(self.database, policies, self.valve.wake, self.clock, there)
+        sweeping = SweepParts(
+            **vars(parts),
+            registry=registry,
+            wake=self.valve.wake,
+            standing=there,
+            redraw=made.cards.changed,
+        )
+        self.sweeps = [sweep for each in FEATURES for sweep in each.make_sweeps(sweeping)]
         self.dispatcher.start(self.assistant.run, self.assistant.queue_of)
 
     def beside(self) -> "Nod":
@@ -277,9 +298,10 @@ class Nod:
         """Time passes and the scheduler's sweeps run."""
         self.clock.forward(passed)
         await self.recovery.expire_due(self.clock())
+        for sweep in self.sweeps:
+            await sweep.run(self.clock())
         await self.reminders.remind(self.clock())
         await self.recovery.retry(self.clock())
-        await self.schedules.run_due(self.clock())
         await self.recovery.recover(self.clock())
         await self.idle()
 

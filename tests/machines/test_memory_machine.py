@@ -17,7 +17,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import verification
-from tests.approvals.test_memory import Remembering
+from tests.features.memory.test_memory import Remembering
 from tests.kit import FakeClock, call, says
 from tests.kit.examples import examples
 from tests.kit.urls import urls

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlmodel import Session, select
 
-from bot.approvals.lookup import insights, past
+from bot.approvals.lookup import past
 from bot.approvals.lookup.context import context
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
@@ -30,7 +30,8 @@ from bot.domain.proposals import Cause, Kind, Proposal, State, digest
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
-from bot.store import schedules
+from bot.features.insights import counting as insights
+from bot.features.schedules import rows as schedules
 from bot.store.audit import log
 from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran

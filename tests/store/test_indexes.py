@@ -10,13 +10,14 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from bot.approvals import suggestions
-from bot.approvals.lookup import insights, past
+from bot.approvals.lookup import past
 from bot.domain.chat import Address
 from bot.domain.people import SHELL
 from bot.domain.proposals import Mark, State
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
+from bot.features.insights import counting as insights
+from bot.features.insights import suggestions
 from bot.store import outputs, posted_cards, proposals, questions, teams, transitions, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from bot.store import slack
+from bot.channels.slack import rows as slack
 from bot.store.database import Database
 from tests.kit import FakeClock
 

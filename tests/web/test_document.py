@@ -18,8 +18,8 @@ import bot
 from bot.domain.files import File
 from bot.tools.tool import ToolOutput, tool
 from bot.web import api
+from bot.web import mcp_logins as logins
 from bot.web.ag_ui import routes
-from bot.web.mcp import logins
 from bot.web.sign_in import sessions
 from tests.web.conftest import ANA, CHIEF, TOKENS, Json, Serve, Served
 from tests.web.scripted import ScriptedModel, ask, say

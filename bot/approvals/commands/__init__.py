@@ -4,14 +4,12 @@ Each answer goes only to the person who asked. Rules are for admins; what someon
 may decide here.
 """
 
-from bot.approvals.commands.away import AwayCommands
+from collections.abc import Sequence
+
 from bot.approvals.commands.decide import DecideCommands
 from bot.approvals.commands.everyone import EveryoneCommands
-from bot.approvals.commands.link import LinkCommands
-from bot.approvals.commands.memory import MemoryCommands
 from bot.approvals.commands.rules import EVERYWHERE_WORDS, RuleCommands
-from bot.approvals.commands.schedules import ScheduleCommands
-from bot.approvals.commands.words import CommandParts, Words, first_word
+from bot.approvals.commands.words import CommandParts, CommandSet, Words, first_word
 from bot.domain.chat import Answer, Command, Reply
 from bot.domain.verbs import Verb
 
@@ -19,27 +17,22 @@ from bot.domain.verbs import Verb
 class Commands:
     """Answers slash commands."""
 
-    def __init__(self, parts: CommandParts) -> None:
+    def __init__(self, parts: CommandParts, more: Sequence[CommandSet] = ()) -> None:
+        """``more``: the words of features, which are listed after those of the kernel."""
         self._database, self._policies = parts.database, parts.policies
-        everyone, linking, away = EveryoneCommands(parts), LinkCommands(parts), AwayCommands(parts)
-        deciding = DecideCommands(parts).words
+        everyone = EveryoneCommands(parts)
+        deciding = [*DecideCommands(parts).words, *(word for each in more for word in each.approvals)]
         [undo] = (each.do for each in deciding if each.word == Verb.UNDO)
-        ruling = RuleCommands(parts, undo).words
+        admins = [word for each in more for word in each.admins]
+        ruling = [*RuleCommands(parts, undo).words, *admins]
         self._stop = everyone.stop
-        self._everyone = Words(
-            "nod",
-            [
-                *everyone.words,
-                *away.words,
-                *ScheduleCommands(parts).words,
-                *linking.words,
-                *MemoryCommands(parts).words,
-            ],
-        )
+        self._everyone = Words("nod", [*everyone.words, *(word for each in more for word in each.nod)])
         self._deciding = Words("approvals", deciding)
-        self._admins = Words("approvals", [*deciding, *ruling, *linking.admins])
-        self._for_admins = {each.word for each in (*ruling, *linking.admins)} - {w.word for w in deciding}
-        self._everywhere = EVERYWHERE_WORDS | {each.word for each in linking.admins}
+        self._admins = Words("approvals", [*deciding, *ruling])
+        self._for_admins = {each.word for each in ruling} - {w.word for w in deciding}
+        self._everywhere = EVERYWHERE_WORDS | {
+            word.word for each in more if each.everywhere for word in each.admins
+        }
 
     async def handle(self, command: Command) -> Reply:
         """Answer a command. Unknown words change nothing."""

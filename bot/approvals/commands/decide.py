@@ -4,14 +4,14 @@ With proposals and rows of the audit log as lines of text.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.commands.accounts import Accounts
-from bot.approvals.commands.values import account, names_in, seconds
+from bot.approvals.commands.values import account, names_in
 from bot.approvals.commands.words import (
     CommandError,
     CommandParts,
@@ -21,10 +21,9 @@ from bot.approvals.commands.words import (
     unquoted,
 )
 from bot.approvals.groups import Groups
-from bot.approvals.lookup import context, insights
+from bot.approvals.lookup import context
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
-from bot.domain.insights import Facet
 from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
 from bot.domain.proposals import Proposal, State, others, together
 from bot.domain.redaction import redact_text
@@ -46,11 +45,6 @@ class DecideCommands:
         self.words = [
             Subcommand("list", "everything waiting for a decision", self._list),
             Subcommand("show ID", "one proposal in full, with its history", self._show),
-            Subcommand(
-                "insights [tool|place|person] [30d]",
-                "what asking costs: how often, how it ended, how long it took; yours, for admins everyone's",
-                self._insights,
-            ),
             Subcommand("context ID", "what led to it: the order, what was read and said", self._context),
             *(Subcommand(_usage(each), each.command, self._pressing(each)) for each in COMMANDS),
         ]
@@ -64,17 +58,6 @@ class DecideCommands:
     def _waiting(self, session: Session, actor: Actor) -> list[Proposal]:
         found = proposals.in_states(session, [State.PROPOSED])
         return [p for p in found if rights.visible(session, self._policies, p, actor)]
-
-    async def _insights(self, command: Command, text: str) -> str:
-        facet, length = Facet.TOOL, insights.MONTH
-        for word in text.split():
-            if word in set(Facet):
-                facet = Facet(word)
-            else:
-                length = timedelta(seconds=seconds(word))
-        now = self._clock()
-        found = await self._database.read(insights.seen_by, self._policies, command.actor, now - length)
-        return insights.OFF if found is None else insights.words(found, facet, now)
 
     async def _find(self, command: Command, prefix: str) -> Proposal:
         return await find(self._groups, self._policies, command.actor, prefix)

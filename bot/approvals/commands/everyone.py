@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.away import listed as listed_away
 from bot.approvals.commands.decide import titled
 from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Command
 from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
@@ -42,7 +42,7 @@ class EveryoneCommands:
         now = self._clock()
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
         parts = [titled(title, found, now) for title, found in headed]
-        parts.append(await self._database.read(listed_away, self._policies, command.actor))
+        parts.append(await self._database.read(list_absences, self._policies, command.actor))
         told = "\n\n".join(part for part in parts if part) or "Nothing waits."
         read = await asyncio.to_thread(self._workspace) if self._workspace else ""
         follows = f"I follow the workspace's `AGENTS.md` ({len(read):,} characters)."

@@ -91,6 +91,19 @@ class Subcommand:
         return self.usage.split()[0].strip(",")
 
 
+@dataclass(frozen=True, slots=True)
+class CommandSet:
+    """Words of a feature: of ``/nod``, of ``/approvals`` for everyone, and of ``/approvals`` for admins.
+
+    ``everywhere`` says that those for admins concern every workspace, so an admin of one may not use them.
+    """
+
+    nod: Sequence[Subcommand] = ()
+    approvals: Sequence[Subcommand] = ()
+    admins: Sequence[Subcommand] = ()
+    everywhere: bool = True
+
+
 _FEW = 15  # words, each with a line of its own in a list of them
 QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 

@@ -8,22 +8,19 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
-from bot.approvals import budgets, grants, memory, rights, schedules
+from bot.approvals import budgets, grants, rights
 from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
-from bot.approvals.lookup import insights, past
+from bot.approvals.lookup import past, usage
 from bot.approvals.lookup.past import Tried
 from bot.approvals.lookup.people import KnownPerson, listed
-from bot.approvals.memory import KnownFact
 from bot.domain.chat import Clock, Command, Parts, Used
-from bot.domain.insights import Insights
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.progress import Progress, ignore
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact_text
 from bot.domain.rules import GivenRole, Pause, Rule, Subject, covers
-from bot.domain.schedules import Schedule
 from bot.domain.similarity import Grant
 from bot.store import conversations, people, rules
 from bot.store.audit import chain, log, verification
@@ -151,21 +148,12 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def schedules(self, actor: Actor) -> tuple[bool, list[Schedule]]:
-        """This person's; everyone's (True) for an admin."""
-
-        def read(session: Session) -> tuple[bool, list[Schedule]]:
-            everyone = self._rules_all(session, actor)
-            return everyone, schedules.seen_by(session, self._policies, actor)
-
-        return await self._database.read(read)
-
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
         """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
 
         def read(session: Session) -> tuple[bool, list[Used]]:
             accounts = rights.whose(session, self._policies, actor)
-            return accounts is None, insights.usage(session, by, since, accounts)
+            return accounts is None, usage.usage(session, by, since, accounts)
 
         return await self._database.read(read)
 
@@ -181,20 +169,12 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def insights(self, actor: Actor, since: datetime) -> Insights | None:
-        """What asking cost since then, for this person, or for everyone; None where that is turned off."""
-        return await self._database.read(insights.seen_by, self._policies, actor, since)
-
     async def tried(self, command: Command) -> Tried:
         """What the rule in a command's text would have changed. Raises CommandError."""
         now = self._clock()
         given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
         since = now - given.last
         return await self._database.read(past.tried, self._policies, given.rule, since, given.before)
-
-    async def memory(self, actor: Actor) -> list[KnownFact]:
-        """What Nod remembers, as far as this person may see it."""
-        return await self._database.read(memory.seen_by, self._policies, actor, self._clock())
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""

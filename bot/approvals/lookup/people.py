@@ -124,3 +124,16 @@ class SignedIn:
     async def leave(self, actor: Actor, secret: str = "") -> None:
         """End the session of this secret; without one, all of this account's."""
         await self.database.write(sign_in_links.sign_out, actor, self.clock(), secret)
+
+
+def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
+    """Return who is away, a line each, as far as it concerns a person; for an admin everyone."""
+    policy, person = policies.load_for(session, actor)
+    every = Role.ADMIN in policy.roles_of(person)
+    found = (a for a in policy.absences if every or person.accounts & {str(a.who), str(a.stand_in)})
+    lines = (
+        f"- {each.who.label} is away until {each.end(policy.book.zone)}: "
+        f"{each.stand_in.label} may decide what they may"
+        for each in found
+    )
+    return people.named(session, "\n".join(lines))

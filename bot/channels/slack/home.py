@@ -13,6 +13,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.card import CHOOSING, MORE, REVIEW, VIEW, action_id, more, value_of
 from bot.channels.slack.places import actor_of
+from bot.channels.slack.rows import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
@@ -20,7 +21,6 @@ from bot.domain.proposals import Kind, Level
 from bot.domain.verbs import CHOOSE, EACH_ROW, Verb
 from bot.errors import ChannelError
 from bot.store.database import Database
-from bot.store.slack import homes, remember_home
 from bot.telemetry.logs import logger
 
 _EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100

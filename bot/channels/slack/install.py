@@ -11,11 +11,12 @@ from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack.manifest import SCOPES
+from bot.channels.slack.rows import consume_state, issue_state, save_workspace
 from bot.domain.chat import Clock
 from bot.errors import ChannelError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.slack import WorkspaceRow, consume_state, issue_state, save_workspace
+from bot.store.tables.workspaces import WorkspaceRow
 
 INSTALL_PATH = "/slack/install"
 REDIRECT_PATH = "/slack/oauth_redirect"

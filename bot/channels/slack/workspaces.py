@@ -29,14 +29,14 @@ from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
 from bot.channels.slack.installations import find_bot, list_names
 from bot.channels.slack.places import NAME, actor_of
+from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
 from bot.channels.slack.text import link_text
 from bot.domain.chat import Clock
 from bot.domain.people import Actor, Membership, UserGroup
-from bot.domain.schedules import zone_called
+from bot.domain.times import find_zone
 from bot.errors import ChannelError, NotDeliverable
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.slack import find_team_of_bot, find_workspace, mark_off
 
 _NAME_LIVES = timedelta(hours=1)
 _UNANSWERED = timedelta(minutes=1)
@@ -380,7 +380,7 @@ class Workspaces(AsyncAuthorize):
         if silent is None or abs(self._clock() - silent) >= _UNANSWERED:
             said, _ = await self._user(*key)
         try:
-            return zone_called(str(said.get("tz") or ""))
+            return find_zone(str(said.get("tz") or ""))
         except ValueError:
             return None
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Integer, func, insert, literal_column
-from sqlmodel import Session, col, select
+from sqlmodel import Session, SQLModel, col, select
 
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
@@ -24,12 +24,10 @@ from bot.domain.rules import Subject
 from bot.domain.text import hashed
 from bot.store.audit import chain, log
 from bot.store.audit.log import By
-from bot.store.tables.people import AbsenceRow, AccountRow, MemoryRow, TokenRow
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import LedgerRow
-from bot.store.tables.row import table_of
-from bot.store.tables.rules import BookRow, GrantRow, RuleRow
-from bot.store.tables.schedules import ScheduleRow
+from bot.store.tables.row import AUDITED, Audited, table_of
+from bot.store.tables.rules import GrantRow, RuleRow
 
 _TABLE = table_of(LedgerRow)
 _INSERT = insert(_TABLE)
@@ -38,13 +36,12 @@ _BATCH = 2000
 
 
 class Thing(StrEnum):
-    """What a row is about, and what its key is."""
+    """What a row is about, and what its key is; features have more of them, each named by its table."""
 
     RULE = "rule"  # subject, tools and place, as `rule_key` says
     GRANT = "grant"  # G-7
     ACCOUNT = "account"  # an Actor as text
     ABSENCE = "absence"  # the account that is away
-    MEMORY = "memory"  # the number of a fact
     PAUSE = "pause"  # always the word everything
     TOOL = "tool"  # name and version; only from before the upgrade, later ones are in the rows of proposals
     KEY = chain.KEY  # the name of the audit key
@@ -52,7 +49,6 @@ class Thing(StrEnum):
     TOKEN = "token"  # noqa: S105 - the label of one, which may be told
     TRIAL = "trial"  # a name of its own
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
-    SCHEDULE = "schedule"  # its id
 
 
 _IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
@@ -63,7 +59,7 @@ State = Mapping[str, Any] | None
 
 def record(
     session: Session,
-    thing: Thing,
+    thing: str,
     key: str,
     by: By,
     before: State,
@@ -97,7 +93,7 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
         record(session, Thing.CONTEXT, p.id, by, None, None, now, p.tool_name)
 
 
-def newest(session: Session, thing: Thing, verb: Act) -> LedgerRow | None:
+def newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
     """The last time that this was done to a thing."""
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
@@ -190,65 +186,45 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
     return changes
 
 
-_HELD: dict[str, tuple[Any, str, frozenset[str]]] = {
-    Thing.RULE: (table_of(RuleRow), "id", frozenset()),
-    Thing.GRANT: (table_of(GrantRow), "id", frozenset({"uses"})),
-    Thing.ACCOUNT: (table_of(AccountRow), "actor", frozenset()),
-    Thing.ABSENCE: (table_of(AbsenceRow), "id", frozenset()),
-    Thing.MEMORY: (table_of(MemoryRow), "id", frozenset()),
-    Thing.TOKEN: (table_of(TokenRow), "label", frozenset()),
-    Thing.PAUSE: (table_of(BookRow), "id", frozenset({"version", "memory"})),
-    Thing.SCHEDULE: (
-        table_of(ScheduleRow),
-        "id",
-        frozenset({"due_at", "runs", "ran_for", "last_at", "spent"}),
-    ),
-}
-"""Per thing: its table, its key there, and the columns that change without a row here.
-
-How often a grant was used is counted in the proposals; the book's version is a cache's; its memory is what
-recurring tasks remember. What a schedule's last run was, and when the next is, is in its conversation.
-"""
+def _audited() -> dict[str, Any]:
+    """Return the tables whose rows the log answers for, by the thing that each is about."""
+    tables = SQLModel.metadata.sorted_tables
+    return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
 
 
-def _concerned(thing: Thing, key: str, before: State, after: State) -> list[str]:
-    """The table rows that a change was about, each as its thing and its key in the table."""
-    match thing:
-        case Thing.RULE | Thing.ABSENCE:
-            found = {state[thing] for state in (before, after) if state}
-            return [f"{thing} {ident}" for ident in sorted(found)]
-        case Thing.GRANT:
-            return [f"{thing} {key.removeprefix('G-')}"]
-        case Thing.ACCOUNT | Thing.TOKEN | Thing.SCHEDULE | Thing.MEMORY:
-            return [f"{thing} {key}"]
-        case Thing.PAUSE:
-            return [f"{thing} 1"]
-        case _:
-            return []
+def _concerned(thing: str, key: str, before: State, after: State) -> list[str]:
+    """Return the table rows that a change was about, each as its thing and its key in the table."""
+    table = _audited().get(thing)
+    if table is None:
+        return []
+    states = [state for state in (before, after) if state]
+    return [f"{thing} {ident}" for ident in table.info[AUDITED].find_keys(key, states)]
 
 
 def _now(session: Session, name: str) -> str | None:
     """The hash of what a row is now, or None."""
     thing, _, key = name.partition(" ")
-    table, by, _ = _HELD[thing]
-    same = table.c[by] == (int(key) if isinstance(table.c[by].type, Integer) else key)
+    table = _audited()[thing]
+    by = table.c[table.info[AUDITED].key]
+    same = by == (int(key) if isinstance(by.type, Integer) else key)
     found = session.execute(select(table).where(same)).mappings().first()
-    return _content(thing, found) if found else None
+    return _content(table.info[AUDITED], found) if found else None
 
 
-def _content(thing: str, row: Any) -> str | None:
-    """A row's hash; None where it says nothing, as the book does while there is no pause."""
-    kept = {name: value for name, value in row.items() if name not in _HELD[thing][2]}
-    return None if thing == Thing.PAUSE and row["paused_at"] is None else chain.content(kept)
+def _content(audited: Audited, row: Any) -> str | None:
+    """Return a row's hash; None where it says nothing, as the book does while there is no pause."""
+    kept = {name: value for name, value in row.items() if name not in audited.uncounted}
+    return chain.content(kept) if audited.counts(row) else None
 
 
 def there(session: Session) -> Iterator[tuple[str, str]]:
-    """Every row that the ledger answers for, with its hash as it is now."""
-    for thing, (table, by, _) in _HELD.items():
+    """Every row that the ledger answers for, with its hash as it is now; of the tables that are imported."""
+    for thing, table in _audited().items():
+        audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
-            if (found := _content(thing, row)) is not None:
-                yield f"{thing} {row[by]}", found
+            if (found := _content(audited, row)) is not None:
+                yield f"{thing} {row[audited.key]}", found
     for tool in session.exec(select(ToolVersionRow)):
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
@@ -278,7 +254,7 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
 
 def _miscounted(session: Session) -> Iterator[str]:
     """Grants that say they were used more or less often than there are proposals that they approved."""
-    grants, proposals = _HELD[Thing.GRANT][0], _PROPOSALS
+    grants, proposals = table_of(GrantRow), _PROPOSALS
     used = (
         select(grants.c.id, grants.c.uses, func.count(proposals.c.id))
         .outerjoin_from(grants, proposals, proposals.c.grant_id == grants.c.id)

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import func
 from sqlmodel import Session, select
 
+import bot.store.migrations.schema  # noqa: F401 - the log answers for rows of all tables, also of features
 from bot.domain.people import Actor
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
 from bot.domain.record import Wanted

@@ -2,17 +2,18 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index, false
+from sqlalchemy import false
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, partial, serial
+from bot.store.tables.row import Row, audited, keys_in_states, partial, serial
 
 
 class AccountRow(Row, table=True):
     """An account linked to a Person; an account that is not here is a Person of its own."""
 
     __tablename__ = "account"
+    __table_args__ = audited("account", "actor")
 
     actor: str = Field(primary_key=True)
     name: str
@@ -37,7 +38,10 @@ class AbsenceRow(Row, table=True):
     """Someone who is away, and who decides in their place until when; ended ones stay as the record."""
 
     __tablename__ = "absence"
-    __table_args__ = (partial("absence_now", "id", where="ended_at IS NULL"),)
+    __table_args__ = (
+        partial("absence_now", "id", where="ended_at IS NULL"),
+        audited("absence", find_keys=keys_in_states("absence")),
+    )
 
     id: int | None = serial()
     account: str
@@ -48,28 +52,6 @@ class AbsenceRow(Row, table=True):
     until: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-
-
-class MemoryRow(Row, table=True):
-    """A fact that people had Nod remember; ``scope`` is the account, chat or workspace that it is for.
-
-    One that is forgotten is deleted, and the audit log keeps its hash.
-    """
-
-    __tablename__ = "memory"
-    __table_args__ = (
-        Index("memory_of_scope", "about", "scope"),
-        partial("memory_due", "until", where="until IS NOT NULL"),
-        {"sqlite_autoincrement": True},  # the number of a forgotten fact is never another's
-    )
-
-    id: int | None = serial()
-    about: str
-    scope: str
-    fact: str
-    asked_by: str
-    said_at: datetime = Field(sa_type=UTCDateTime)
-    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
 class LinkCodeRow(Row, table=True):
@@ -93,6 +75,7 @@ class TokenRow(Row, table=True):
     """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
 
     __tablename__ = "token"
+    __table_args__ = audited("token", "label")
 
     label: str = Field(primary_key=True)  # the part of it that may be told
     name: str

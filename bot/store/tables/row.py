@@ -4,8 +4,8 @@ To make a table takes some milliseconds, so a command makes only those that it n
 imports those that its foreign keys name, and no other. ``bot/store/migrations/schema.py`` has all.
 """
 
-from collections.abc import Collection
-from dataclasses import fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -24,6 +24,35 @@ from sqlalchemy import (
 from sqlmodel import Field, Session, SQLModel
 
 T = TypeVar("T")
+
+AUDITED = "audited"
+"""The key of `Audited` in the ``info`` of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Says of a table that the audit log answers for its rows: no row without a record, and none altered.
+
+    ``thing`` names a row in the log, ``key`` is the column that tells one from another. ``uncounted`` are the
+    columns that change without a record. ``find_keys`` gives the keys of the rows that a change was about,
+    from the record's own key and the states before and after. ``counts`` is False of a row that says nothing.
+    """
+
+    thing: str
+    key: str = "id"
+    uncounted: frozenset[str] = frozenset()
+    find_keys: Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]] = lambda key, _: [key]
+    counts: Callable[[Mapping[str, Any]], bool] = lambda _: True
+
+
+def audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
+    """Return the table option that says `Audited`, for ``__table_args__``."""
+    return {"info": {AUDITED: Audited(thing, key, **more)}}
+
+
+def keys_in_states(thing: str) -> Callable[[str, Sequence[Mapping[str, Any]]], Collection[Any]]:
+    """Return `Audited.find_keys` for rows whose number stands in the states under the name of the thing."""
+    return lambda _, states: sorted({state[thing] for state in states})
 
 
 class Row(SQLModel):

@@ -7,13 +7,14 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, as_json, id_of, partial, serial
+from bot.store.tables.row import Row, as_json, audited, id_of, keys_in_states, partial, serial
 
 
 class RuleRow(Row, table=True):
     """A rule an admin set; ended ones stay as the record of who set and ended what."""
 
     __tablename__ = "rule"
+    __table_args__ = audited("rule", find_keys=keys_in_states("rule"))
 
     id: int | None = serial()
     subject: str
@@ -44,6 +45,12 @@ class BookRow(Row, table=True):
     """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
 
     __tablename__ = "book"
+    __table_args__ = audited(
+        "pause",
+        uncounted=frozenset({"version", "memory"}),  # of a cache, and of recurring tasks
+        find_keys=lambda *_: [1],
+        counts=lambda row: row["paused_at"] is not None,
+    )
 
     id: int = Field(primary_key=True)
     version: int
@@ -60,6 +67,12 @@ class GrantRow(Row, table=True):
             "grant_of_tool",
             "tool_name",
             where="revoked_at IS NULL",
+        ),
+        # how often it was used is counted in the proposals
+        audited(
+            "grant",
+            uncounted=frozenset({"uses"}),
+            find_keys=lambda label, _: [label.removeprefix("G-")],
         ),
     )
 

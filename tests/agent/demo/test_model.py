@@ -8,7 +8,7 @@ from bot.agent.demo.model import DemoModel, respond
 from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
-from bot.tools.builtin.issues import issue_tools
+from bot.features.issues.tools import issue_tools
 from bot.tools.tool import CallContext
 
 SYSTEM = SystemText("You are Nod.")

@@ -12,8 +12,8 @@ from bot.agent.demo.model import respond
 from bot.agent.demo.team import REQUEST
 from bot.domain.model import AssistantText, SystemText, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
+from bot.features.issues.tools import issue_tools, seed
 from bot.store.database import Database
-from bot.tools.builtin.issues import issue_tools, seed
 from bot.tools.tool import CallContext, Tool
 from tests.kit import FakeClock
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.approvals.tools.requests import request_tools
 from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.rules import Mode
-from bot.tools.builtin.issues import issue_tools
+from bot.features.issues.tools import issue_tools
+from bot.features.requests.tools import request_tools
 from bot.tools.tool import FixedToolset, Tool
 from tests.kit import FakeClock, Nod, cores
 from tests.kit.urls import Urls

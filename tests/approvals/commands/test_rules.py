@@ -30,7 +30,7 @@ from bot.domain.times import written
 from bot.domain.verbs import Verb
 from bot.store import rules
 from bot.store.audit import log
-from bot.store.slack import WorkspaceRow
+from bot.store.tables.workspaces import WorkspaceRow
 from tests.kit import ADA, ANA, BEN, EVE, MakeNod, Nod, call
 
 HALL = Address("chat", "T1/hall")

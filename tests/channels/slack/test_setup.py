@@ -19,13 +19,13 @@ from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.doctor import check
 from bot.channels.slack.kind import KIND
 from bot.channels.slack.manifest import EVENTS, SCOPES, manifest, manifest_yaml
+from bot.channels.slack.rows import find_workspace
 from bot.cli.main import main
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Press
 from bot.domain.findings import Health
 from bot.errors import ChannelError, NotDeliverable, SettingsError
 from bot.store.database import Database
-from bot.store.slack import find_workspace
 from tests.channels.slack.conftest import FakeCore, HttpServer, Running, Silent, settings_for
 from tests.fakes.slack_server import APP_TOKEN, BOT_TOKEN, BOT_USER, SECRET, FakeSlack
 from tests.kit import FakeClock

@@ -25,16 +25,19 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants, lifecycle
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address
-from bot.domain.memory import About, Fact
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
-from bot.domain.schedules import Schedule
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.errors import NodError
-from bot.store import absences, memory, people, proposals, rules, schedules, tokens, transitions
+from bot.features.memory import rows as memory
+from bot.features.memory.facts import About, Fact
+from bot.features.people import rows as absences
+from bot.features.schedules import rows as schedules
+from bot.features.schedules.schedule import Schedule
+from bot.store import people, proposals, rules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
 from bot.store.database import Database, run

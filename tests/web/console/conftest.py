@@ -17,8 +17,8 @@ from bot.app import App, build
 from bot.domain.chat import Command, Reply
 from bot.domain.model import Model
 from bot.domain.times import now
+from bot.features.issues.tools import seed
 from bot.settings import Settings
-from bot.tools.builtin.issues import seed
 from tests.kit import make_tables
 from tests.kit.urls import Urls
 

@@ -61,7 +61,7 @@ def violations(page: Page) -> list[tuple[str, list[str]]]:
 
 
 def issue(nod: Served, number: int) -> dict[str, object]:
-    from bot.store import issues
+    from bot.features.issues import rows as issues
 
     found = nod.app.database.read_now(issues.find, number)
     return {"title": found.title, "state": found.state, "assignee": found.assignee, "labels": found.labels}

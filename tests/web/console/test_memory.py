@@ -4,10 +4,10 @@ import pytest
 from playwright.sync_api import expect
 
 from bot.domain.chat import Address
-from bot.domain.memory import About, Fact
 from bot.domain.people import LOCAL
 from bot.domain.record import Act
-from bot.store import memory
+from bot.features.memory import rows as memory
+from bot.features.memory.facts import About, Fact
 from bot.store.audit.log import By
 from tests.web.console.conftest import Served
 from tests.web.console.test_console import NewPage

@@ -1,0 +1,78 @@
+"""Slack's own rows: workspaces that installed Nod, running installs, people who opened App Home."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, update
+from sqlmodel import Field, Session, col, select
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.row import Row
+from bot.store.tables.workspaces import WorkspaceRow
+
+_STATE_LIVES = timedelta(minutes=10)
+
+
+class InstallRow(Row, table=True):
+    """An install someone began; its state is used once."""
+
+    __tablename__ = "slack_install"
+
+    state: str = Field(primary_key=True)
+    issued_at: datetime = Field(sa_type=UTCDateTime)
+
+
+class HomeRow(Row, table=True):
+    """A person whose App Home has to be kept current."""
+
+    __tablename__ = "slack_home"
+
+    team: str = Field(primary_key=True)
+    user: str = Field(primary_key=True)
+    opened_at: datetime = Field(sa_type=UTCDateTime)
+
+
+def remember_home(session: Session, team: str, user: str, now: datetime) -> None:
+    session.merge(HomeRow(team=team, user=user, opened_at=now))
+
+
+def homes(session: Session) -> list[tuple[str, str]]:
+    """List team and user of everybody whose App Home is kept current."""
+    return list(session.exec(select(HomeRow.team, HomeRow.user)))
+
+
+def save_workspace(session: Session, row: WorkspaceRow) -> None:
+    """Keep or renew an installation; a workspace that was off is on again."""
+    session.merge(row)
+
+
+def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
+    """Find the installation of a workspace, or None when it has none or is off."""
+    row = session.get(WorkspaceRow, team)
+    return row if row is not None and row.off_at is None else None
+
+
+def find_team_of_bot(session: Session, bot_id: str) -> str | None:
+    """Find the installation that a bot is of, or None: Slack gives each a bot of its own."""
+    on = select(WorkspaceRow.team).where(WorkspaceRow.bot_id == bot_id, col(WorkspaceRow.off_at).is_(None))
+    found = session.exec(on.limit(2)).all()
+    return found[0] if len(found) == 1 else None
+
+
+def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
+    """End an installation whose ``token`` no longer works; one that got another since stays."""
+    is_it = col(WorkspaceRow.team) == team, col(WorkspaceRow.token) == token
+    statement = update(WorkspaceRow).where(*is_it, col(WorkspaceRow.off_at).is_(None))
+    session.execute(statement.values(off_at=now, off_reason=reason, token=""))
+
+
+def issue_state(session: Session, state: str, now: datetime) -> None:
+    session.execute(delete(InstallRow).where(col(InstallRow.issued_at) < now - _STATE_LIVES))
+    session.add(InstallRow(state=state, issued_at=now))
+
+
+def consume_state(session: Session, state: str, now: datetime) -> bool:
+    """Use a state up; False when it was never issued, was used before or is too old."""
+    statement = delete(InstallRow).where(
+        col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
+    )
+    return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None

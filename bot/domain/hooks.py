@@ -1,0 +1,97 @@
+"""The kernel's questions to features, and what it tells them.
+
+No hook can allow anything: an answer is a reason to refuse, words that are added, or work that follows. The
+kernel asks each hook that it was given and knows no feature by name. What a hook does in a transaction is a
+part of it: where it raises, nothing of the transaction is kept.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Protocol
+
+from sqlmodel import Session
+
+from bot.domain.chat import Address
+from bot.domain.conversations import Transcript
+from bot.domain.jobs import Job
+from bot.domain.people import Actor
+from bot.domain.proposals import Proposal
+
+
+class StopModelCall(Protocol):
+    """Asked before each call of a model, in no transaction. Returns the reason to stop the turn, or ''."""
+
+    async def __call__(self, transcript: Transcript) -> str: ...
+
+
+class CountAnswer(Protocol):
+    """Told of an answer, and the tokens it took, in the transaction that stores it. Returns work to start."""
+
+    def __call__(
+        self, session: Session, transcript: Transcript, tokens: int, now: datetime
+    ) -> Sequence[Job]: ...
+
+
+class AddToPrompt(Protocol):
+    """Asked before each call of a model, in no transaction. Returns a section of the prompt, or ''."""
+
+    async def __call__(self, transcript: Transcript, now: datetime) -> str: ...
+
+
+class RefuseGrant(Protocol):
+    """Asked where a grant could be given from a proposal. Returns the reason to refuse it, or ''."""
+
+    def __call__(self, session: Session, proposal: Proposal) -> str: ...
+
+
+class ForgetConversations(Protocol):
+    """Told in the transaction that deletes what was said in these conversations."""
+
+    def __call__(self, session: Session, conversation_ids: Sequence[str], now: datetime) -> None: ...
+
+
+class SendDigest(Protocol):
+    """Told in the transaction that sends the daily digest of a scope to a chat."""
+
+    def __call__(self, session: Session, scope: str, to: Address, now: datetime) -> None: ...
+
+
+class EndProposal(Protocol):
+    """Told in the transaction in which a proposal reaches an end: it ran or failed, was declined, expired."""
+
+    def __call__(self, session: Session, proposal: Proposal, now: datetime) -> None: ...
+
+
+class ChangePerson(Protocol):
+    """Told in the transaction in which an account is linked, unlinked or signed out."""
+
+    def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
+
+
+class MoveChat(Protocol):
+    """Told in the transaction in which a chat gets another address, as a Telegram group that grows does."""
+
+    def __call__(self, session: Session, before: Address, after: Address) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
+
+    stop_model_call: tuple[StopModelCall, ...] = ()
+    count_answer: tuple[CountAnswer, ...] = ()
+    add_to_prompt: tuple[AddToPrompt, ...] = ()
+    refuse_grant: tuple[RefuseGrant, ...] = ()
+    forget_conversations: tuple[ForgetConversations, ...] = ()
+    send_digest: tuple[SendDigest, ...] = ()
+    end_proposal: tuple[EndProposal, ...] = ()
+    change_person: tuple[ChangePerson, ...] = ()
+    move_chat: tuple[MoveChat, ...] = ()
+
+    @classmethod
+    def join(cls, several: Iterable["Hooks"]) -> "Hooks":
+        """Return the hooks of several features as one."""
+        listed = list(several)
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: tuple(hook for each in listed for hook in getattr(each, name)) for name in names})

@@ -1,0 +1,79 @@
+"""The `Feature` value: what a part of Nod brings, and what it is made over."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+from fastapi import APIRouter, Depends, Request
+from starlette.routing import BaseRoute
+
+from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.channels.base import Standing
+from bot.domain.chat import Clock
+from bot.domain.hooks import Hooks
+from bot.domain.jobs import Wake
+from bot.jobs.scheduler import Sweep
+from bot.settings import Settings
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.registry import Registry
+from bot.tools.tool import FixedToolset
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureParts:
+    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings."""
+
+    settings: Settings
+    database: Database
+    policies: Policies
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepParts(FeatureParts):
+    """What sweeps work over in addition.
+
+    ``wake`` starts jobs; ``standing`` asks a platform what a person is in a chat; ``redraw`` has cards that
+    are behind redrawn.
+    """
+
+    registry: Registry
+    wake: Wake
+    standing: Standing
+    redraw: Callable[[], Awaitable[None]]
+
+
+async def _parts(request: Request) -> FeatureParts:
+    parts: FeatureParts = request.app.state.features
+    return parts
+
+
+Over = Annotated[FeatureParts, Depends(_parts)]
+"""The parts that a feature's routes work over."""
+
+
+class Service(Protocol):
+    """An ASGI application of a feature, next to the API: where it is mounted, and its end."""
+
+    def route(self) -> BaseRoute: ...
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
+
+    ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
+    bring, each with its description. Everything else is made over the parts that it is given.
+    """
+
+    name: str
+    api: Sequence[APIRouter] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
+    make_commands: Callable[[CommandParts], CommandSet] = lambda _: CommandSet()
+    make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
+    make_hooks: Callable[[FeatureParts], Hooks] = lambda _: Hooks()
+    make_service: Callable[[], Service] | None = None

@@ -1,0 +1,32 @@
+"""``/approvals insights``: the cost of asking, in a few lines."""
+
+from datetime import timedelta
+
+from bot.approvals.commands.values import seconds
+from bot.approvals.commands.words import CommandParts, Subcommand
+from bot.domain.chat import Command
+from bot.domain.insights import Facet
+from bot.features.insights import counting
+
+
+class InsightCommands:
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self.words = [
+            Subcommand(
+                "insights [tool|place|person] [30d]",
+                "what asking costs: how often, how it ended, how long it took; yours, for admins everyone's",
+                self._insights,
+            ),
+        ]
+
+    async def _insights(self, command: Command, text: str) -> str:
+        facet, length = Facet.TOOL, counting.MONTH
+        for word in text.split():
+            if word in set(Facet):
+                facet = Facet(word)
+            else:
+                length = timedelta(seconds=seconds(word))
+        now = self._clock()
+        found = await self._database.read(counting.seen_by, self._policies, command.actor, now - length)
+        return counting.OFF if found is None else counting.words(found, facet, now)

@@ -1,0 +1,28 @@
+"""Insights: the cost of asking, by tool, place and person, and the rules that would spare some of it."""
+
+from collections.abc import Sequence
+
+from bot.approvals.commands.words import CommandSet
+from bot.domain.hooks import Hooks
+from bot.features.feature import Feature, SweepParts
+from bot.features.insights import routes, suggestions
+from bot.features.insights.commands import InsightCommands
+from bot.features.insights.suggestions import suggestion_tools
+from bot.features.insights.sweep import SECONDS, SuggestionSweep
+from bot.jobs.scheduler import Sweep
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    suggesting = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
+    return (Sweep("suggest_rules", SECONDS, suggesting.run),)
+
+
+INSIGHTS = Feature(
+    name="insights",
+    api=(routes.router,),
+    tags={"insights": "What asking costs."},
+    make_toolsets=lambda parts: (suggestion_tools(parts.database, parts.policies, parts.clock),),
+    make_commands=lambda parts: CommandSet(approvals=InsightCommands(parts).words),
+    make_sweeps=_make_sweeps,
+    make_hooks=lambda _: Hooks(send_digest=(suggestions.tell,)),
+)

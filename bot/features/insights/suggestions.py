@@ -1,0 +1,218 @@
+"""Suggested rules: where people always approved the same kind of call unchanged, admins are asked about it.
+
+A suggestion is a proposal of Nod's own, which no model makes or sees: its approval sets the rule in the name
+of the admin who pressed. The rule spares what can be undone and no more. Who says *Not now* is asked again
+after a month, who says *Never suggest this* is not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+from sqlmodel import Session
+
+from bot.approvals.drafts import draft
+from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
+from bot.domain.chat import Address, Clock, Request, chat_of
+from bot.domain.people import NOD, Actor, Names, Role, place_called
+from bot.domain.policy import Judgement, Verdict
+from bot.domain.proposals import Deciders, Kind, Level, PreviewField, Proposal, Risk, Sought, State, canonical
+from bot.domain.record import Act
+from bot.domain.redaction import redact_text, secrets_in
+from bot.domain.rules import Mode, Rule, Subject, covers
+from bot.domain.times import span
+from bot.domain.verbs import Verb
+from bot.errors import ToolError
+from bot.features.insights.counting import MONTH, was_asked
+from bot.store import conversations, counts, messages, notices, people, proposals, rules, transitions
+from bot.store.audit.log import By
+from bot.store.database import Database
+from bot.store.proposals import Reach
+from bot.store.rules import Policies
+from bot.tools.registry import AvailableTools
+from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
+
+TOOL = "set_suggested_rule"
+_NOD = Actor(NOD, "suggestions", "Nod")
+_ENOUGH = 20  # approvals in a month
+_AT_ONCE = 3  # suggestions a day
+_UNDER_WAY = frozenset({State.PROPOSED, State.APPROVED, State.EXECUTING})
+_SAMPLE = 50  # of one kind of call
+_KEPT = 5_000  # earlier suggestions that are remembered
+_OPEN_FOR = timedelta(days=7)
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Suggested(NamedTuple):
+    """A kind of call that people always approved: its tool, where, how often, and the seconds it took."""
+
+    tool_name: str
+    place: str
+    times: int
+    waited: float
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        return {"tool_name": self.tool_name, "place": self.place}
+
+    def words(self, names: Names) -> str:
+        took = span(timedelta(seconds=self.waited))
+        return (
+            f"{self.tool_name} in {place_called(self.place, names)}: asked {self.times} times in 30 days, "
+            f"always approved unchanged, median {took}. Stop asking there?"
+        )
+
+
+@dataclass(slots=True)
+class _Group:
+    """Calls of one tool in one chat; ``fit`` until people wanted one of them otherwise."""
+
+    fit: bool = True
+    waits: list[float] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+
+
+def _rule(arguments: Arguments) -> Rule:
+    """It spares what can be undone: what can't, or may not be, still asks."""
+    return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
+
+
+def _shown(arguments: Arguments) -> tuple[PreviewField, ...]:
+    still = PreviewField("still asks", None, "what can't be undone there")
+    return (PreviewField("rule", None, _rule(arguments).said), still)
+
+
+def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
+    """What an approved suggestion runs; no model is offered it, and no script can ask for it."""
+
+    async def shown(arguments: Arguments) -> Sequence[PreviewField]:
+        return _shown(arguments)
+
+    @tool(summary="Stop asking for {tool_name} in {place}", preview=shown, idempotent=True, group="rules")
+    async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
+        """Set a suggested rule."""
+        suggested = _rule({"tool_name": tool_name, "place": place})
+        said = await database.write(_set, policies, suggested, context.idempotency_key, clock())
+        return ToolOutput(said, told=said)
+
+    return FixedToolset("suggestions", (replace(set_suggested_rule, offered=False, kind=Kind.SUGGESTION),))
+
+
+def _set(session: Session, policies: Policies, rule: Rule, key: str, now: datetime) -> str:
+    """Set it in the name of who approved it; raises ToolError unless that is an admin there."""
+    p = proposals.get(session, key.removeprefix("nod-"))
+    votes = [each for each in p.votes if each.verb == Verb.APPROVE] if p else []
+    if p is None or p.kind is not Kind.SUGGESTION or not votes:
+        raise ToolError("Only a suggestion that someone approved sets a rule.")
+    by = votes[-1].actor
+    policy, person = policies.load_for(session, by)
+    bound = policies.bound_to(session, by)
+    if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
+        raise ToolError("Only an admin there may set a rule.")
+    set_now = rules.add(session, rule, by, now)
+    return people.named(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
+
+
+def found(session: Session, policies: Policies, available: AvailableTools, now: datetime) -> list[Suggested]:
+    """What could be suggested now, what is asked most first."""
+    today = policies.load(session)
+    groups: dict[tuple[str, str], _Group] = {}
+    month, conditional = now - MONTH, today.book.conditional
+    for row in counts.newest(session, month, ended=True, arguments=conditional):
+        if not is_change(row) or row.state in _UNDER_WAY or not was_asked(row):
+            continue
+        group = groups.setdefault((row.tool_name, _place(row)), _Group())
+        approved = row.state == State.SUCCEEDED and row.decided_at is not None
+        group.fit &= approved and not (row.edited_by or row.undone_by) and row.level == Level.WRITE
+        if approved and len(group.rows) < _SAMPLE:
+            group.rows.append(row)
+        group.waits += [(row.decided_at - row.created_at).total_seconds()] if approved else []
+    many = sorted(groups.items(), key=lambda each: (-len(each[1].waits), each[0]))
+    wanted = []
+    for (name, place), group in many:
+        if not group.fit or len(group.waits) < _ENOUGH:
+            continue
+        each = Suggested(name, place, len(group.waits), median(group.waits[:1000]))
+        changed = today.with_book(with_rule(today.book, _rule(each.arguments)))
+        spared = all(effect_on(session, row, today, changed) is Effect.SPARED for row in group.rows)
+        if spared and _harmless(session, available, name, group.rows) and not _asked(session, each, now):
+            wanted.append(each)
+    return wanted[:_AT_ONCE]
+
+
+def _place(row: Any) -> str:
+    """The chat of a thread; of conversations over HTTP the account whose they are."""
+    origin, asker = Address.parse(row.place), Actor.parse(row.requester)
+    return str(asker) if origin.is_own(asker) else str(chat_of(origin))
+
+
+def _harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
+    """Whether a tool is there, none of its calls loses anything for good, and none of these has a secret."""
+    there = available.tools.get(name)
+    if there is None or there.destructive:
+        return False
+    each = (proposals.get(session, row.id) for row in rows)
+    return not any(p is None or _secret(p, there.form) for p in each)
+
+
+def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
+    said = canonical(p.arguments)
+    return bool(secrets_in(p.arguments, schema)) or redact_text(said) != said
+
+
+def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
+    """Suggestions, the newest first."""
+    mine = Reach(frozenset({str(_NOD)}), everything=False)
+    return proposals.seen_by(session, mine, states, _KEPT, sought=Sought(kind=Kind.SUGGESTION, own=True))
+
+
+def _asked(session: Session, suggested: Suggested, now: datetime) -> bool:
+    """Whether the same is open, was answered within a month, or is never to be suggested."""
+    return any(
+        p.state is State.PROPOSED
+        or p.updated_at > now - MONTH
+        or any(vote.verb == Verb.NEVER for vote in p.votes)
+        for p in _earlier(session, list(State))
+        if p.arguments == suggested.arguments
+    )
+
+
+def suggest(
+    session: Session,
+    policies: Policies,
+    available: AvailableTools,
+    wanted: Sequence[Suggested],
+    now: datetime,
+) -> None:
+    """Open each as a proposal for the admins there, unless it was opened since; no chat is told."""
+    made = available.get(TOOL)
+    proposals.keep(session, made.name, made.version, made.form)
+    for each in wanted:
+        if _asked(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
+            continue
+        title = each.words(people.known(session, [each.place]))
+        at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
+        ident = conversations.open_at(session, at.address) or conversations.begin(
+            session, at, "Suggestions", now
+        )
+        verdict = Verdict(
+            Judgement.ASK,
+            Risk(Level.WRITE, ""),
+            "Nod suggests rules to admins",
+            Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
+            ttl=_OPEN_FOR,
+        )
+        drafted = draft(made, each.arguments, _shown(each.arguments), verdict, _NOD, "", now, title=title)
+        line = messages.add_notice(session, ident, title, 0, now, delivered=True)
+        opened = replace(drafted, conversation_id=ident, message_id=line, warn_at=None)
+        transitions.insert_all(session, [opened], By.nod(Act.PROPOSE))
+
+
+def tell(session: Session, scope: str, to: Address, now: datetime) -> None:
+    """Have the cards of open suggestions about the places of a scope posted there, each once."""
+    for p in _earlier(session, [State.PROPOSED]):
+        if covers(scope, p.arguments["place"]):
+            notices.keep(session, to, "", now, p.id)

@@ -1,0 +1,45 @@
+"""Suggests rules, once a day."""
+
+from collections.abc import Awaitable, Callable
+from datetime import date, datetime
+
+from bot.features.insights import suggestions
+from bot.store import rules
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.registry import Registry
+
+SECONDS = 10
+_DAILY = "suggested"
+
+
+class SuggestionSweep:
+    """Looks often, and does its work on the first look of a day at which nothing is paused."""
+
+    def __init__(
+        self,
+        database: Database,
+        policies: Policies,
+        registry: Registry,
+        redraw: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._database, self._policies, self._registry = database, policies, registry
+        self._redraw = redraw
+        self._done: date | None = None  # what this process knows to be done
+
+    async def run(self, now: datetime) -> None:
+        """Open what can be suggested now, unless that was done today."""
+        if self._done == now.date():
+            return
+        policy = await self._database.read(self._policies.load)
+        if policy.book.paused:
+            return
+        first = await self._database.write(rules.claim_day, _DAILY, now.date())
+        self._done = now.date()
+        if not first or not policy.insights:
+            return
+        available = await self._registry.available()
+        wanted = await self._database.read(suggestions.found, self._policies, available, now)
+        if wanted:
+            await self._database.write(suggestions.suggest, self._policies, available, wanted, now)
+            await self._redraw()

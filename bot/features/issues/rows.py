@@ -1,0 +1,247 @@
+"""The built-in issue tracker's rows. Its tools are in ``bot/features/issues/tools.py``.
+
+Every function is one short transaction and raises `ToolError` for an issue that does not exist. Issue
+numbers are never given twice, so an approval that waited cannot hit another issue that came later. A row
+remembers the idempotency key it was created with: the same key again finds it instead of making a twin.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Text, case, cast, delete, func, or_, true, update
+from sqlalchemy.sql import ColumnElement
+from sqlmodel import Session, col, select
+
+from bot.errors import Hopeless
+from bot.features.issues.tables import IssueCommentRow, IssueRow
+from bot.store.engine import insert_or_ignore
+from bot.store.tables.row import value_of
+
+IssueState = Literal["open", "closed"]
+Priority = Literal["low", "normal", "high", "urgent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    number: int
+    title: str
+    body: str
+    state: str
+    priority: str
+    assignee: str | None
+    labels: tuple[str, ...]
+    author: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    body: str
+    author: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many open issues one assignee has; None is no one."""
+
+    assignee: str | None
+    open: int
+    urgent: int
+
+
+def _issue(row: IssueRow) -> Issue:
+    return value_of(Issue, row, labels=tuple(row.labels))
+
+
+def find(session: Session, number: int, *, lock: bool = False) -> Issue:
+    """Read the issue; ``lock`` holds it until the transaction ends (PostgreSQL; SQLite has one writer)."""
+    query = select(IssueRow).where(IssueRow.number == number)
+    row = session.exec(query.with_for_update() if lock else query).one_or_none()
+    if row is not None:
+        return _issue(row)
+    newest = session.exec(select(func.max(col(IssueRow.number)))).one()
+    there_are = "there are no issues yet" if newest is None else f"the newest is #{newest}"
+    # no issue ever gets this number again, so a retry cannot help
+    raise Hopeless(f"There is no issue #{number}; {there_are}.")
+
+
+def newest_titled(session: Session, title: str) -> Issue | None:
+    """The newest issue of exactly that title."""
+    query = select(IssueRow).where(IssueRow.title == title).order_by(col(IssueRow.number).desc()).limit(1)
+    row = session.exec(query).first()
+    return _issue(row) if row else None
+
+
+def comments(session: Session, number: int) -> list[Comment]:
+    """Oldest first."""
+    rows = session.exec(
+        select(IssueCommentRow)
+        .where(IssueCommentRow.issue_number == number)
+        .order_by(col(IssueCommentRow.id))
+    )
+    return [Comment(row.body, row.author, row.created_at) for row in rows]
+
+
+def search(
+    session: Session, query: str, state: IssueState | None = None, *, limit: int
+) -> tuple[list[Issue], int]:
+    """Issues with every word of ``query`` in title or body, in any case; see `listing` for the answer."""
+    wanted = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
+    return _page(session, [*wanted, _in_state(state)], limit)
+
+
+def listing(
+    session: Session,
+    state: IssueState | None = None,
+    assignee: str | None = None,
+    label: str | None = None,
+    priority: Priority | None = None,
+    *,
+    limit: int,
+) -> tuple[list[Issue], int]:
+    """Up to ``limit`` issues, newest first, and how many there are. Assignee "" means no one."""
+    wanted = [_in_state(state)]
+    if assignee is not None:
+        name = col(IssueRow.assignee)
+        wanted.append(_same(name, assignee) if assignee else name.is_(None))
+    if priority is not None:
+        wanted.append(col(IssueRow.priority) == priority)
+    if label is not None:
+        # labels are JSON text; a quoted label is found in it alike on SQLite and PostgreSQL
+        wanted.append(cast(col(IssueRow.labels), Text).icontains(json.dumps(label), autoescape=True))
+    return _page(session, wanted, limit)
+
+
+def workload(session: Session) -> list[Load]:
+    """Open issues by assignee, the most loaded first; no one's last."""
+    many, name = func.count(), col(IssueRow.assignee)
+    urgent = func.sum(case((col(IssueRow.priority) == "urgent", 1), else_=0))
+    rows = session.execute(select(name, many, urgent).where(IssueRow.state == "open").group_by(name))
+    loads = [Load(assignee, count, pressing) for assignee, count, pressing in rows]
+    return sorted(loads, key=lambda each: (each.assignee is None, -each.open, each.assignee or ""))
+
+
+def create(
+    session: Session,
+    *,
+    title: str,
+    body: str = "",
+    assignee: str | None = None,
+    priority: Priority = "normal",
+    labels: Sequence[str] = (),
+    author: str,
+    key: str | None,
+    now: datetime,
+) -> Issue:
+    """Make an open issue, or find the one that ``key`` made before."""
+    statement = insert_or_ignore(session, IssueRow).values(
+        title=title,
+        body=body,
+        state="open",
+        priority=priority,
+        assignee=assignee,
+        labels=list(labels),
+        author=author,
+        created_at=now,
+        updated_at=now,
+        idempotency_key=key,
+    )
+    number = session.execute(statement.returning(col(IssueRow.number))).scalar_one_or_none()
+    if number is None:
+        query = select(IssueRow.number).where(IssueRow.idempotency_key == key)
+        number = session.exec(query).one()
+    return find(session, number or 0)
+
+
+def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Those fields of ``wanted`` that the issue does not have yet."""
+    return {field: value for field, value in wanted.items() if getattr(issue, field) != value}
+
+
+def change(session: Session, number: int, wanted: Mapping[str, Any], now: datetime) -> Issue:
+    """Set the fields of ``wanted`` (named as in `Issue`); what is so already is left alone."""
+    real = differences(find(session, number, lock=True), wanted)
+    if "labels" in real:
+        real["labels"] = list(real["labels"])
+    if real:
+        session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(**real, updated_at=now))
+    return find(session, number)
+
+
+def comment(
+    session: Session, number: int, body: str, *, author: str, key: str | None, now: datetime
+) -> Issue:
+    """Say something about an issue; the same ``key`` says it once."""
+    find(session, number, lock=True)
+    statement = insert_or_ignore(session, IssueCommentRow).values(
+        issue_number=number, body=body, author=author, created_at=now, idempotency_key=key
+    )
+    said = session.execute(statement.returning(col(IssueCommentRow.id))).scalar_one_or_none()
+    if said is not None:
+        session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
+    return find(session, number)
+
+
+def comment_of_key(session: Session, key: str) -> int | None:
+    """The id of the comment that ``key`` made."""
+    return session.exec(select(IssueCommentRow.id).where(IssueCommentRow.idempotency_key == key)).first()
+
+
+def comment_with(session: Session, number: int, comment_id: int) -> Comment | None:
+    """One comment of an issue; None where it is not there."""
+    found = select(IssueCommentRow).where(
+        IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
+    )
+    row = session.exec(found).first()
+    return Comment(row.body, row.author, row.created_at) if row else None
+
+
+def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
+    session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.id) == comment_id))
+    session.execute(update(IssueRow).where(col(IssueRow.number) == number).values(updated_at=now))
+
+
+def close(
+    session: Session, number: int, reason: str | None, *, author: str, key: str | None, now: datetime
+) -> Issue:
+    """Close an issue; a reason is added as a comment."""
+    if reason:
+        comment(session, number, reason, author=author, key=key, now=now)
+    return change(session, number, {"state": "closed"}, now)
+
+
+def remove(session: Session, number: int) -> tuple[Issue, int]:
+    """Delete an issue with its comments; tells what it was and how many comments it had."""
+    issue = find(session, number, lock=True)
+    said = len(comments(session, number))
+    session.execute(delete(IssueCommentRow).where(col(IssueCommentRow.issue_number) == number))
+    session.execute(delete(IssueRow).where(col(IssueRow.number) == number))
+    return issue, said
+
+
+def _page(session: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -> tuple[list[Issue], int]:
+    newest_first = select(IssueRow).where(*wanted).order_by(col(IssueRow.number).desc()).limit(limit)
+    total = session.exec(select(func.count()).select_from(IssueRow).where(*wanted)).one()
+    return [_issue(row) for row in session.exec(newest_first)], total
+
+
+def _in_state(state: IssueState | None) -> ColumnElement[bool]:
+    return true() if state is None else col(IssueRow.state) == state
+
+
+def _spellings(text: str) -> set[str]:
+    """SQLite folds the case of ASCII only, so other scripts are asked for in the usual cases."""
+    return {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}
+
+
+def _has(column: Any, word: str) -> ColumnElement[bool]:
+    return or_(*(col(column).icontains(spelling, autoescape=True) for spelling in _spellings(word)))
+
+
+def _same(column: Any, text: str) -> ColumnElement[bool]:
+    return or_(*(func.lower(column) == func.lower(spelling) for spelling in _spellings(text)))

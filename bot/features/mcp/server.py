@@ -1,0 +1,192 @@
+"""Nod as an MCP server: other agents ask their humans through it.
+
+Its tools speak to Nod's own HTTP interface, so ``nod mcp`` over stdio and ``/mcp`` on the running server do
+the same, each with its caller's token.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Annotated, Any
+
+import anyio
+import httpx2
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import ToolAnnotations
+from pydantic import Field
+from starlette.types import ASGIApp
+
+from bot.web.site import LONGEST_WAIT
+
+Json = dict[str, Any]
+Connect = Callable[[Mapping[str, str] | None], AbstractAsyncContextManager[httpx2.AsyncClient]]
+"""The headers of the caller's own request (None over stdio) → a client that speaks as this caller."""
+
+_GRACE = 30  # seconds more until someone must have told that it expired
+_MARGIN = 15  # seconds that an answer may take beyond its wait
+_STEP = 20  # seconds between two words of progress: some clients give up after 60 of silence
+_LEFT = "The agent stopped waiting"
+
+Wait = Annotated[int, Field(ge=0, le=3600, description="seconds to wait for people; 0 returns immediately")]
+Text = dict[str, str | int | float | bool | None]
+
+_DENIED = {
+    "expired": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
+    "waiting": "No one decided in time, so it was not allowed. This is not a refusal by a person.",
+    "undeliverable": "The question could not be shown to anyone who may decide. No one refused it.",
+    "cancelled": "The question was withdrawn before anyone decided. No one refused it.",
+    "failed": "It was approved, but Nod could not finish. No one refused it; ask again.",
+    "outcome_unknown": "It was approved, but Nod could not finish. No one refused it; ask again.",
+}
+
+
+def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
+    """An MCP server of three tools. Configure logging first: otherwise the SDK sets up its own."""
+    server: MCPServer[Any] = MCPServer(
+        "nod",
+        title="Nod",
+        instructions="Ask people for approval before you change anything; only their press counts.",
+        version="1",
+        log_level="ERROR",
+    )
+    harmless = ToolAnnotations(destructive_hint=False, open_world_hint=False)
+
+    @server.tool(annotations=harmless)
+    async def request_approval(
+        summary: Annotated[str, Field(description="what you are about to do, in one line")],
+        context: Context[Any, Any],
+        details: Annotated[str, Field(description="more of it, for who decides")] = "",
+        fields: Annotated[Text | None, Field(description="single facts, by name")] = None,
+        ttl_seconds: Annotated[int | None, Field(ge=1, description="how long it may wait at most")] = None,
+        wait_seconds: Wait = 0,
+    ) -> Json:
+        """Ask people to approve what you are about to do, with a button in their chat.
+
+        Continue only if `end` is "approved"; while it is "waiting", look again with check_approval.
+        """
+        body = {"summary": summary, "details": details, "fields": fields or {}, "ttl_seconds": ttl_seconds}
+        async with connect(context.headers) as client:
+            return _told(await _put(client, "/api/approvals", body, context, wait_seconds))
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def check_approval(
+        id: Annotated[str, Field(description="the id that request_approval gave")],  # noqa: A002 - its wire name
+        context: Context[Any, Any],
+        wait_seconds: Wait = 0,
+    ) -> Json:
+        """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed."""
+        async with connect(context.headers) as client:
+            shown = await _asked(client, "GET", f"/api/approvals/{_plain(id)}")
+            return _told(await _ended(client, shown, context, wait_seconds))
+
+    @server.tool(annotations=harmless, structured_output=False)
+    async def permission_prompt(
+        tool_name: str,
+        input: Json,  # noqa: A002 - as coding agents call it
+        context: Context[Any, Any],
+        tool_use_id: str | None = None,
+    ) -> str:
+        """Ask people whether you may use a tool of yours; answers with JSON: allow or deny."""
+        body = {"tool_name": tool_name, "input": input, "tool_use_id": tool_use_id, "ttl_seconds": patience}
+        try:
+            async with connect(context.headers) as client:
+                shown = await _put(client, "/api/permissions", body, context, patience + _GRACE)
+                if shown["end"] == "waiting":  # approvals are paused, say: a late yes must not count
+                    await _withdrawn(client, shown)
+        except ToolError as error:
+            return json.dumps({"behavior": "deny", "message": f"Nod could not ask anyone: {error}"})
+        return json.dumps(_ruling(shown))
+
+    return server
+
+
+@asynccontextmanager
+async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
+    """The same over streamable HTTP. The task that entered has to leave it."""
+    server = agents_server(connect, patience)
+    server.streamable_http_app(
+        stateless_http=True,
+        # the site's auth decides who may call, for this path as for any other
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    manager = server.session_manager
+    async with manager.run():
+        yield manager.handle_request
+
+
+async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
+    """The request that the answer is about. Raises ToolError with what went wrong, for the agent."""
+    try:
+        answer = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN, **given)
+        said: Json = answer.json()
+    except (httpx2.HTTPError, ValueError) as error:
+        why = f"Nod can't be reached at {client.base_url} ({type(error).__name__})."
+        raise ToolError(f"{why} Is `nod run` up, and NOD_URL right?") from None
+    if answer.status_code == httpx2.codes.UNAUTHORIZED:
+        raise ToolError("Nod does not know this token. `nod token new NAME` makes one for NOD_TOKEN.")
+    if not said.get("ok") or "proposal" not in said:
+        raise ToolError(str(said.get("error", f"Nod answered with HTTP {answer.status_code}.")))
+    shown: Json = said["proposal"]
+    return shown
+
+
+async def _put(
+    client: httpx2.AsyncClient, path: str, body: Json, context: Context[Any, Any], wait: float
+) -> Json:
+    """A new request, once it ended or after ``wait`` seconds; withdrawn if the call that asks ends before.
+
+    A call ends with its cancellation, the end of input or the connection. Each call asks: agents count their
+    uses from 0 again in each session, so the same ID is not the same use.
+    """
+    with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
+        shown = await _asked(client, "POST", path, json=body)
+    try:
+        return await _ended(client, shown, context, wait)
+    except (asyncio.CancelledError, ToolError):
+        with anyio.CancelScope(shield=True):
+            await _withdrawn(client, shown)
+        raise
+
+
+async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
+    with suppress(httpx2.HTTPError):  # what no one waits for expires by itself
+        await client.post(f"/api/proposals/{shown['id']}/cancel", json={"reason": _LEFT}, timeout=_MARGIN)
+
+
+async def _ended(client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float) -> Json:
+    """The request once it ended, or its status after that many seconds; tells progress while it waits."""
+    waited = 0
+    while shown["end"] == "waiting" and wait > 0:
+        await context.report_progress(waited, message="Waiting for a person to decide")
+        waited += 1
+        part = min(wait, _STEP)
+        shown = await _asked(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
+        wait -= part
+    return shown
+
+
+def _told(shown: Json) -> Json:
+    """What an agent needs to know of a request."""
+    names = ("id", "end", "outcome", "decided_by", "edited_by", "arguments", "expires_at")
+    told = {name: shown[name] for name in names if shown.get(name) is not None}
+    return told | ({"reason": shown["decline_reason"]} if shown["decline_reason"] else {})
+
+
+def _ruling(shown: Json) -> Json:
+    """Allow with what people let through, or deny with words that tell a refusal from silence."""
+    if shown["end"] == "approved":
+        return {"behavior": "allow", "updatedInput": shown["arguments"]["input"]}
+    if shown["end"] == "declined":
+        why = f" Reason: {shown['decline_reason']}" if shown["decline_reason"] else ""
+        return {"behavior": "deny", "message": f"{shown['decided_by']} said no.{why}"}
+    return {"behavior": "deny", "message": _DENIED.get(shown["end"], "It was not allowed.")}
+
+
+def _plain(ident: str) -> str:
+    if not ident.isalnum():
+        raise ToolError("There is no such request.")
+    return ident

@@ -1,0 +1,190 @@
+"""Who sees which facts that Nod remembers, and who may change them.
+
+What is for a person they alone see and change. What is for a place is seen by who is or wrote there, what is
+for a team by its people; who had it remembered and admins there change it.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, partial
+
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.domain.chat import Address
+from bot.domain.conversations import Conversation
+from bot.domain.people import Actor, Role
+from bot.domain.record import Act
+from bot.domain.rules import EVERYWHERE, covers
+from bot.errors import ToolError
+from bot.features.memory import rows
+from bot.features.memory.facts import ROOM, About, Fact, own_scopes, scope_of, told_in
+from bot.store import conversations, people
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
+from bot.store.rules import Policies
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A fact as one person sees it; ``whose`` names for whom it is.
+
+    ``oldest``: there is hardly room for more of its kind, and this one was said longest ago.
+    """
+
+    id: int
+    fact: str
+    about: About
+    whose: str
+    asked_by: str
+    asked_name: str
+    said_at: datetime
+    until: datetime | None
+    may_change: bool
+    oldest: bool
+
+
+def remember(session: Session, fact: Fact) -> bool:
+    """Keep a fact; False where it is there already, and then it holds as long as the longer of both.
+
+    Raises ToolError where there is no room for it.
+    """
+    conversation_lock.everywhere(session)
+    there = rows.of(session, [fact.scope], fact.said_at)
+    by = people.by(session, Act.REMEMBER, fact.asked_by)
+    for each in there:
+        if each.text == fact.text:
+            if each.until and (fact.until is None or fact.until > each.until):
+                rows.change(session, replace(each, until=fact.until, said_at=fact.said_at), by)
+            return False
+    _check_room(there, fact)
+    rows.add(session, fact, by)
+    return True
+
+
+def _check_room(there: list[Fact], fact: Fact) -> None:
+    others = [each for each in there if each.id != fact.id]
+    if sum(len(each.text) for each in others) + len(fact.text) > ROOM:
+        raise ToolError(
+            f"No room: what is remembered for one {fact.about} takes {ROOM:,} characters at most. "
+            f"Said longest ago: “{_oldest(others).text}”. Forget it first."
+        )
+
+
+def _oldest(facts: list[Fact]) -> Fact:
+    return min(facts, key=lambda each: (each.said_at, each.id))
+
+
+def told(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
+    """The facts that the model is told in a conversation.
+
+    What is for a person, only in their own private one: someone else may ask there about a card.
+    """
+    person = people.person_of(session, asker)
+    alone = here.private and people.person_of(session, here.requester) == person
+    return rows.of(session, told_in(person, asker, here.origin, alone=alone), now)
+
+
+def seen_by(
+    session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
+) -> list[KnownFact]:
+    """The facts that a person may see; of those for chats only what is for ``at``, if it is given."""
+    reader = _Reader(session, policies, actor)
+    here = scope_of(About.PLACE, actor, at) if at else None
+    found = [
+        each
+        for each in rows.of_all_but_others(session, reader.person.accounts, now)
+        if each.scope == here or (reader.sees(each) and (here is None or each.about is not About.PLACE))
+    ]
+    kinds = {each.scope: [f for f in found if f.scope == each.scope] for each in found}
+    full = {_oldest(same).id for same in kinds.values() if sum(len(f.text) for f in same) > ROOM * 3 // 4}
+    names = people.known(session, [str(each.asked_by) for each in found])
+
+    def mine(fact: Fact) -> bool:
+        return str(fact.asked_by) in reader.person.accounts
+
+    return [
+        KnownFact(
+            id=each.id,
+            fact=each.text,
+            about=each.about,
+            whose=_whose(session, each),
+            asked_by=str(each.asked_by),
+            asked_name="you" if mine(each) else names.get(str(each.asked_by)) or each.asked_by.label,
+            said_at=each.said_at,
+            until=each.until,
+            may_change=reader.may_change(each),
+            oldest=each.id in full,
+        )
+        for each in found
+    ]
+
+
+def _whose(session: Session, fact: Fact) -> str:
+    if fact.about is About.PERSON:
+        return "you"
+    return people.named(session, fact.scope[1]) or "the team"
+
+
+def change(session: Session, policies: Policies, actor: Actor, ident: int, text: str, now: datetime) -> bool:
+    """Put other words in its place; False where this person may not. Raises ToolError without room."""
+    conversation_lock.everywhere(session)
+    reader, fact = _changeable(session, policies, actor, ident, now)
+    if fact is None:
+        return False
+    changed = replace(fact, text=text, said_at=now)
+    _check_room(rows.of(session, [fact.scope], now), changed)
+    rows.change(session, changed, By.press(Act.REMEMBER, actor, reader.person))
+    return True
+
+
+def forget(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
+    """Forget a fact and return it; None where this person may not, or it is gone."""
+    reader, fact = _changeable(session, policies, actor, ident, now)
+    if fact is None:
+        return None
+    rows.remove(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
+    return fact.text
+
+
+def forget_person(
+    session: Session, policies: Policies, actor: Actor, whose: Actor, now: datetime
+) -> int | None:
+    """Forget all that is for one person alone; None unless it is their word or an admin's of all of Nod."""
+    person, theirs = people.person_of(session, actor), people.person_of(session, whose)
+    if person != theirs and not rights.rules_all(session, policies, actor):
+        return None
+    return rows.remove_of(session, theirs.accounts, By.press(Act.FORGET, actor, person), now)
+
+
+def _changeable(
+    session: Session, policies: Policies, actor: Actor, ident: int, now: datetime
+) -> tuple["_Reader", Fact | None]:
+    reader = _Reader(session, policies, actor)
+    found = (f for f in rows.of_all_but_others(session, reader.person.accounts, now) if f.id == ident)
+    return reader, next((each for each in found if reader.may_change(each)), None)
+
+
+class _Reader:
+    """Someone who reads facts: what they see and may change of them."""
+
+    def __init__(self, session: Session, policies: Policies, actor: Actor) -> None:
+        policy, self.person = policies.load_for(session, actor)
+        self._own = own_scopes(self.person)
+        self._bound = policies.bound_to(session, actor) or EVERYWHERE
+        self._admin = Role.ADMIN in policy.roles_of(self.person)
+        self._wrote = cache(partial(conversations.wrote_in, session, self.person.accounts))
+
+    def sees(self, fact: Fact) -> bool:
+        if fact.scope in self._own or self._rules(fact):
+            return True
+        return fact.about is About.PLACE and self._wrote(fact.scope[1])
+
+    def may_change(self, fact: Fact) -> bool:
+        if fact.about is About.PERSON:
+            return fact.scope in self._own
+        return str(fact.asked_by) in self.person.accounts or self._rules(fact)
+
+    def _rules(self, fact: Fact) -> bool:
+        """Whether they are an admin of where it is for."""
+        return self._admin and fact.about is not About.PERSON and covers(self._bound, fact.scope[1])

@@ -1,0 +1,25 @@
+"""Memory: facts and preferences that people have Nod keep, written only through a card."""
+
+from bot.approvals.commands.words import CommandSet
+from bot.domain.hooks import Hooks
+from bot.features.feature import Feature, FeatureParts
+from bot.features.memory import routes, sweep
+from bot.features.memory.commands import MemoryCommands
+from bot.features.memory.section import MemorySection
+from bot.features.memory.tools import memory_tools
+from bot.jobs.scheduler import Sweep
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    return Hooks(add_to_prompt=(MemorySection(parts.database, parts.policies).write,))
+
+
+MEMORY = Feature(
+    name="memory",
+    api=(routes.router,),
+    tags={"memory": "What Nod remembers: list, edit, export and forget it."},
+    make_toolsets=lambda parts: (memory_tools(parts.database, parts.policies, parts.clock),),
+    make_commands=lambda parts: CommandSet(nod=MemoryCommands(parts).words),
+    make_sweeps=lambda parts: (Sweep("delete_facts", sweep.SECONDS, sweep.MemorySweep(parts.database).run),),
+    make_hooks=_make_hooks,
+)

@@ -1,0 +1,64 @@
+"""Routes of what Nod remembers: what the caller may see of it, other words for it, and forgetting it."""
+
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import Field
+
+from bot.features.feature import Over
+from bot.features.memory import access
+from bot.features.memory.facts import LONGEST, About
+from bot.web.body import Body
+from bot.web.rules import change
+from bot.web.schemas import DoneBody, SaidBody, Time, View
+from bot.web.site import Caller, Here, api_routes
+
+router = api_routes("memory", prefix="/api")
+
+Number = Annotated[int, Path(ge=1, lt=10**9)]
+
+
+class FactView(View):
+    """A fact: ``whose`` says by name for whom it is, ``asked_by`` is the account that had it remembered.
+
+    ``oldest``: there is little room, and this one was said longest ago: forget it first.
+    """
+
+    id: int
+    fact: str
+    about: About
+    whose: str
+    asked_by: str
+    asked_name: str
+    said_at: Time
+    until: Time | None
+    may_change: bool
+    oldest: bool
+
+
+class Facts(DoneBody):
+    facts: list[FactView]
+
+
+class FactBody(Body):
+    fact: Annotated[str, Field(min_length=1, max_length=LONGEST)]
+
+
+@router.get("/memory", summary="What Nod remembers")
+async def listed(actor: Caller, over: Over) -> Facts:
+    """What is for you, which no one else sees, for your teams, and for chats in which you wrote.
+
+    Admins see what is for all chats and teams.
+    """
+    found = await over.database.read(access.seen_by, over.policies, actor, over.clock())
+    return Facts.of(facts=found)
+
+
+@router.patch("/memory/{number}", summary="Put other words in the place of a fact")
+async def edit(number: Number, body: FactBody, actor: Caller, site: Here) -> SaidBody:
+    return await change(site, actor, f"memory edit {number} {body.fact}", "nod")
+
+
+@router.delete("/memory/{number}", summary="Forget a fact")
+async def forget(number: Number, actor: Caller, site: Here) -> SaidBody:
+    return await change(site, actor, f"memory forget {number}", "nod")

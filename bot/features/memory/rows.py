@@ -1,0 +1,104 @@
+"""Facts that Nod remembers: rows that people add, change and delete, each change in the audit log.
+
+The log has a fact's hash alone, so that what is forgotten is gone. `access.py` says who may see and change
+them.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, or_, tuple_
+from sqlmodel import Session, col, select
+
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.domain.text import hashed
+from bot.features.memory.facts import About, Fact, Scope
+from bot.features.memory.tables import FACT, MemoryRow
+from bot.store.audit import admin_changes
+from bot.store.audit.log import By
+from bot.store.locks import conversation_lock
+from bot.store.rules import raise_version
+
+_ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryRow.until)
+_MOST = 1_000  # facts in one list
+
+
+def add(session: Session, fact: Fact, by: By) -> None:
+    about, scope = fact.scope
+    row = MemoryRow(
+        about=about,
+        scope=scope,
+        fact=fact.text,
+        asked_by=str(fact.asked_by),
+        said_at=fact.said_at,
+        until=fact.until,
+    )
+    session.add(row)
+    session.flush()
+    raise_version(session)
+    admin_changes.record(session, FACT, str(row.id), by, None, _state(row), fact.said_at)
+
+
+def change(session: Session, fact: Fact, by: By) -> None:
+    """Put other words, or another end, in the place of those that are there."""
+    row = session.get_one(MemoryRow, fact.id)
+    before = _state(row)
+    row.fact, row.said_at, row.until = fact.text, fact.said_at, fact.until
+    session.add(row)
+    session.flush()
+    admin_changes.record(session, FACT, str(row.id), by, before, _state(row), fact.said_at)
+
+
+def remove(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
+    """Forget these facts; returns how many there were."""
+    return _remove(session, col(MemoryRow.id).in_(sorted(idents)), by, now)
+
+
+def remove_due(session: Session, now: datetime) -> None:
+    """Forget those whose time is over."""
+    _remove(session, now >= _UNTIL, By.nod(Act.FORGET), now)
+
+
+def remove_of(session: Session, accounts: Collection[str], by: By, now: datetime) -> int:
+    """Forget all that is for a person alone; returns how many there were."""
+    return _remove(session, (_ABOUT == About.PERSON) & _SCOPE.in_(sorted(accounts)), by, now)
+
+
+def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> int:
+    conversation_lock.everywhere(session)
+    rows = list(session.exec(select(MemoryRow).where(which)))
+    for row in rows:
+        session.delete(row)
+        session.flush()
+        admin_changes.record(session, FACT, str(row.id), by, _state(row), None, now)
+    if rows:
+        raise_version(session)
+    return len(rows)
+
+
+def of(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
+    """The facts for these, but not those whose time is over."""
+    return _found(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
+
+
+def of_all_but_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
+    """The facts for these accounts, for every place and every team."""
+    return _found(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
+
+
+def _found(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
+    current = or_(_UNTIL.is_(None), now < _UNTIL)
+    order = (_ABOUT, _SCOPE, col(MemoryRow.id))
+    rows = session.exec(select(MemoryRow).where(which, current).order_by(*order).limit(_MOST))
+    return [_fact(row) for row in rows]
+
+
+def _fact(row: MemoryRow) -> Fact:
+    scope = (About(row.about), row.scope)
+    return Fact(row.id or 0, row.fact, scope, Actor.parse(row.asked_by), row.said_at, row.until)
+
+
+def _state(row: MemoryRow) -> dict[str, str]:
+    """What the log has of it: no words of it, as they may be forgotten."""
+    return {"about": row.about, "scope": row.scope, "fact": hashed(row.fact)}

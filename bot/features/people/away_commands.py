@@ -1,0 +1,158 @@
+"""``/nod away`` and ``/nod back``: who is away names who may decide until then what they may."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.approvals.commands.values import account
+from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, unquoted
+from bot.approvals.lookup.people import list_absences
+from bot.domain.chat import Address, Answer, Command
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Absence, Actor, Membership
+from bot.domain.record import Act
+from bot.domain.rules import covers
+from bot.domain.times import clock_change, duration, later, moment
+from bot.errors import ChannelError, NotDeliverable
+from bot.features.people import rows
+from bot.store import notices, people, posted_cards
+from bot.store.audit.log import By
+
+LONGEST = timedelta(days=14)
+_NAMED = 5
+_SAID = re.compile(r"(?P<who>\S.*?)\s+(?:until\s+(?P<until>\S.*)|for\s+(?P<length>\S+))")
+_OUTSIDE = "{} is not of this team, so they can't decide for you. Name someone else."
+_NO_ONE = "I know no one as {} there. Have them write to me first, or name someone else."
+_WHO = "Say who decides for you and until when, such as `/nod away @ben until monday`."
+
+
+class AwayCommands:
+    def __init__(self, parts: CommandParts) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._wake, self._standing = parts.wake, parts.standing
+        self.words = [
+            Subcommand(
+                "away [WHO until monday|friday 18:00|2026-12-01, or WHO for 3d]",
+                "while you're away, WHO may decide what you may; 14 days at most",
+                self._away,
+            ),
+            Subcommand("back [WHO]", "you're back; admins end anyone's absence", self._back),
+        ]
+
+    async def _away(self, command: Command, text: str) -> str:
+        now = self._clock()
+        if not text:
+            return (
+                await self._database.read(list_absences, self._policies, command.actor) or "No one is away."
+            )
+        said = _SAID.fullmatch(text.strip())
+        if said is None:
+            raise CommandError(_WHO)
+        until = self._until(said["until"], said["length"], now)
+        if command.actor.outside:
+            raise CommandError("Only people of this team can name someone.")
+        stand_in = await self._database.read(self._found, command.actor, said["who"])
+        same = command.address.channel == stand_in.channel
+        await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
+
+        def begin(session: Session) -> tuple[Absence, list[int]]:
+            found = rows.begin(session, command.actor, stand_in, until.astimezone(UTC), now)
+            zone = self._policies.load(session).book.zone
+            words = f"{found.who.label} is away until {found.end(zone)}, and you may decide what they may."
+            told = f"{words} What you decide that way says “{found.words}”."
+            notices.keep(session, Address.parse(str(stand_in)), told, now)
+            return found, posted_cards.show_again(session)
+
+        found, behind = await self._database.write(begin)
+        await self._redraw(behind)
+        until_then = found.end(self._policies.held.book.zone)
+        who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
+        return (
+            f"You're away until {until_then}. {who} may decide what you may, "
+            f"shown as “{found.words}”. `/nod back` ends it. {clock_change(until)}"
+        ).rstrip()
+
+    def _until(self, moment_said: str | None, length: str | None, now: datetime) -> datetime:
+        try:
+            if length is not None:
+                until = later(now.astimezone(self._policies.held.book.zone), duration(length))
+            else:
+                until = moment(moment_said or "", now.astimezone(self._policies.held.book.zone))
+        except ValueError as error:
+            raise CommandError(f"{moment_said or length!r}: {error}.") from None
+        if until.astimezone(UTC) > now.astimezone(UTC) + LONGEST:
+            raise CommandError("That is too long. Someone stands in for 14 days at most.")
+        return until
+
+    def _found(self, session: Session, actor: Actor, said: str) -> Actor:
+        """The account that is meant; raises CommandError where that is not certain, or it can't be."""
+        policy, person = self._policies.load_for(session, actor)
+        words = unquoted(said).removeprefix("@")
+        if ":" in words:
+            found = account(words)
+            found = Actor(found.channel, found.key, people.known(session, [str(found)]).get(str(found), ""))
+        else:
+            named = people.called(session, words)
+            persons = {people.person_of(session, each).id: each for each in named}
+            trusted = [each for each in persons.values() if policy.roles_of(people.person_of(session, each))]
+            if len(trusted) != 1:  # a name is anyone's to take
+                known = ", ".join(f"{each.label} is `{each}`" for each in named[:_NAMED])
+                raise CommandError(
+                    f"Name {words[:40]!r} by account or mention. {known or 'No one is called that'}."
+                )
+            [found] = trusted
+        other = people.person_of(session, found)
+        if other == person:
+            raise CommandError("That is you. Name someone else.")
+        if other.outside:
+            raise CommandError(_OUTSIDE.format(found.label))
+        if any(other.accounts & {str(each.who)} for each in policy.absences):
+            raise CommandError(f"{found.label} is away, too. Name someone else.")
+        return found
+
+    async def _check(self, stand_in: Actor, there: Address) -> None:
+        """Raises CommandError unless their platform says that they are of the team, or never says."""
+        if self._standing is None:
+            return
+        try:
+            standing = await self._standing(stand_in, there)
+        except NotDeliverable:
+            return
+        except (ChannelError, TimeoutError) as error:
+            why = error.message if isinstance(error, ChannelError) else "There is no answer."
+            raise CommandError(f"I can't check who {stand_in.label} is. {why} Try again.") from None
+        if standing is not Membership.MEMBER:
+            raise CommandError((_OUTSIDE if standing else _NO_ONE).format(stand_in.label))
+
+    async def _back(self, command: Command, text: str) -> str | CommandReply:
+        if text and not await self._database.read(self._policies.is_admin, command.actor):
+            return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
+        ended, behind = await self._database.write(self._end, command, text)
+        await self._redraw(behind)
+        return f"Ended: {', '.join(each.words for each in ended)}." if ended else "You are not away."
+
+    def _end(self, session: Session, command: Command, text: str) -> tuple[list[Absence], list[int]]:
+        """End the absence of this person, or of the one that is named; gives whose cards say so."""
+        person, now = people.person_of(session, command.actor), self._clock()
+        whose = people.person_of(session, self._away_as(session, text)) if text else person
+        bound = self._policies.bound_to(session, command.actor)
+        if whose != person and bound and not any(covers(bound, each) for each in whose.accounts):
+            raise CommandError(f"You are an admin of {bound}, and they are not of it.")
+        ended = rows.end(session, whose.accounts, By.press(Act.RETURN, command.actor, person), now)
+        for each in ended:
+            over = f"{each.who.label} is no longer away. You decide for them no longer."
+            notices.keep(session, Address.parse(str(each.stand_in)), over, now)
+        return ended, posted_cards.show_again(session) if ended else []
+
+    def _away_as(self, session: Session, text: str) -> Actor:
+        """The account of someone who is away, by its account or name; raises CommandError."""
+        words = unquoted(text).removeprefix("@").casefold()
+        away = [each.who for each in self._policies.load(session).absences]
+        found = [each for each in away if words in (str(each).casefold(), each.name.casefold())]
+        if len(found) != 1:
+            raise CommandError(f"Which one? Away now: {', '.join(f'`{each}`' for each in away) or 'no one'}.")
+        return found[0]
+
+    async def _redraw(self, behind: list[int]) -> None:
+        await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))

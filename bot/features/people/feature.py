@@ -1,0 +1,28 @@
+"""People: linked accounts, and who decides while someone is away."""
+
+from collections.abc import Sequence
+
+from bot.approvals.commands.words import CommandParts, CommandSet
+from bot.features.feature import Feature, SweepParts
+from bot.features.people import routes, sweep
+from bot.features.people.away_commands import AwayCommands
+from bot.features.people.link_commands import LinkCommands
+from bot.jobs.scheduler import Sweep
+
+
+def _make_commands(parts: CommandParts) -> CommandSet:
+    linking = LinkCommands(parts)
+    return CommandSet(nod=[*AwayCommands(parts).words, *linking.words], admins=linking.admins)
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    return (Sweep("end_absences", sweep.SECONDS, sweep.AbsenceSweep(parts.database, parts.policies).run),)
+
+
+PEOPLE = Feature(
+    name="people",
+    api=(routes.router,),
+    tags={"people": "Who is who: linked accounts and roles."},
+    make_commands=_make_commands,
+    make_sweeps=_make_sweeps,
+)

@@ -1,0 +1,33 @@
+"""Ends absences whose time is over."""
+
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.domain.chat import Address
+from bot.features.people import rows
+from bot.store import notices, posted_cards
+from bot.store.database import Database
+from bot.store.rules import Policies
+
+SECONDS = 10
+
+
+class AbsenceSweep:
+    """Looks at the absences that are held in memory; only where one is over it writes."""
+
+    def __init__(self, database: Database, policies: Policies) -> None:
+        self._database, self._policies = database, policies
+
+    async def run(self, now: datetime) -> None:
+        """End what is over, tell those whom it concerns, and have cards say so."""
+        if any(each.until <= now for each in self._policies.held.absences):
+            await self._database.write(_end_due, now)
+
+
+def _end_due(session: Session, now: datetime) -> None:
+    for each in rows.end_due(session, now):
+        over = f"{each.who.label} is no longer away. {each.stand_in.label} decides for them no longer."
+        for actor in (each.who, each.stand_in):
+            notices.keep(session, Address(actor.channel, actor.key), over, now)
+    posted_cards.show_again(session)

@@ -1,0 +1,1 @@
+"""Requests: scripts ask people over HTTP. Begin with `routes.py`."""

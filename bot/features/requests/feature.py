@@ -1,0 +1,12 @@
+"""Requests: scripts and other agents ask people over HTTP."""
+
+from bot.features.feature import Feature
+from bot.features.requests import routes
+from bot.features.requests.tools import request_tools
+
+REQUESTS = Feature(
+    name="requests",
+    api=(routes.router,),
+    tags={"requests": "A script asks people."},
+    make_toolsets=lambda _: (request_tools(),),
+)

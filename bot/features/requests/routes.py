@@ -1,0 +1,130 @@
+"""A script asks people: a request is opened, waited for, and its end reported to the requester."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any
+
+from fastapi import Header, Response
+from pydantic import Field
+
+from bot.domain.chat import Address, Answer, Request
+from bot.domain.people import Actor
+from bot.features.requests.tools import PERMISSION, REQUEST
+from bot.web.answers import Fault, Later, existing
+from bot.web.body import Body
+from bot.web.channel import NAME, HttpChannel, key_of
+from bot.web.schemas.proposals import OneRequest, RequestView
+from bot.web.site import Caller, Here, Site, Waiting, api_routes
+
+router = api_routes("requests", prefix="/api")
+
+_STATUS = {Answer.REFUSED: 403, Answer.STALE: 409, Answer.INVALID: 422}
+
+Seconds = Annotated[int, Field(ge=1, le=10 * 366 * 86400)]
+Key = Annotated[str | None, Header(max_length=200)]
+
+
+class Asking(Body):
+    """``fields`` are shown line by line. ``ttl_seconds`` may shorten how long it waits by the rules.
+
+    ``callback_url`` is told the end, signed (needs NOD_WEBHOOK_SECRET).
+    """
+
+    summary: str
+    details: str = ""
+    fields: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    ttl_seconds: Seconds | None = None
+    callback_url: Annotated[str, Field(max_length=4000)] | None = None
+
+
+class Permission(Body):
+    """``input`` is what an agent wants to give its own tool ``tool_name``; ``summary`` heads the card."""
+
+    tool_name: str
+    input: dict[str, Any]
+    tool_use_id: str | None = None
+    summary: str | None = None
+    ttl_seconds: Seconds | None = None
+
+
+@router.post("/approvals", summary="Ask people to approve what you are about to do", status_code=201)
+async def ask(
+    body: Asking, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+) -> OneRequest:
+    """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
+    if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
+        raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
+    fields = {name: _shown(value) for name, value in body.fields.items()}
+    given = {"summary": body.summary, "details": body.details, "fields": fields}
+    arguments = {name: value for name, value in given.items() if name == "summary" or value}
+    text = f"{actor.label} asks for approval: {body.summary}"
+    return await _open(site, actor, REQUEST, arguments, text, body, idempotency_key, answer)
+
+
+@router.post("/permissions", summary="Ask people whether an agent may use a tool of its own", status_code=201)
+async def permit(
+    body: Permission, actor: Caller, site: Here, answer: Response, idempotency_key: Key = None
+) -> OneRequest:
+    """Waited for as any request; once approved, ``arguments.input`` is what people let through."""
+    arguments = body.model_dump(exclude={"ttl_seconds"}, exclude_none=True)
+    text = f"{actor.label} asks whether an agent may use {body.tool_name}."
+    return await _open(site, actor, PERMISSION, arguments, text, body, idempotency_key, answer)
+
+
+@router.get("/approvals/{proposal_id}", summary="The status of a request; `wait` for its end")
+async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneRequest:
+    """Returns after ``wait`` seconds (60 at most), or as soon as it ended.
+
+    ``end`` says: waiting, approved, declined, expired, cancelled, undeliverable, failed or outcome_unknown.
+    """
+
+    async def now() -> RequestView | None:
+        return await _shown_to(site.channel, proposal_id, actor)
+
+    shown = await poll.until(now, lambda request: request.end != "waiting")
+    return OneRequest(proposal=existing(shown, "There is no such request."))
+
+
+async def _open(
+    site: Site,
+    actor: Actor,
+    tool_name: str,
+    arguments: Mapping[str, Any],
+    text: str,
+    body: Asking | Permission,
+    key: str | None,
+    answer: Response,
+) -> OneRequest:
+    conversation_id = secrets.token_hex(8)
+    reply = await site.take_in(
+        Request(
+            actor,
+            tool_name,
+            arguments,
+            Address(NAME, key_of(actor, conversation_id)),
+            text,
+            begin=conversation_id,
+            event_id=f"{actor.key}/approval/{key}" if key else None,
+            ttl=timedelta(seconds=body.ttl_seconds) if body.ttl_seconds else None,
+            callback_url=body.callback_url if isinstance(body, Asking) else None,
+        )
+    )
+    if reply.answer is Answer.LATER:
+        raise Later(reply.text)
+    if reply.answer in _STATUS:
+        more = {"fields": dict(reply.fields)} if reply.fields else {}
+        raise Fault(_STATUS[reply.answer], reply.text, **more)
+    if reply.answer is Answer.DUPLICATE:
+        answer.status_code = 200
+    return OneRequest.of(proposal=await _shown_to(site.channel, reply.proposals[0].id, actor))
+
+
+async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
+    found = await http.proposals.request(proposal_id, actor)
+    return RequestView.asked(found, actor) if found else None
+
+
+def _shown(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
+    return value if isinstance(value, str) else json.dumps(value)

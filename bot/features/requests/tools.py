@@ -1,0 +1,88 @@
+"""Tools about requests: what scripts and other agents ask people for; no model is offered them.
+
+Running one only says that it was approved: who asked acts on it. They come in over HTTP (``routes.py``) and
+MCP.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from bot.domain.proposals import Kind, PreviewField
+from bot.domain.text import shown
+from bot.tools.signature import SEEN, Storable
+from bot.tools.tool import FixedToolset, tool
+
+REQUEST = "request_approval"
+PERMISSION = "permit_tool_use"
+
+Summary = Annotated[
+    Storable, StringConstraints(strip_whitespace=True), Field(min_length=1, max_length=300), SEEN
+]
+Details = Annotated[Storable, Field(max_length=20_000)]
+Name = Annotated[Storable, Field(min_length=1, max_length=200)]
+Fields = Annotated[dict[Name, Details], Field(max_length=50)]
+Input = Annotated[dict[str, Any], Field(max_length=100)]  # each is a line of the card
+
+
+def request_tools() -> FixedToolset:
+    """`request_approval` and `permit_tool_use`."""
+
+    async def asked(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+        fields = [PreviewField(name, None, value) for name, value in arguments.get("fields", {}).items()]
+        details = arguments.get("details")
+        return [*fields, *([PreviewField("details", None, details)] if details else [])]
+
+    @tool(summary="{summary}", preview=asked, idempotent=True, group="requests")
+    async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> str:
+        """Ask people to approve what a script is about to do.
+
+        Args:
+            summary: what will be done, in one line
+            details: more of it, as long as it must be
+            fields: single facts, by name
+
+        """
+        del summary, details, fields  # they are for people; the script that asked acts
+        return "approved"
+
+    async def given(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
+        # its own words head the card, so the tool's name must stand below them
+        named = [PreviewField("tool", None, arguments["tool_name"])] if arguments.get("summary") else []
+        values = arguments["input"].items()
+        return [*named, *(PreviewField(name, None, shown(value, indent=2)) for name, value in values)]
+
+    @tool(
+        summary=_headed,
+        preview=given,
+        idempotent=True,
+        group="requests",
+    )
+    async def permit_tool_use(
+        tool_name: Name,
+        input: Input,  # noqa: A002 - as coding agents call it
+        tool_use_id: Name | None = None,
+        summary: Summary | None = None,
+    ) -> dict[str, Any]:
+        """Ask people whether another agent may use one of its own tools.
+
+        Args:
+            tool_name: the agent's own name for the tool
+            input: what it wants to give the tool
+            tool_use_id: the agent's own id of the use
+            summary: what that will do, in one line
+
+        """
+        del tool_name, tool_use_id, summary
+        return {"behavior": "allow", "updatedInput": input}
+
+    both = (request_approval, permit_tool_use)
+    return FixedToolset("requests", tuple(replace(t, offered=False, kind=Kind.REQUEST) for t in both))
+
+
+def _headed(arguments: Mapping[str, Any]) -> str:
+    """What the agent says it will do; without that, what it wants to use, on what."""
+    inputs = ", ".join(shown(value) for value in arguments["input"].values())
+    return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))

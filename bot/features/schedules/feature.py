@@ -1,0 +1,45 @@
+"""Schedules: tasks of people that come back by themselves, each run a turn in their name."""
+
+from collections.abc import Sequence
+
+from bot.approvals.commands.words import CommandSet
+from bot.domain.hooks import Hooks
+from bot.features.feature import Feature, FeatureParts, SweepParts
+from bot.features.schedules import limits, routes, runs
+from bot.features.schedules.commands import ScheduleCommands
+from bot.features.schedules.sweep import CORRECTION_SECONDS, SECONDS, Schedules
+from bot.features.schedules.tools import schedule_tools
+from bot.jobs.scheduler import Sweep
+from bot.tools.tool import FixedToolset
+
+
+def _make_toolsets(parts: FeatureParts) -> Sequence[FixedToolset]:
+    return (schedule_tools(parts.database, parts.policies, parts.clock, parts.settings.max_schedules),)
+
+
+def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    schedules = Schedules(parts.database, parts.policies, parts.wake, parts.clock, parts.standing)
+    return (
+        Sweep("run_due", SECONDS, schedules.run_due),
+        Sweep("put_right", CORRECTION_SECONDS, schedules.put_right),
+    )
+
+
+def _make_hooks(parts: FeatureParts) -> Hooks:
+    return Hooks(
+        stop_model_call=(limits.TokenLimit(parts.database, parts.settings.schedule_tokens).check,),
+        count_answer=(limits.count_tokens,),
+        refuse_grant=(limits.refuse_grant,),
+        forget_conversations=(runs.end_in,),
+    )
+
+
+SCHEDULES = Feature(
+    name="schedules",
+    api=(routes.router,),
+    tags={"schedules": "What comes back by itself."},
+    make_toolsets=_make_toolsets,
+    make_commands=lambda parts: CommandSet(nod=ScheduleCommands(parts).words),
+    make_sweeps=_make_sweeps,
+    make_hooks=_make_hooks,
+)

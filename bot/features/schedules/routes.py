@@ -1,0 +1,85 @@
+"""Routes of schedules: what comes back by itself. The changes are those of ``/nod schedules``."""
+
+from typing import Annotated, Literal
+
+from fastapi import Path
+from pydantic import AliasPath, BeforeValidator, Field
+from sqlmodel import Session
+
+from bot.approvals import rights
+from bot.domain.chat import Answer
+from bot.domain.redaction import redact_text
+from bot.features.feature import Over
+from bot.features.schedules import runs
+from bot.features.schedules.schedule import Schedule, ScheduleState
+from bot.web.answers import Missing
+from bot.web.body import Body
+from bot.web.rules import say
+from bot.web.schemas import DoneBody, SaidBody, Time, View
+from bot.web.site import Caller, Here, api_routes
+
+router = api_routes("schedules", prefix="/api")
+
+Ident = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
+
+
+class ScheduleView(View):
+    """``id`` is that of the proposal that made it. ``words``: when it runs; ``person``: in whose name.
+
+    ``due_at`` and ``next``: when it runs next, null and empty where it has no more times.
+    ``why``: why Nod ended it.
+    """
+
+    id: str
+    task: Annotated[str, BeforeValidator(redact_text)]
+    words: str
+    person: Annotated[str, Field(validation_alias=AliasPath("person", "label"))]
+    conversation_id: str
+    state: ScheduleState
+    due_at: Time | None
+    next: str
+    last_at: Time | None
+    runs: int
+    why: str
+
+
+class SchedulesBody(DoneBody):
+    everyone: bool
+    schedules: list[ScheduleView]
+
+
+@router.get("/schedules", summary="What comes back by itself")
+async def listed(actor: Caller, over: Over) -> SchedulesBody:
+    """Yours; for admins (``everyone``) all, at most 200. What is due next comes first."""
+
+    def read(session: Session) -> tuple[bool, list[Schedule]]:
+        everyone = rights.rules_all(session, over.policies, actor)
+        return everyone, runs.seen_by(session, over.policies, actor)
+
+    everyone, found = await over.database.read(read)
+    return SchedulesBody.of(everyone=everyone, schedules=found)
+
+
+class Doing(Body):
+    """``run``: as soon as may be, in addition to its times."""
+
+    do: Literal["pause", "resume", "run"]
+
+
+@router.post("/schedules/{ident}", summary="Pause a schedule, resume it, or run it now")
+async def change(ident: Ident, body: Doing, actor: Caller, site: Here) -> SaidBody:
+    """Yours; for admins anyone's. 404 where there is no such schedule for you."""
+    return await _do(site, actor, f"{body.do} {ident}")
+
+
+@router.delete("/schedules/{ident}", summary="Delete a schedule")
+async def delete(ident: Ident, actor: Caller, site: Here) -> SaidBody:
+    """As above. What was allowed for its runs ends with it."""
+    return await _do(site, actor, f"delete {ident}")
+
+
+async def _do(site: Here, actor: Caller, words: str) -> SaidBody:
+    reply = await say(site, actor, f"schedules {words}", "nod")
+    if reply.answer is Answer.UNKNOWN:
+        raise Missing(reply.text)
+    return SaidBody(text=reply.text)

@@ -1,0 +1,213 @@
+"""Schedules: made by an approved call, run as turns of their conversation, ended. One transaction each.
+
+A run is a note in the person's name that wants a turn, in the transaction that counts it: it can neither be
+lost nor come twice. What the agent then proposes asks as always, or runs under a grant of that schedule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sqlmodel import Session
+
+from bot.approvals import grants, rights
+from bot.domain.chat import Address, chat_of
+from bot.domain.conversations import Conversation
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor, Membership, Role
+from bot.domain.proposals import Level, Risk
+from bot.domain.record import Act
+from bot.domain.rules import CallFacts, Place
+from bot.domain.text import one_line
+from bot.errors import Hopeless, LostRace
+from bot.features.schedules import rows
+from bot.features.schedules.schedule import MISSED, Schedule
+from bot.store import conversations, messages, notices, people, proposals, turns
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+
+TOOL = "schedule_task"
+PLACE = 5
+"""How many times as many as one person may have there may be in one chat."""
+
+_DUE = (
+    "[Nod] Schedule {label} is due, for {who}: {when}.{late} People approved this task. Do it now, as if it "
+    "were just asked, and answer with what came of it: {task}"
+)
+_TOLD = "Scheduled for {who}: {task}.{late}"
+_LATE = timedelta(minutes=15)
+
+
+def begin(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
+    """Store what was approved. Raises Hopeless, in words, where it can't run."""
+    if rows.get(session, made.id):
+        return  # an earlier run of the same approved call has made it
+    found = conversations.get_conversation(session, made.conversation_id)
+    if found is None or found.deleted:
+        raise Hopeless("Its conversation was deleted.")
+    if made.follows:
+        made = replace(made, follows=followed(session, policies, made.follows, found.id, made.person))
+    elif made.due_at is None:
+        raise Hopeless("Its time is over. Ask for another one.")
+    person = people.person_of(session, made.person)
+    theirs, there = rows.count(session, person.accounts, str(chat_of(found.origin)))
+    if theirs >= most or there >= PLACE * most:
+        whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
+        raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
+    rows.add(session, made, people.by(session, Act.SET, made.person), now)
+
+
+def followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
+    """The id of the proposal that a schedule waits for, from how it begins.
+
+    Raises Hopeless where the person may see no such proposal, or where several begin so.
+    """
+    named = proposals.starting_with(session, begins)
+    if len(named) != 1 or not (
+        named[0].conversation_id == where or rights.visible(session, policies, named[0], person)
+    ):
+        raise Hopeless(f"There is no proposal {begins[:8]} that the person who asks may see.")
+    return named[0].id
+
+
+def run(
+    session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
+) -> tuple[Job, ...]:
+    """Begin a run of what is due, once, or end it where its person can no longer be there.
+
+    ``standing``: what the platform says they are there; None where they have left. Raises LostRace where
+    something else is under way there: later, then.
+    """
+    where = conversations.get_conversation(session, due.conversation_id)
+    if where is None or policies.load(session).book.paused:
+        return ()
+    if why := _hindrance(session, policies, due, where, standing, now):
+        done = _over(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
+        return _tell(session, policies, due, f"has ended. {why}", now) if done else ()
+    due_at = due.times.after(now) if due.times else None
+    if not rows.take(session, due, due_at, now):
+        return ()
+    late = _late(due, now)
+    current = conversations.open_at(session, where.address) or where.id
+    words = {"label": due.label, "who": one_line(due.person.label), "task": due.task, "late": late}
+    after = messages.last_heard(session, current)
+    messages.add_notice(session, current, _TOLD.format(**words), after, now, delivered=False)
+    key = f"{due.id}.{due.runs + 1}"
+    messages.add_note(
+        session, current, _DUE.format(when=_when(session, due), **words), now, actor=due.person, event_id=key
+    )
+    if not turns.want_turn(session, current, now):
+        raise LostRace
+    return (Job(Work.TURN, current),)
+
+
+def _hindrance(
+    session: Session,
+    policies: Policies,
+    due: Schedule,
+    where: Conversation,
+    standing: Membership | None,
+    now: datetime,
+) -> str:
+    """Why nothing runs in this person's name there; empty where it does."""
+    who, policy = due.person.label, policies.load(session)
+    if where.deleted:
+        return "Its conversation was deleted"
+    if standing is None:
+        return f"{who} is no longer there"
+    person = people.person_of(session, replace(due.person, standing=standing))
+    place = Place(str(where.origin), where.private)
+    call = CallFacts(TOOL, Risk(Level.WRITE, ""), place, person, now)
+    if policy.refusal(person, place.address) or policy.forbidding(call, always=True):
+        return f"{who} may no longer do that there"
+    return ""
+
+
+def _when(session: Session, due: Schedule) -> str:
+    followed = proposals.get(session, due.follows) if due.follows else None
+    if followed is None:
+        return due.words
+    return f"the proposal “{one_line(followed.description)}” has ended as {followed.state}"
+
+
+def _late(due: Schedule, now: datetime) -> str:
+    """What people and the model are told of runs that were missed; empty for none."""
+    missed = due.times.missed(due.due_at, now) if due.times and due.due_at else 0
+    if not due.times or not due.due_at or now - due.due_at < _LATE:
+        return ""
+    told = f" It was due {due.times.said(due.due_at)}."
+    if missed:
+        many = f"more than {MISSED}" if missed == MISSED else str(missed)
+        told += f" This run stands for {many} more that {'was' if missed == 1 else 'were'} missed since."
+    return told
+
+
+def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:
+    """Pause it, or let it run from its next time on; False where that is so already.
+
+    Where it has no more, what was missed comes late.
+    """
+    if (found.paused_at is not None) == paused:
+        return False
+    due_at = found.due_at if paused or not found.times else found.times.after(now) or found.due_at
+    columns = {"paused_at": now if paused else None, "due_at": due_at}
+    who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
+    return rows.change(session, found.id, who, now, **columns)
+
+
+def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+    """Have it run as soon as may be; False where it is paused or was ended."""
+    who = people.by(session, Act.RUN, by)
+    return found.paused_at is None and rows.change(session, found.id, who, now, due_at=now)
+
+
+def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
+    """Nod pauses it, since its platform can't say for good whether its person is still there."""
+    if not rows.change(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
+        return ()
+    how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
+    return _tell(session, policies, due, how, now)
+
+
+def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+    """End it, and what was allowed for its runs; False where that is so already."""
+    return _over(session, found, people.by(session, Act.DROP, by), now)
+
+
+def end_in(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
+    """End what runs in conversations that are deleted."""
+    by = By.nod(Act.END_WITH_CONVERSATION)
+    for each in (found for ident in conversation_ids for found in rows.of_conversation(session, ident)):
+        _over(session, each, by, now, "Its conversation was deleted")
+
+
+def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: datetime) -> tuple[Job, ...]:
+    """Tell its conversation and the admins, those without the task."""
+    told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
+    place = conversations.place_of(session, where).address
+    for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
+        notices.keep(session, Address.parse(admin), f"{told}: {due.label}.", now)
+    after = messages.last_heard(session, where)
+    messages.add_notice(session, where, f"{told}: {due.task}", after, now, delivered=False)
+    return (Job(Work.DELIVER, where),)
+
+
+def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
+    """This person's; for an admin of all of Nod everyone's."""
+    return rows.of_people(session, rights.whose(session, policies, actor))
+
+
+def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
+    """End it, and what was allowed for its runs; False where that is so already."""
+    grants.end_with_schedule(session, found.id, by, now)
+    ended = {"ended_at": now, "ended_by": by.actor, "why": why}
+    return rows.change(session, found.id, by, now, **ended)
+
+
+def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
+    """Whether a person may pause, run or delete it: it is theirs, or they are an admin there."""
+    person = people.person_of(session, actor)
+    if str(found.person) in person.accounts:
+        return True
+    place = conversations.place_of(session, found.conversation_id).address
+    return Role.ADMIN in policies.load(session).roles_of(person, place)

@@ -1,0 +1,238 @@
+"""A schedule: a task that comes back by itself, when, and in whose name. Pure; times are in UTC.
+
+Times of day are those of the schedule's zone, whatever daylight saving makes of them: a time that the clocks
+skip is as long after midnight as it would have been, and one that they repeat is its first. Days are days of
+the calendar. Hours and minutes are as long as they say, whatever the clocks do.
+"""
+
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from enum import StrEnum
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from bot.domain.people import Actor
+from bot.domain.times import DAYS, duration, is_repeated, is_skipped, span, weekdays, written
+
+LEAST = timedelta(minutes=15)
+MISSED = 100
+"""Up to how many missed runs are counted."""
+FURTHEST = timedelta(days=366)
+"""Up to the first run, and from one run to the next."""
+TASK = 2000
+"""Characters of a task."""
+
+_DAY = timedelta(days=1)
+_HOUR = timedelta(hours=1)
+_YEAR_DAYS = 366
+_ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", "hour": "1h", "once": ""}
+_EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
+
+
+def repeated(text: str, first: datetime) -> str:
+    """How often, as it is kept, of what someone wrote; empty for once. ``first`` is in its own zone.
+
+    Raises ValueError in words for people.
+    """
+    said = text.strip().lower().removeprefix("every ").strip()
+    said = _ALIKE.get(said, said)
+    if said in ("", "month"):
+        return said
+    if said == "week":
+        return DAYS[first.weekday()]
+    if days := weekdays(said):
+        alike = (name for name in ("day", "weekday", "weekend") if days == weekdays(name))
+        return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
+    try:
+        length = duration(said)
+    except ValueError:
+        raise ValueError(_EVERY) from None
+    if length < LEAST:
+        raise ValueError(f"that is too often; the least is every {span(LEAST)}")
+    if length > FURTHEST or length % timedelta(minutes=1):
+        raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
+    hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"
+    return hours or written(length.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When a task is due: first at ``start``, then as ``every`` says (see `repeated`), up to ``until``."""
+
+    start: datetime
+    every: str
+    zone: tzinfo
+    until: datetime | None = None
+
+    def after(self, moment: datetime) -> datetime | None:
+        """The first time after a moment; None where there is no more."""
+        return next(self._from(moment), None)
+
+    def following(self, moment: datetime, count: int) -> list[datetime]:
+        """The next times after a moment, at most so many."""
+        return list(islice(self._from(moment), count))
+
+    def missed(self, due: datetime, now: datetime) -> int:
+        """How many times there were after ``due`` up to now, counted up to `MISSED`."""
+        return sum(each <= now for each in islice(self._from(due), MISSED))
+
+    def _from(self, moment: datetime) -> Iterator[datetime]:
+        for each in self._every(moment):
+            if self.until is not None and each > self.until:
+                return
+            if each > moment and each >= self.start:
+                yield each
+
+    def _every(self, moment: datetime) -> Iterator[datetime]:
+        """All times from somewhat before a moment, in order."""
+        if not self.every:
+            yield self.start
+            return
+        first = self.start.astimezone(self.zone)
+        length = self.length
+        if length is not None and self.is_span:
+            at = self.start + length * max(0, (moment - self.start) // length)
+            while True:
+                yield at
+                at += length
+        clock = first.time().replace(fold=0)
+        day = max(first.date(), moment.astimezone(self.zone).date() - _DAY)
+        while day.year < date.max.year:
+            if self._falls_on(day, first.date(), length):
+                at = datetime.combine(day, clock, self.zone).astimezone(UTC)
+                yield self.start if day == first.date() else at
+            day += _DAY
+
+    @property
+    def length(self) -> timedelta | None:
+        """From one time to the next; None for once, and for days that have names or numbers."""
+        named = not self.every or self.every == "month" or weekdays(self.every)
+        return None if named else duration(self.every)
+
+    @property
+    def is_span(self) -> bool:
+        """Whether it comes back after so many hours or minutes, not at a time of day."""
+        return self.length is not None and self.every[-1] not in "dw"
+
+    def clock_changes(self, moment: datetime) -> list[str]:
+        """Say what becomes, within a year, of a time of day that the clocks skip or repeat."""
+        if not self.every or self.is_span:
+            return []
+        first = self.start.astimezone(self.zone)
+        begin, clock, found = (
+            max(first, moment.astimezone(self.zone)).date(),
+            first.time().replace(fold=0),
+            [],
+        )
+        for day in (begin + _DAY * ahead for ahead in range(_YEAR_DAYS)):
+            at = datetime.combine(day, clock, self.zone)
+            on = f"on {day.day} {day:%b %Y}"
+            if is_skipped(at) and self._falls_on(day, first.date(), self.length):
+                real = at.astimezone(UTC).astimezone(self.zone)
+                found.append(f"{clock:%H:%M} does not exist {on}. It runs at {real:%H:%M} then.")
+            if is_repeated(at) and self._falls_on(day, first.date(), self.length):
+                found.append(f"{clock:%H:%M} comes twice {on}. It runs at the first.")
+        return found
+
+    def _falls_on(self, day: date, first: date, length: timedelta | None) -> bool:
+        if length is not None:
+            return (day - first) % length == timedelta()
+        if self.every == "month":
+            return day.day == min(first.day, monthrange(day.year, day.month)[1])
+        return day.weekday() in weekdays(self.every)
+
+    @property
+    def words(self) -> str:
+        """For example ``every weekday at 09:00``, ``every 2 h from Monday 2 Mar 2026, 09:00`` or one time."""
+        if not self.every:
+            return self.said(self.start)
+        first = self.start.astimezone(self.zone)
+        if self.every == "month":
+            last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
+            return f"every month on day {first.day}{last}, at {first:%H:%M}"
+        names = [each.capitalize() if each in DAYS else each for each in self.every.split(", ")]
+        if weekdays(self.every):
+            return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
+        length = duration(self.every)
+        if self.is_span:
+            hours = f"{length // _HOUR} h" if length % _HOUR == timedelta() else span(length)
+            return f"every {hours} from {self.said(self.start)}"
+        how = "every day" if length == _DAY else f"every {length.days} d"
+        return f"{how} at {first:%H:%M}"
+
+    def said(self, at: datetime) -> str:
+        """A moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
+        local = at.astimezone(self.zone)
+        which = f" {local:%Z}" if is_repeated(local) else ""
+        return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{which}"
+
+
+class ScheduleState(StrEnum):
+    """What becomes of a schedule by itself."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"  # it has no more times
+    ENDED = "ended"  # deleted, or its person can no longer be there
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One row, as a value. ``person`` is in whose name it runs.
+
+    ``start``, ``repeats``, ``zone`` and ``until`` are its `Times`. ``follows``: the id of the proposal after
+    whose end it runs once, instead of these. ``due_at``: when
+    it runs next. ``ran_for``: the due time that its last run was for, ``last_at``: when that began,
+    ``spent``: its tokens. ``why``: why it was ended, where no person did.
+    """
+
+    id: str
+    conversation_id: str
+    person: Actor
+    task: str
+    created_at: datetime
+    start: datetime | None = None
+    repeats: str = ""
+    zone: str = "UTC"
+    until: datetime | None = None
+    follows: str | None = None
+    due_at: datetime | None = None
+    runs: int = 0
+    ran_for: datetime | None = None
+    last_at: datetime | None = None
+    spent: int = 0
+    paused_at: datetime | None = None
+    ended_at: datetime | None = None
+    ended_by: str = ""
+    why: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call it by."""
+        return self.id[:8]
+
+    @property
+    def times(self) -> Times | None:
+        return Times(self.start, self.repeats, ZoneInfo(self.zone), self.until) if self.start else None
+
+    @property
+    def state(self) -> ScheduleState:
+        if self.ended_at is not None:
+            return ScheduleState.ENDED
+        if self.due_at is None and not (self.follows and not self.runs):
+            return ScheduleState.DONE
+        return ScheduleState.PAUSED if self.paused_at else ScheduleState.ACTIVE
+
+    @property
+    def words(self) -> str:
+        """When it runs, with its time zone."""
+        if self.times is None:
+            return f"once proposal {(self.follows or '')[:8]} has ended"
+        return f"{self.times.words} ({self.times.zone})"
+
+    @property
+    def next(self) -> str:
+        """When it runs next, in words; empty where it does not."""
+        return self.times.said(self.due_at) if self.times and self.due_at else ""

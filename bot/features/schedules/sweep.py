@@ -1,0 +1,98 @@
+"""Runs what schedules have due, each once however many processes look, while its person is still there."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlmodel import Session
+
+from bot.channels.base import Standing
+from bot.channels.delivery.notices import Pauses
+from bot.domain.chat import Address, Clock
+from bot.domain.jobs import Wake, Work
+from bot.domain.people import Membership
+from bot.errors import ChannelError, LostRace, NotDeliverable
+from bot.features.schedules import rows, runs
+from bot.features.schedules.schedule import Schedule
+from bot.store import conversations
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+SECONDS = 2
+CORRECTION_SECONDS = 60
+_BATCH = 25
+_AT_ONCE = 10
+_PATIENCE = 5.0  # seconds that a platform has to say who is there
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """Looks for what is due; rows decide."""
+
+    database: Database
+    policies: Policies
+    wake: Wake
+    clock: Clock
+    standing: Standing
+    _pauses: Pauses[str] = field(init=False)  # of those whose platform could not be asked
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_pauses", Pauses(self.clock))
+
+    async def run_due(self, now: datetime) -> int:
+        """Begin what is due, some at a time, and nothing while everything is paused; returns how many."""
+        if (await self.database.read(self.policies.load)).book.paused:
+            return 0
+        found = await self.database.read(rows.due, now, _BATCH, self._pauses.held())
+        first = dict[str, Schedule]()  # of each conversation: one runs there at a time
+        for each in found:
+            first.setdefault(each.conversation_id, each)
+        due = list(first.values())[:_BATCH]
+        done = 0
+        for at in range(0, len(due), _AT_ONCE):
+            done += sum(await asyncio.gather(*(self._run(each, now) for each in due[at : at + _AT_ONCE])))
+        return done
+
+    async def put_right(self, now: datetime) -> None:
+        """After a clock that was ahead: nothing waits for the time that it told."""
+        if many := await self.database.write(rows.put_right, now):
+            log.warning("schedules ran by a clock that was ahead", schedules=many)
+
+    async def _run(self, due: Schedule, now: datetime) -> bool:
+        try:
+            standing = await self._ask(due)
+            jobs = await self.database.write(runs.run, self.policies, due, standing, now)
+        except LostRace:
+            return False  # something else is under way there, so it is next
+        except NotDeliverable as error:
+            jobs = await self.database.write(runs.hold, self.policies, due, error.message, now)
+            await self.wake(*jobs)
+            return False
+        except ChannelError as error:
+            self._pauses.refused(due.id)
+            log.warning("a schedule waits for its platform", schedule=due.id, why=error.message)
+            return False
+        self._pauses.over(due.id)
+        await self.wake(*jobs)
+        return any(job.work is Work.TURN for job in jobs)
+
+    async def _ask(self, due: Schedule) -> Membership | None:
+        """Raises ChannelError where the platform can't say."""
+
+        def origin(session: Session) -> Address | None:
+            found = conversations.get_conversation(session, due.conversation_id)
+            return found.origin if found and not found.deleted else None
+
+        if (address := await self.database.read(origin)) is None:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                standing = await self.standing(due.person, address)
+        except TimeoutError:
+            raise ChannelError("It takes too long to answer.") from None
+        if standing is Membership.UNKNOWN:
+            raise ChannelError("It does not say who someone is.")
+        return standing

@@ -1,0 +1,52 @@
+"""Schedules: tasks that come back by themselves."""
+
+from datetime import datetime
+
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.tables.conversations import ConversationRow
+from bot.store.tables.row import Row, audited, id_of, partial
+
+SCHEDULE = "schedule"
+"""The name of one in the audit log; its key there is its id."""
+LIVE = "ended_at IS NULL AND paused_at IS NULL"
+
+
+class ScheduleRow(Row, table=True):
+    """A schedule; see `schedule.Schedule`. Its ``id`` is that of the proposal that made it.
+
+    ``repeats`` is `Times.every`. Ended ones stay as the record.
+    """
+
+    __tablename__ = "schedule"
+    __table_args__ = (
+        partial("schedule_due", "due_at", where=f"{LIVE} AND due_at IS NOT NULL"),
+        partial("schedule_follows", "follows", where=f"{LIVE} AND follows IS NOT NULL AND runs = 0"),
+        partial("schedule_of_person", "person", where="ended_at IS NULL"),
+        partial("schedule_last", "last_at", where="ended_at IS NULL"),
+        partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
+        # its last run, and the time of its next, are in its conversation
+        audited(SCHEDULE, uncounted=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
+    )
+
+    id: str = Field(primary_key=True)
+    conversation_id: str = Field(foreign_key=id_of(ConversationRow))
+    person: str
+    name: str
+    task: str
+    start: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    repeats: str
+    zone: str
+    until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    follows: str | None = None
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    due_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    runs: int = 0
+    ran_for: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    last_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    spent: int = 0
+    paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    ended_by: str = ""
+    why: str = ""
