@@ -155,7 +155,7 @@ OWN_ROWS = (
     "bot.store.posted_cards",
 )
 """What a platform keeps for itself: installations, what arrived, what it is asking, where its cards are."""
-LOOKED_UP = ("bot.approvals.lookup.", "bot.approvals.tools.requests", "bot.store.change_notifier")
+LOOKED_UP = ("bot.approvals.lookup.", "bot.store.change_notifier")
 
 
 def test_channels_and_the_web_look_up_and_take_in_and_read_no_rows() -> None:

@@ -69,12 +69,6 @@ class ChangePerson(Protocol):
     def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
 
 
-class MoveChat(Protocol):
-    """Told in the transaction in which a chat gets another address, as a Telegram group that grows does."""
-
-    def __call__(self, session: Session, before: Address, after: Address) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -87,7 +81,6 @@ class Hooks:
     send_digest: tuple[SendDigest, ...] = ()
     end_proposal: tuple[EndProposal, ...] = ()
     change_person: tuple[ChangePerson, ...] = ()
-    move_chat: tuple[MoveChat, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

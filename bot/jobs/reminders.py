@@ -73,17 +73,13 @@ class Reminders:
         told: dict[str, Proposal] = {}
         many: Counter[str] = Counter()
         for proposal in proposals.calling(session, what, now, _BATCH):
-            changes: dict[str, Any] = {f"{what}_at": None}
-            if what is Act.REMIND and proposal.remind_every:
-                changes = {"remind_at": now + proposal.remind_every}
             if what is Act.ESCALATE:
-                policy = self.policies.load(session)
-                before = proposal.deciders
-                each = (Role.APPROVER, Role.ADMIN)
-                roles = tuple(role for role in each if policy.holders(role, before.place))
-                widened = tuple(dict.fromkeys((*before.roles, *roles)))
-                changes["deciders"] = replace(before, roles=widened, escalated=proposal.escalate_to)
-            moved = transitions.move(session, proposal, By.nod(what), now, **changes)
+                moved = self._escalate(session, proposal, now)
+            else:
+                due: dict[str, Any] = {f"{what}_at": None}
+                if what is Act.REMIND and proposal.remind_every:
+                    due = {"remind_at": now + proposal.remind_every}
+                moved = transitions.move(session, proposal, By.nod(what), now, **due)
             if moved is not None:
                 told.setdefault(moved.card_id, moved)
                 many[moved.card_id] += 1
@@ -92,6 +88,15 @@ class Reminders:
                 self.notices.nudge(session, moved, _words(what, moved, many[shown] - 1, now))
             elif moved.escalate_to:
                 notices.keep(session, Address.parse(moved.escalate_to), "", now, shown)
+
+    def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> Proposal | None:
+        """Let approvers and admins decide as well."""
+        policy, before = self.policies.load(session), proposal.deciders
+        added = (role for role in (Role.APPROVER, Role.ADMIN) if policy.holders(role, before.place))
+        roles = tuple(dict.fromkeys((*before.roles, *added)))
+        deciders = replace(before, roles=roles, escalated=proposal.escalate_to)
+        by = By.nod(Act.ESCALATE)
+        return transitions.raise_requirements(session, proposal, by, now, deciders=deciders, escalate_at=None)
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
         for rule in book.about(Subject.DIGEST):

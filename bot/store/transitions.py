@@ -9,11 +9,12 @@ from typing import Any
 from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
-from bot.domain.proposals import TRANSITIONS, Proposal, State
+from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State
 from bot.domain.text import hashed, storable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import By, Change
+from bot.store.database import hooks_of
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
@@ -121,7 +122,25 @@ def move(
         about = log.about(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
     _want_redraw(session, after)
+    if state in SETTLED:
+        for end_proposal in hooks_of(session).end_proposal:
+            end_proposal(session, after, now)
     return after
+
+
+def raise_requirements(
+    session: Session, before: Proposal, by: By, now: datetime, *, deciders: Deciders, **times: Any
+) -> Proposal | None:
+    """Have an open proposal ask for other people as well, guarded and recorded as each `move` is.
+
+    People who could decide still can. ``times`` are columns of due times that change with it. Returns what it is
+    now, or None when someone else was faster. Raises ValueError where it is no longer open, or where someone
+    who may decide would be left out.
+    """
+    kept = set(before.deciders.roles) <= set(deciders.roles)
+    if before.state is not State.PROPOSED or not kept or before.deciders.people != deciders.people:
+        raise ValueError("only an open proposal can ask for more, and no one who may decide is left out")
+    return move(session, before, by, now, deciders=deciders, **times)
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> bool:

@@ -28,6 +28,7 @@ from bot.domain.attachments import Upload
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Choice, Command, Message, PickedRow, Press, Reply
 from bot.domain.conversations import Transcript
+from bot.domain.hooks import Hooks
 from bot.domain.jobs import Process
 from bot.domain.model import ToolCall
 from bot.domain.named_models import NamedModel
@@ -98,6 +99,7 @@ class Nod:
         others: Sequence[ScriptedModel] = (),
         named: Sequence[NamedModel] = (),
         prices: Prices | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.url = url
         self.with_team = team
@@ -109,6 +111,7 @@ class Nod:
         self.bounds = bounds or Bounds()
         self.model = ScriptedModel()
         self.others, self.named, self.prices = others, named, prices
+        self.hooks = hooks or Hooks()
         self.world = World()
         self.toolset = lamp_tools(self.world)
         self.channels = {c.name: c for c in channels or (RecordingChannel(),)}
@@ -166,7 +169,7 @@ class Nod:
             limits=self.limits,
             briefing=self.briefing,
             routes=self.routes,
-            hooks=hooks_of(parts),
+            hooks=Hooks.join([hooks_of(parts), self.hooks]),
             commands=[each.make_commands for each in FEATURES],
         )
         self.gate, self.execution, self.turns = made.gate, made.execution, made.turns

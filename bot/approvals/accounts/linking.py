@@ -21,6 +21,7 @@ from bot.domain.text import hashed
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
+from bot.store.database import hooks_of
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
@@ -151,6 +152,7 @@ def join(session: Session, policies: Policies, first: Actor, second: Actor, by: 
             now_is = {"person": person.id, **gained}
             old = {"person": was} if was else None
             admin_changes.record(session, Thing.ACCOUNT, account, who, old, now_is, now)
+            _tell_features(session, account, now)
 
 
 def part(session: Session, account: str, by: Actor, now: datetime) -> int | None:
@@ -173,7 +175,13 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
         is_now = None if each in alone else {"person": stays}
         if is_now != {"person": left.id}:
             admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
+            _tell_features(session, each, now)
     return ended
+
+
+def _tell_features(session: Session, account: str, now: datetime) -> None:
+    for change_person in hooks_of(session).change_person:
+        change_person(session, Actor.parse(account), now)
 
 
 def _pair(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:

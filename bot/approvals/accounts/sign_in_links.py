@@ -17,6 +17,7 @@ from bot.domain.text import hashed
 from bot.store import events, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
+from bot.store.database import hooks_of
 from bot.store.events import DialogueRow
 from bot.store.rules import Policies
 from bot.store.tables.people import SignInRow
@@ -131,6 +132,9 @@ def _record(
     session: Session, console: Actor, act: Act, by: Actor, how: Mapping[str, str], now: datetime
 ) -> None:
     admin_changes.record(session, Thing.SESSION, str(console), people.by(session, act, by), None, how, now)
+    if act is Act.SIGN_OUT:
+        for change_person in hooks_of(session).change_person:
+            change_person(session, console, now)
 
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:

@@ -1,0 +1,165 @@
+"""Hooks refuse and add words: whatever a feature does in one, nothing runs that no one allowed."""
+
+import asyncio
+import contextlib
+from random import Random
+from typing import Any
+
+import pytest
+from sqlmodel import Session
+
+from bot.approvals.accounts import linking
+from bot.domain.hooks import Hooks
+from bot.domain.proposals import Proposal, State
+from bot.domain.similarity import GrantDuration, GrantScope
+from bot.domain.verbs import Verb
+from bot.store.rules import Policies
+from tests.kit import ANA, BEN, MakeNod, Nod, call, says
+
+pytestmark = pytest.mark.slow
+
+CHOICES = (Verb.APPROVE, Verb.DECLINE, Verb.SIMILAR, None)
+STORIES = 60
+
+
+def hostile(random: Random) -> Hooks:
+    """A feature whose hooks answer what they should not, raise, and let others wait."""
+
+    def act() -> Any:
+        match random.choice(["answer", "none", "word", "thing", "raise"]):
+            case "answer":
+                return random.choice(["", "approved", "allow", "The rule allows it."])
+            case "none":
+                return None
+            case "word":
+                return {"allow": True}
+            case "thing":
+                return [object()]
+            case _:
+                raise RuntimeError(random.choice(["no", "approved"]))
+
+    async def later(*_: Any) -> Any:
+        for _ in range(random.randrange(3)):
+            await asyncio.sleep(0)
+        return act()
+
+    def now(*_: Any) -> Any:
+        return act()
+
+    def rarely(*_: Any) -> Any:
+        return act() if not random.randrange(4) else ""
+
+    async def rarely_later(*_: Any) -> Any:
+        return await later() if not random.randrange(4) else ""
+
+    def nothing_or_raise(*_: Any) -> Any:
+        if not random.randrange(4):
+            raise RuntimeError("no")
+        return ()
+
+    return Hooks(
+        stop_model_call=(rarely_later,),
+        count_answer=(nothing_or_raise,),
+        add_to_prompt=(rarely_later,),
+        refuse_grant=(random.choice([now, rarely]),),
+        forget_conversations=(nothing_or_raise,),
+        send_digest=(nothing_or_raise,),
+        end_proposal=(nothing_or_raise,),
+        change_person=(nothing_or_raise,),
+    )
+
+
+async def play(nod: Nod, random: Random) -> dict[str, set[Verb]]:
+    """People ask and press at random; gives what they pressed on each proposal."""
+    pressed: dict[str, set[Verb]] = {}
+    for lamp in ("desk", "door", "roof", "desk"):
+        wanted = random.choice([call("paint", lamp=lamp, color="red"), call("smash", lamp=lamp)])
+        nod.model.will(says("I will.", wanted))
+        nod.model.rule = lambda _: says("Well.")
+        await nod.say(f"do it to {lamp}", by=ANA)
+        await nod.idle()
+        for proposal in await nod.proposals():
+            verb = random.choice(CHOICES)
+            if verb is None or proposal.state is not State.PROPOSED:
+                continue
+            pressed.setdefault(proposal.id, set()).add(verb)
+            given: dict[str, Any] = {}
+            if verb is Verb.SIMILAR:
+                given = {"rung": GrantScope.TOOL, "lasting": GrantDuration.DAY}
+            with contextlib.suppress(RuntimeError, TypeError):  # a hook failed its transaction
+                await nod.press(verb, proposal, by=ANA, **given)
+            await nod.idle()
+    return pressed
+
+
+def may_have_run(nod: Nod, proposal: Proposal, pressed: dict[str, set[Verb]]) -> bool:
+    """Whether someone said yes to it, or to calls like it before it was asked for."""
+    yes = {Verb.APPROVE, Verb.SIMILAR} & pressed.get(proposal.id, set())
+    return bool(yes) or (proposal.grant_id is not None and proposal.tool_name == "paint")
+
+
+@pytest.mark.parametrize("seed", range(STORIES))
+async def test_whatever_hooks_answer_or_raise_nothing_runs_that_no_one_allowed(
+    make_nod: MakeNod, seed: int
+) -> None:
+    random = Random(seed)
+    nod = make_nod(hooks=hostile(random))
+    pressed = await play(nod, random)
+    for proposal in await nod.proposals():
+        runs = nod.world.runs_of(proposal)
+        assert len(runs) <= 1
+        assert not runs or may_have_run(nod, proposal, pressed)
+    grants = {p.grant_id for p in await nod.proposals() if p.grant_id is not None}
+    assert not grants or any(Verb.SIMILAR in verbs for verbs in pressed.values())
+
+
+async def test_a_hook_that_stops_the_model_is_told_in_its_words(make_nod: MakeNod) -> None:
+    async def stop(_: Any) -> str:
+        return "The budget of this feature is spent."
+
+    nod = make_nod(hooks=Hooks(stop_model_call=(stop,)))
+    await nod.say("hello", by=ANA)
+    await nod.idle()
+    assert any("The budget of this feature is spent." in text for text in await nod.said())
+    assert nod.model.transcripts == []
+
+
+async def test_a_hook_refuses_grants_and_the_card_offers_none(make_nod: MakeNod) -> None:
+    nod = make_nod(hooks=Hooks(refuse_grant=(lambda *_: "Not for this one.",)))
+    nod.model.will(says("I will.", call("paint", lamp="desk", color="red")), says("Well."))
+    await nod.say("paint it", by=ANA)
+    await nod.idle()
+    [proposal] = await nod.proposals()
+    reply = await nod.press(Verb.SIMILAR, proposal, by=ANA, rung=GrantScope.TOOL, lasting=GrantDuration.DAY)
+    assert "Not for this one." in reply.text
+    assert nod.world.runs == []
+
+
+async def test_the_end_of_each_proposal_and_each_link_is_told_in_its_transaction(make_nod: MakeNod) -> None:
+    told: list[str] = []
+    hooks = Hooks(
+        end_proposal=(lambda _, proposal, __: told.append(str(proposal.state)),),
+        change_person=(lambda _, account, __: told.append(str(account)),),
+    )
+    nod = make_nod(hooks=hooks)
+    nod.model.will(
+        says("I will.", call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="red")),
+        says("Well."),
+    )
+    await nod.say("paint both", by=ANA)
+    await nod.idle()
+    one, other = await nod.proposals()
+    await nod.press(Verb.APPROVE, one, by=ANA)
+    await nod.press(Verb.DECLINE, other, by=ANA)
+    await nod.idle()
+    assert sorted(told) == ["declined", "succeeded"]
+    told.clear()
+
+    def link(session: Session) -> None:
+        linking.join(session, Policies(nod.policy, nod.clock), ANA, BEN, ANA, nod.clock())
+
+    nod.database.write_now(link)
+    assert sorted(told) == [str(ANA), str(BEN)]
+    told.clear()
+    nod.database.write_now(linking.part, str(BEN), ANA, nod.clock())
+    assert str(BEN) in told
