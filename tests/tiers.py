@@ -24,6 +24,7 @@ LINT = (
 
 _TAKE_TURNS = ("tests/contracts/test_telegram.py", "tests/contracts/test_discord.py")
 
+_AGENTS = "tests/features/mcp/test_agents.py"
 NIGHT = {
     "tests/torture/test_torture.py": "real processes killed at random; the day crashes at each write",
     "tests/torture/test_faults.py": "full disks, frozen processes, clocks that jump, on real processes",
@@ -83,23 +84,23 @@ NIGHT = {
     ),
     "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[dark": "light is in the day",
     "tests/web/console/test_trials.py::test_a_trial_is_shown_applied_and_undone[phone": "light is in the day",
-    "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[permission_prompt-given0-over_s": (
+    f"{_AGENTS}::test_a_cancelled_call_withdraws_its_card[permission_prompt-given0-over_s": (
         "each begins a process; two of them are in the day"
     ),
-    "tests/web/test_agents.py::test_a_cancelled_call_withdraws_its_card[request_approval-given1-over_s": (
+    f"{_AGENTS}::test_a_cancelled_call_withdraws_its_card[request_approval-given1-over_s": (
         "each begins a process; two of them are in the day"
     ),
-    "tests/web/test_agents.py::test_a_permission_prompt_is_allowed_with_what_people_let_through[over_stdio": (
+    f"{_AGENTS}::test_a_permission_prompt_is_allowed_with_what_people_let_through[over_stdio": (
         "each begins a process; two of them are in the day"
     ),
-    "tests/web/test_agents.py::test_an_empty_summary_is_refused_in_words[over_stdio": (
+    f"{_AGENTS}::test_an_empty_summary_is_refused_in_words[over_stdio": (
         "each begins a process; two of them are in the day"
     ),
-    "tests/web/test_agents.py::test_while_people_decide_the_agent_is_told_of_progress[over_stdio": (
+    f"{_AGENTS}::test_while_people_decide_the_agent_is_told_of_progress[over_stdio": (
         "each begins a process; two of them are in the day"
     ),
     "tests/web/test_model_server.py::test_two_hundred_turns": "the recorded conversations keep it in the day",
-    "tests/web/test_mcp_document.py": (
+    "tests/features/mcp/test_document.py": (
         "a process for each command of a page; tests/web/test_mcp_logins.py has them in one"
     ),
     "tests/channels/slack/test_setup.py::test_a_slack_that_is_down_holds_up_no_start[sqlite-how2": (
@@ -151,13 +152,11 @@ NIGHT = {
     "tests/web/console/test_team.py::test_a_plan_is_sent_back": (
         "tests/team has it; an approval is in the day"
     ),
-    "tests/web/test_agents.py::test_an_agent_that_leaves_withdraws_what_it_waits_for[over_stdio": (
+    f"{_AGENTS}::test_an_agent_that_leaves_withdraws_what_it_waits_for[over_stdio": (
         "each begins a process; two of them are in the day"
     ),
-    "tests/web/test_agents.py::test_over_stdio_with_a_wrong_token": (
-        "each begins a process; two of them are in the day"
-    ),
-    "tests/web/test_approvals_document.py::test_its_configurations_connect_an_agent": (
+    f"{_AGENTS}::test_over_stdio_with_a_wrong_token": ("each begins a process; two of them are in the day"),
+    "tests/features/requests/test_document.py::test_its_configurations_connect_an_agent": (
         "a process for each configuration"
     ),
     "tests/web/test_tracing.py::test_without_an_endpoint_the_library_is_not_loaded": (

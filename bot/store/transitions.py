@@ -133,9 +133,9 @@ def raise_requirements(
 ) -> Proposal | None:
     """Have an open proposal ask for other people as well, guarded and recorded as each `move` is.
 
-    People who could decide still can. ``times`` are columns of due times that change with it. Returns what it is
-    now, or None when someone else was faster. Raises ValueError where it is no longer open, or where someone
-    who may decide would be left out.
+    People who could decide still can. ``times`` are columns of due times that change with it. Returns what
+    it is now, or None when someone else was faster. Raises ValueError where it is no longer open, or where
+    someone who may decide would be left out.
     """
     kept = set(before.deciders.roles) <= set(deciders.roles)
     if before.state is not State.PROPOSED or not kept or before.deciders.people != deciders.people:

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from bot.domain.policy import Policy
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, Hopeless, ToolError
+from bot.features.feature import FeatureParts
 from bot.features.issues import rows as issues
 from bot.features.issues.tools import issue_tools, seed
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.tools.tool import CallContext, Tool
 
 
@@ -449,9 +452,11 @@ async def test_changes_of_one_issue_wait_for_each_other_whichever_tool_makes_the
 @pytest.mark.slow  # it imports all of Nod
 @pytest.mark.parametrize(("setting", "there"), [("true", True), ("false", False)])
 def test_the_tracker_can_be_turned_off(setting: str, there: bool, database: Database, clock):
-    from bot.app import builtin_tools
+    from bot.features.issues.feature import ISSUES
 
-    toolsets = builtin_tools(Settings.load(NOD_ISSUES=setting), database, clock)
-    found = {tool.name for toolset in toolsets for tool in toolset.fixed}
+    settings = Settings.load(NOD_ISSUES=setting)
+    parts = FeatureParts(
+        settings=settings, database=database, policies=Policies(Policy(), clock), clock=clock
+    )
+    found = {tool.name for toolset in ISSUES.make_toolsets(parts) for tool in toolset.fixed}
     assert ("create_issue" in found) is there
-    assert "output_read" in found

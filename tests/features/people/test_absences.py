@@ -88,7 +88,7 @@ async def test_it_ends_when_its_time_is_over(nod: Nod) -> None:
     p = await asked(nod)
     nod.clock.forward(timedelta(hours=2))
     assert "may not decide" in (await nod.press(Verb.APPROVE, p, by=BEN)).text
-    await nod.reminders.remind(nod.clock())
+    await nod.tick()
     assert "Ana is no longer away" in nod.chat.shown
     await nod.recovery.recover(nod.clock())
     await nod.idle()

@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.features.schedules.schedule import MISSED, Times, find_zone, repeated
+from bot.domain.times import find_zone
+from bot.features.schedules.schedule import MISSED, Times, repeated
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
