@@ -11,10 +11,11 @@ from sqlmodel import Session, select
 
 from benchmarks.table import Row
 from bot.approvals import grants, lifecycle
+from bot.domain import kinds
 from bot.domain.model import ToolCall
 from bot.domain.people import Actor, Person
 from bot.domain.policy import Policy, terms
-from bot.domain.proposals import Kind, Level, Proposal, Risk, State, canonical, digest
+from bot.domain.proposals import Level, Proposal, Risk, State, canonical, digest
 from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, CallFacts, Mode, Place, Quorum, Rule, Rulebook, RuleValue, Subject
 from bot.domain.similarity import GrantScope, Likeness
@@ -99,7 +100,7 @@ def proposal(number: int, at: datetime, **changes: object) -> Proposal:
     verdict = Policy().judge(CallFacts(name, _WRITE, Place("bench:c", private=True), _PERSON, at))
     fields: dict[str, object] = {
         "id": hashlib.sha256(str(number).encode()).hexdigest()[:16],
-        "kind": Kind.CALL,
+        "kind": kinds.CALL,
         "conversation_id": f"c{number}",
         "message_id": number,
         "call_id": ToolCall("call_1", name, "{}").id,

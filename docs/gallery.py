@@ -20,12 +20,13 @@ from bot.agent.demo.team import REQUEST
 from bot.app import App, build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
+from bot.domain import kinds
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
 from bot.domain.conversations import AskedQuestion
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.features.issues.tools import seed
 from bot.settings import Settings
@@ -198,7 +199,7 @@ async def states() -> tuple[dict[str, Card], AskedQuestion]:
         await nod.expire()
         made["expired"] = await nod.card(group[0])
         team = await nod.ask(REQUEST)
-        [plan] = [p for p in team if p.kind is Kind.PLAN]
+        [plan] = [p for p in team if p.kind is kinds.PLAN]
         made["plan"] = await nod.card(plan)
     return made, question
 

@@ -24,6 +24,7 @@ from bot.agent.summary import summed_up
 from bot.agent.transcript import NOTE, history_of, size_of
 from bot.approvals import asking, budgets, grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
+from bot.approvals.kinds import find_procedure
 from bot.approvals.team import plans, teammates
 from bot.approvals.tool_visibility import FILES
 from bot.domain.batches import batches
@@ -63,7 +64,7 @@ from bot.domain.model import (
 from bot.domain.people import Role
 from bot.domain.plans import carried_out, current
 from bot.domain.prices import Prices
-from bot.domain.proposals import Kind, Proposal
+from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, shown, veiled
 from bot.domain.rules import Rulebook, Subject
@@ -580,8 +581,9 @@ def _commit(
         jobs += _warn(session, policies.held.book, turn, now)
     if any(c.effect for c in judged):
         jobs += apply_effects(session, turn, available, message_id, judged, results, now)
-    for plan in (p for p, _ in proposed if p.kind is Kind.PLAN):
-        jobs += plans.open_plan(session, policies, plan, now)
+    for p, _ in proposed:
+        if opening := find_procedure(p.kind).open:
+            jobs += opening(session, policies, p, now)
     opened = tuple(
         grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), like, now)
         for p, like in proposed

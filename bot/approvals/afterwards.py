@@ -9,7 +9,6 @@ from typing import Any
 from bot.approvals.drafts import in_time, preview_of, title_of, watched, words_of
 from bot.domain.cards import redacted
 from bot.domain.proposals import (
-    CALLS,
     Inverse,
     PreviewField,
     Proposal,
@@ -35,7 +34,7 @@ async def look_after(
     available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
 ) -> dict[str, Any]:
     """What the end of a run is stored with. Never raises, and takes at most so long for each of the two."""
-    if p.kind not in CALLS:
+    if not p.kind.may_be_undone:
         return {}
     found: dict[str, Any] = {}
     if again := await _read_again(tool, p, seconds):

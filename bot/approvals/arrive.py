@@ -16,7 +16,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.similarity import Likeness
 from bot.domain.text import storable
@@ -179,7 +179,7 @@ def open_request(
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, like, now)
     transitions.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
-    if proposal.kind is Kind.QUESTION:
+    if proposal.kind.is_form:
         transitions.own(session, proposal.id, process)
     if request.callback_url is not None:
         webhooks.add(session, proposal.id, request.callback_url, now)

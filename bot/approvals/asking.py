@@ -15,11 +15,12 @@ from sqlmodel import Session
 
 from bot.approvals.lifecycle import end
 from bot.approvals.votes import Decided, PressContext, accepted, refused
+from bot.domain import kinds
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, Kind, PreviewField, Proposal, State, digest
+from bot.domain.proposals import Cause, Deciders, PreviewField, Proposal, State, digest
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text
 from bot.domain.text import one_line, storable
@@ -74,7 +75,7 @@ def ask_tools() -> FixedToolset:
 
         """
 
-    return FixedToolset("questions", (replace(ask_person, kind=Kind.QUESTION, run=answered),))
+    return FixedToolset("questions", (replace(ask_person, kind=kinds.QUESTION, run=answered),))
 
 
 def check_in_a_row(transcript: Transcript) -> None:
@@ -114,9 +115,7 @@ def _called(session: Session, here: Sequence[Actor], name: str) -> Actor:
 def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Take an answer: one of the choices, or words. What looks like a secret in it is hidden."""
     press = context.press
-    if p.choices is None:
-        return refused(Answer.INVALID, p, "That only works on a question of the agent.")
-    said = press.reason or "" if press.verb is Verb.ANSWER else _choice(p.choices, press.verb)
+    said = press.reason or "" if press.verb is Verb.ANSWER else _choice(p.choices or (), press.verb)
     said = redact_text(storable(one_line(said)))
     if not said:
         return refused(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
@@ -174,7 +173,9 @@ def withdraw(session: Session, found: Sequence[tuple[Proposal, Actor]], clock: C
 
 
 def _open(transcript: Transcript) -> list[Proposal]:
-    return [p for p in transcript.proposals.values() if p.choices is not None and p.state is State.PROPOSED]
+    return [
+        p for p in transcript.proposals.values() if Verb.ANSWER in p.kind.takes and p.state is State.PROPOSED
+    ]
 
 
 def _asked(transcript: Transcript) -> int:

@@ -21,7 +21,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor, Role
 from bot.domain.policy import terms
-from bot.domain.proposals import Cause, Deciders, Kind, Level, Proposal, State, clock
+from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.times import when
@@ -37,7 +37,15 @@ _FROM = {
     Verb.STOP_ALL: State.APPROVED,
 }
 """The state in which a verb means something; of all others that a proposal is open."""
-_OF_PLANS = (Verb.REVISE, Verb.APPROVE_STEPS)
+_OF_PLANS = "That only works on a teammate's plan."
+_OTHER_KIND: Mapping[Verb, str] = {
+    Verb.REVISE: _OF_PLANS,
+    Verb.APPROVE_STEPS: _OF_PLANS,
+    Verb.NEVER: "That only works on what Nod suggests.",
+    Verb.STOP: "This can't be stopped.",
+    **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
+}
+"""What a press on a kind of proposal is told that does not take its verb."""
 _ROW_BY_ROW = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),
@@ -189,7 +197,7 @@ def _decide_one(
     jobs: tuple[Job, ...] = ()
     if p.state is State.PROPOSED and p.expires_at <= now and not policy.book.paused:
         p, jobs = expire(session, p, now)
-    if p.state is State.EXPIRED and prepared.current is not None and not p.told_once:
+    if p.state is State.EXPIRED and prepared.current is not None and not p.kind.is_final:
         return _ask_again(session, context, p, prepared.current)
     if p.state is not _FROM.get(press.verb, State.PROPOSED):
         late = _NOT_NOW.get(press.verb) or too_late(p, now)
@@ -204,8 +212,8 @@ def _decide_one(
         call = replace(rights.call_of(session, p), at=now)
         if why := policy.forbidding(call):
             return refused(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
-    if press.verb in _OF_PLANS and p.kind is not Kind.PLAN:
-        return refused(Answer.INVALID, p, "That only works on a teammate's plan.")
+    if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
+        return refused(Answer.INVALID, p, _OTHER_KIND[press.verb])
     return _STEPS[press.verb](session, context, p)
 
 
@@ -257,8 +265,6 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Want its run ended: the process that runs it reads that, and tells what became of it."""
-    if p.kind is not Kind.CALL:
-        return refused(Answer.INVALID, p, "This can't be stopped.")
     if p.cause is Cause.STOPPED:
         return refused(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."

@@ -20,7 +20,7 @@ from bot.domain.proposals import PreviewField, Proposal, State, canonical, diges
 from bot.domain.redaction import HIDDEN, redact_text, secrets_in, shown, veiled
 from bot.domain.text import is_echo, one_line, requested, shortened, storable
 from bot.domain.trials import Trial
-from bot.errors import BadArguments, ToolError, ToolTimedOut
+from bot.errors import BadArguments, Refused, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, Ran, Tool, ToolOutput
 
@@ -201,7 +201,9 @@ async def in_time(work: Any, seconds: float) -> Any:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool, within its own limit of time."""
+    """Run a tool, within its own limit of time. Raises Refused for one of a kind that has no run."""
+    if tool.run is None or not tool.kind.runs:
+        raise Refused(f"A {tool.kind} has no run.")
     done: ToolOutput = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
     return done
 

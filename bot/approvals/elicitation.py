@@ -17,11 +17,12 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import lifecycle
+from bot.domain import kinds
 from bot.domain.chat import Clock, Inbox, Reply, Request
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Level, PreviewField, Proposal, Risk, State, canonical
+from bot.domain.proposals import Level, PreviewField, Proposal, Risk, State, canonical
 from bot.domain.text import shown
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals
@@ -189,7 +190,7 @@ class Questions:
             run=run,
             preview=preview,
             offered=False,
-            kind=Kind.QUESTION,
+            kind=kinds.FORM,
         )
 
     def _end(self, opening: asyncio.Future[Reply]) -> None:

@@ -18,7 +18,7 @@ from bot.approvals.drafts import in_time, preview_of, run_tool, watched, words_o
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
-from bot.domain.proposals import Cause, Kind, Proposal, State, digest, old_values
+from bot.domain.proposals import Cause, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veiled
 from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
@@ -29,7 +29,7 @@ from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import hiding, logger
 from bot.tools.registry import AvailableTools, Registry
-from bot.tools.tool import CallContext, Tool
+from bot.tools.tool import CallContext, Tool, ToolOutput
 
 log = logger(__name__)
 
@@ -113,18 +113,17 @@ class Execution:
 
         Nor while another process changes the resource ``name``: `Recovery` starts it again later.
         """
-        plans = proposal.kind is Kind.PLAN
         try:
             available = await self.registry.available()
             tool = available.get(proposal.tool_name)
-            if proposal.teammate and not plans:
+            if proposal.teammate and not proposal.kind.runs_locked:
                 barred = await self.database.read(teams.barred, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
-            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
+            shown = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
+            if tool.kind is not proposal.kind or not shown:
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
-            # a plan shows no old values of the world, only of the version before it
-            changed = None if plans else await self._changed(tool, proposal)
+            changed = None if proposal.kind.shows_itself else await self._changed(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _cause(error), words_of(error, proposal.tool_name))
         now = self.clock()
@@ -180,11 +179,7 @@ class Execution:
             progress.tail,
         )
         with hiding(secrets):
-            work = (
-                self._trials.apply(tool, claimed, context)
-                if claimed.applies
-                else run_tool(tool, claimed.arguments, context)
-            )  # a task of its own: it alone can be stopped
+            work = self._work(tool, claimed, context)  # a task of its own: it alone can be stopped
             self._running[claimed.id] = running = asyncio.create_task(work, name=f"run:{claimed.id}")
             try:
                 output = await running
@@ -207,6 +202,14 @@ class Execution:
             except asyncio.CancelledError:  # this process ends: what is known is stored first
                 after = {}
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
+
+    async def _work(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
+        """Run the tool, apply what its trial did, or conclude what has no run. Raises what the tool does."""
+        if tool.conclude is not None:
+            return tool.conclude(claimed.arguments)
+        if claimed.applies:
+            return await self._trials.apply(tool, claimed, context)
+        return await run_tool(tool, claimed.arguments, context)
 
     async def _stopped(self, claimed: Proposal) -> str | None:
         """Who stopped it, in words; None where this process ends, and with it all that runs here."""

@@ -30,7 +30,8 @@ from bot.approvals.drafts import (
 )
 from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.groups import Groups, LookUp, nowhere
-from bot.approvals.tool_visibility import available_tools, check_unlocked, plan_shown, with_exact_calls
+from bot.approvals.kinds import find_procedure
+from bot.approvals.tool_visibility import available_tools, check_unlocked
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
 from bot.domain import outward
@@ -45,7 +46,7 @@ from bot.domain.outcomes import REASON, bounded
 from bot.domain.people import Actor, Person
 from bot.domain.plans import current
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Inverse, Kind, Level, Proposal, Risk, State, digest
+from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, State, digest
 from bot.domain.redaction import secrets_in
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import Likeness
@@ -67,10 +68,6 @@ _JUST_DECLINED = "{who} declined exactly this a moment ago. Do not ask again unl
 _IS_OPEN = (
     "Exactly this was asked for and is still open, so it gets no second card. You are told how it ends."
 )
-_ONE_EACH = {
-    Kind.PLAN: "ERROR: You already submitted a plan in this answer. One is enough.",
-    Kind.QUESTION: "ERROR: You already ask a question in this answer. Ask one at a time.",
-}
 _READS_TOGETHER = 4  # of one conversation
 
 
@@ -147,7 +144,7 @@ class Gate:
         zone = await self.time_zone(transcript)
         case = _Case(reach, whole, transcript, said, policy, person, asked, place, zone)
         judged: list[JudgedCall] = []
-        left, kinds = room.left, set[Kind]()
+        left, proposed = room.left, set[ProposalKind]()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
                 judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
@@ -156,11 +153,12 @@ class Gate:
                 judged.append(_answered(call, call.name, f"ERROR: {call.refused}"))
                 continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
-            kind = each.proposal.kind if each.proposal else Kind.CALL
-            if kind in kinds and kind in _ONE_EACH:
-                each = _answered(call, each.call.summary, _ONE_EACH[kind])
-            kinds.add(kind)
-            left -= each.proposal is not None
+            if each.proposal is not None and each.proposal.kind in proposed:
+                why = each.proposal.kind.duplicate_text
+                each = _answered(call, each.call.summary, why) if why else each
+            if each.proposal is not None:
+                proposed.add(each.proposal.kind)
+                left -= 1
             judged.append(each)
         if any(each.tries for each in judged):
             judged = list(await asyncio.gather(*(self._tried(each, show) for each in judged)))
@@ -221,8 +219,9 @@ class Gate:
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = await tool.checked(raw, case.zone)
-            if tool.kind is Kind.PLAN:
-                arguments = await with_exact_calls(case.whole, case.transcript.teammate, arguments, case.zone)
+            procedure, teammate = find_procedure(tool.kind), case.transcript.teammate
+            if procedure.complete:
+                arguments = await procedure.complete(case.whole, teammate, arguments, case.zone)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
             who = None if tool.reads else case.asked.get(digest(tool.name, tool.version, arguments))
@@ -233,7 +232,6 @@ class Gate:
             facts = tool.call(arguments, risk, case.place, case.person, self.clock())
             if tool.effect and not case.policy.forbidding(facts):
                 return JudgedCall(kept, effect=(tool, arguments))
-            plans = tool.kind is Kind.PLAN
             verdict = case.policy.judge(addressed(facts, tool, case.policy, case.transcript))
             if case.policy.book.conditional:
                 self._note_misfits(case.policy, tool)
@@ -243,15 +241,15 @@ class Gate:
                 return JudgedCall(kept, read=(tool, arguments))
             if full is not None:
                 return _answered(call, summary, f"ERROR: {full.words}")
-            if verdict.risk.writes and not plans:
+            if verdict.risk.writes:
                 await self._check(case.transcript, tool, arguments)
-            if tool.kind is Kind.QUESTION:
-                asked = await self.database.read(asking.addressed, case.transcript, arguments)
-                verdict = replace(verdict, deciders=asked)
-            if plans and case.transcript.teammate is None:  # it has no say over its own
-                verdict = replace(verdict, deciders=replace(verdict.deciders, lead=None))
-            if plans:
-                summary, preview = plan_shown(case.whole, case.transcript.teammate, arguments)
+            if name_deciders := procedure.name_deciders:
+                deciders = await self.database.read(
+                    name_deciders, case.transcript, arguments, verdict.deciders
+                )
+                verdict = replace(verdict, deciders=deciders)
+            if procedure.show:
+                summary, preview = procedure.show(case.whole, teammate, arguments)
             else:
                 preview = await preview_of(tool, arguments)
                 summary = await title_of(tool, arguments) if tool.title else summary
@@ -278,20 +276,21 @@ class Gate:
             like=like,
             tries=tool if tool.trying and asks else None,
             undo=undo,
-            batch=(tool.batch or tool.name) if tool.kind is Kind.CALL else "",
+            batch=(tool.batch or tool.name) if tool.kind.is_batched else "",
             proposal=replace(
                 drafted,
                 conversation_id=case.transcript.conversation.id,
                 call_id=call.id,
                 position=position,
-                teammate=case.transcript.teammate.name if case.transcript.teammate else "",
+                teammate=teammate.name if teammate else "",
                 schedule=case.transcript.schedule,
             ),
         )
 
     async def _check(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises Refused or ToolError where what is called could only fail, even when approved."""
-        check_unlocked(transcript.teammate, tool)
+        if not tool.kind.runs_locked:
+            check_unlocked(transcript.teammate, tool)
         if tool.check is not None:
             there = CallContext(transcript.conversation.id, str(transcript.asker))
             await self.database.read(tool.check, there, arguments)
@@ -302,15 +301,14 @@ class Gate:
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
         tool = (await self.registry.available()).get(request.tool_name)
-        own = tool.kind in (Kind.PLAN, Kind.SUGGESTION) or (tool.kind is Kind.QUESTION and tool.offered)
-        if tool.effect is not None or own:
+        if tool.effect is not None or not tool.kind.may_be_requested:
             raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
             raise Refused(f"{tool.name} only undoes a change. Press Undo on the card of that.")
         with as_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
-            asked = tool.kind is Kind.QUESTION
-            arguments = dict(request.arguments) if asked else await tool.checked(dict(request.arguments))
+            empty = tool.kind.is_form
+            arguments = dict(request.arguments) if empty else await tool.checked(dict(request.arguments))
         if before := await self.database.read(arrive.opened_before, request):
             return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):

@@ -14,7 +14,7 @@ from bot.domain import plans
 from bot.domain.chat import chat_of
 from bot.domain.people import LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Level, Proposal, State, canonical
+from bot.domain.proposals import Level, Proposal, State, canonical
 from bot.domain.record import Act
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, Subject, covers
 from bot.domain.similarity import Grant, GrantAudience, GrantDuration, GrantScope, Likeness, Scope
@@ -44,7 +44,7 @@ def give(
     A grant from a plan holds only while that plan does, for the person the teammate then works for. One for a
     single call of it lets that run once.
     """
-    plan = proposal.kind is Kind.PLAN
+    plan = proposal.kind.has_steps
     asked = conversations.get_conversation(session, proposal.conversation_id)
     origin = asked.origin if asked else None
     chat = chat_of(origin)
@@ -79,7 +79,7 @@ def give(
 
 def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
     """Why no grant can be given for calls like this, in words; None when one can."""
-    if proposal.kind is not Kind.CALL:
+    if proposal.kind.always_asks:
         return f"Each {proposal.kind} is decided on its own."
     if proposal.quorum > 1:
         return "This needs several people each time, so one person can't allow calls like it."

@@ -21,7 +21,7 @@ from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.people import Actor, written_in
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Inverse, Kind, Level, Proposal, State, digest, left_values
+from bot.domain.proposals import Inverse, Level, Proposal, State, digest, left_values
 from bot.domain.redaction import redact, shown
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
@@ -222,7 +222,7 @@ class Presses:
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
         """A press that came after the end of the wait asks again, with current values."""
-        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.told_once]
+        late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
         if not late:
             return decided
         try:
@@ -238,12 +238,8 @@ class Presses:
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
         """
-        if proposal.choices is not None:
-            raise ToolError("It is a question: answer it. There is nothing to edit.")
-        if proposal.kind is Kind.SUGGESTION:
-            raise ToolError("A suggestion is decided as it is. Set another rule with /approvals.")
-        if proposal.kind is Kind.PLAN:
-            raise ToolError("A plan is the agent's own words: ask for changes instead of editing it.")
+        if proposal.kind.no_edit_text:
+            raise ToolError(proposal.kind.no_edit_text)
         with as_error(proposal.tool_name):
             tool = (await self.gate.registry.available()).get(proposal.tool_name)
             seen = shown(proposal.arguments, tool.parameters)
@@ -282,7 +278,7 @@ class Presses:
 
     async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
         """What people see of it now; while everything is paused, nothing is tried. A plan shows itself."""
-        if proposal.kind is Kind.PLAN:
+        if proposal.kind.shows_itself:
             return proposal.preview, None
         if tool.trying is None or await self.gate.paused():
             return await preview_of(tool, arguments), None
@@ -338,7 +334,7 @@ class Presses:
 
     async def _steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """What approving a plan with its steps allows: each named tool that isn't read-only."""
-        if proposal.kind is not Kind.PLAN:
+        if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
         available = (await self.gate.registry.available()).offered
         named = (available.tools.get(name) for name in Plan.of(proposal.arguments).tools)

@@ -7,7 +7,7 @@ from sqlmodel import Session
 from bot.domain.chat import Address
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Proposal, Vote
+from bot.domain.proposals import Proposal, Vote
 from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
@@ -129,7 +129,7 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
 
 def _is_hidden(proposal: Proposal) -> bool:
     """Whether what it is about is for who asked alone, and no role lets others see it."""
-    return proposal.kind is Kind.MEMORY and proposal.own
+    return proposal.kind.hides_own and proposal.own
 
 
 def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:

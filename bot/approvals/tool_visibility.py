@@ -11,7 +11,7 @@ from typing import Any
 from bot.approvals.tools import outputs, team
 from bot.domain.conversations import Transcript
 from bot.domain.plans import MAX_ROUNDS, Plan, fields, stands
-from bot.domain.proposals import Kind, Level, PreviewField
+from bot.domain.proposals import Level, PreviewField
 from bot.domain.redaction import secrets_in
 from bot.domain.teams import Teammate
 from bot.domain.text import one_line
@@ -71,7 +71,7 @@ async def with_exact_calls(
         if _lacks(available, teammate, name):
             raise ToolError(f"Your steps name tools that you do not have: {name}.")
         tool = available.get(name)
-        if tool.reads or tool.kind is not Kind.CALL:
+        if tool.reads or tool.kind.always_asks:
             raise ToolError(f"List only calls that change something: {name} needs no approval in advance.")
         given = await tool.checked(dict(call["arguments"]), zone)
         if secrets_in(given, tool.parameters):
@@ -98,7 +98,7 @@ _ALONE = "A run of a schedule starts no teammates and changes no schedules."
 def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | None:
     if teammate is None:
         return None
-    if tool.kind is Kind.PLAN:
+    if tool.kind.has_steps:
         return _no_plan(teammate)
     if why := _withheld_for_good(tool, teammate):
         return why

@@ -19,7 +19,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor, Person
 from bot.domain.plans import Plan
 from bot.domain.policy import Verdict, terms
-from bot.domain.proposals import Cause, Edited, Kind, PreviewField, Proposal, State, Vote, canonical
+from bot.domain.proposals import Cause, Edited, PreviewField, Proposal, State, Vote, canonical
 from bot.domain.record import Done
 from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
@@ -166,9 +166,9 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
             return accepted(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
-    if p.choices is not None:
-        return refused(Answer.INVALID, p, "It is a question: answer it. There is nothing to approve.")
-    if p.kind is Kind.QUESTION and (missing := _unanswered(session, p)):
+    if p.kind.no_approval_text:
+        return refused(Answer.INVALID, p, p.kind.no_approval_text)
+    if p.kind.is_form and (missing := _unanswered(session, p)):
         return refused(
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
         )
@@ -183,21 +183,21 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if approvals < p.quorum:
         p = context.moved(session, p, votes=votes, for_real=for_real)
         return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
-    if p.kind is Kind.PLAN and p.teammate and plans.lacks_lead(session, context.policies, p):
+    if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
         p = context.moved(session, p, votes=votes)
         return accepted(
             session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
         )
     decided = context.decided
-    if p.kind is Kind.PLAN and plans.reviewed(p):
+    if plans.reviewed(p):
         decided["decided_by"] += f" and {plans.LEAD.name}"
     p = context.moved(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
-    for call in Plan.of(p.arguments).calls if p.kind is Kind.PLAN else ():
+    for call in Plan.of(p.arguments).calls if p.kind.has_steps else ():
         scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
         words = f"{call.tool} once, exactly as the plan shows it"
         _allow_here(session, context, p, scope, words)
-    text = "Sent." if p.kind is Kind.QUESTION else "Approved."
+    text = p.kind.approved_text
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
     return accepted(session, p, text, Job(Work.EXECUTE, p.id))
@@ -228,20 +228,14 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
         return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
     p, jobs = context.end(session, p, State.DECLINED, **changes)
-    match p.kind:
-        case Kind.PLAN:
-            text = f"Plan rejected. {plans.stopped(session, p)}".strip()
-        case Kind.SUGGESTION:
-            text = "Not now. It may be suggested again in a month."
-        case _:
-            text = "Declined."
+    text = p.kind.declined_text
+    if p.kind.has_steps:
+        text = f"{text} {plans.stopped(session, p)}".strip()
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Decline a suggestion for good; the vote says so."""
-    if p.kind is not Kind.SUGGESTION:
-        return refused(Answer.INVALID, p, "That only works on what Nod suggests.")
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
@@ -252,9 +246,7 @@ def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
     if context.prepared.contents is None:
         return refused(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
     p = _edited(session, context, p, context.prepared.contents)
-    if p.kind is Kind.QUESTION:
-        return accepted(session, p, "Filled in, not sent yet. Press Send answer on its card.")
-    return accepted(session, p, "Edited. It needs approval in this form.")
+    return accepted(session, p, p.kind.edited_text)
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -338,7 +330,9 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)
-    clocks = ("ttl", "expires_at", "warn_at", "remind_at") if p.told_once else ()  # a script waits no longer
+    clocks: tuple[str, ...] = ()
+    if p.kind.is_final:  # a script waits no longer
+        clocks = ("ttl", "expires_at", "warn_at", "remind_at")
     before = {**_filled_defaults(contents), **p.arguments}  # an earlier release stored none
     what = differences(before, contents.arguments, contents.schema)
     return context.moved(

@@ -12,12 +12,12 @@ from datetime import datetime
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
-from bot.domain.cards import REMOVED, BatchRow, Card, Tone
+from bot.domain.cards import REMOVED, BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import PlanLine
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escaped, made_visible, whole_until
@@ -137,7 +137,7 @@ class CardTextRenderer(Generic[T]):
     def _about(self, card: Card) -> Iterator[tuple[T, bool]]:
         if not card.pending:
             return
-        if card.kind is Kind.QUESTION and card.risk_reason:
+        if card.kind.is_answer and card.risk_reason:
             yield self._short(card.risk_reason, "italic", units=_LINE_UNITS)
         elif card.warning:
             yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)

@@ -24,7 +24,7 @@ from bot.cli.shared import (
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Request
 from bot.domain.people import SHELL
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
 from bot.errors import NodError
 from bot.settings import Settings
@@ -144,7 +144,7 @@ async def _offered(settings: Settings) -> list[Tool]:
 
 def _callable(available: AvailableTools) -> list[Tool]:
     """What can be called outside a conversation: a team belongs to one."""
-    return [tool for tool in available.offered if tool.effect is None and tool.kind is Kind.CALL]
+    return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 
 def _named(tools: list[Tool], name: str) -> Tool:

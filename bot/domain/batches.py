@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Self
 
-from bot.domain.cards import Batch, BatchRow, Card, Group, Tone
+from bot.domain.cards import Batch, BatchRow, Card, Group
 from bot.domain.chat import Address, Choice, PickedRow
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Level, PreviewField, Proposal, State
+from bot.domain.proposals import Level, PreviewField, Proposal, State, Tone
 from bot.domain.verbs import Verb
 
 _TELLING = 3  # characters by which people can tell a row

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from enum import StrEnum
 from typing import Any
 
+from bot.domain.buttons import make_button
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, told_fields, unfolded
 from bot.domain.forms import (
@@ -25,22 +25,24 @@ from bot.domain.forms import (
 from bot.domain.outcomes import because, why_expired
 from bot.domain.people import NO_NAMES, Names, with_names, written_in
 from bot.domain.plans import Plan, PlanLine, outline
-from bot.domain.proposals import Cause, Circle, Kind, Level, PreviewField, Proposal, Sibling, State, Vote
+from bot.domain.proposals import (
+    AskerFacts,
+    Cause,
+    Circle,
+    Level,
+    PreviewField,
+    Proposal,
+    ProposalKind,
+    Sibling,
+    State,
+    Tone,
+    Vote,
+)
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import hashed, is_echo, one_line, sentence
 from bot.domain.times import span, when
 from bot.domain.trials import Trial
-from bot.domain.verbs import CHOICES, Button, Verb, button
-
-
-class Tone(StrEnum):
-    """How the outcome should look; never the only sign of it."""
-
-    WAITING = "waiting"
-    GOOD = "good"
-    BAD = "bad"
-    WARNED = "warned"  # it ran, but not to a good end
-    QUIET = "quiet"
+from bot.domain.verbs import Button, Verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Card:
     proposal_id: str
     round: int
     version: int
-    kind: Kind
+    kind: ProposalKind
     title: str  # what will happen, in plain language
     tool_name: str
     level: Level
@@ -110,7 +112,7 @@ class Card:
 
     def button(self, verb: Verb) -> Button:
         """What a button of this card says and asks for, the same in every channel."""
-        return button(
+        return make_button(
             verb,
             kind=self.kind,
             level=self.level,
@@ -143,7 +145,7 @@ class Card:
     @property
     def warning(self) -> str:
         """What to know before approving beyond the change itself; empty for an ordinary one."""
-        if self.kind is Kind.QUESTION or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
+        if self.kind.is_answer or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
         said = "" if self.risk_reason == "it cannot be undone" else sentence(self.risk_reason)
         lost = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
@@ -166,7 +168,7 @@ class Card:
     @property
     def outline(self) -> list[PlanLine]:
         """A plan as numbered steps, without a summary that the title tells; empty for anything else."""
-        if self.kind is not Kind.PLAN:
+        if not self.kind.has_steps:
             return []
         first, *rest = outline(Plan.of(self.arguments), self.fields, self.ticked)
         return rest if not first.mark and first.text in self.title else [first, *rest]
@@ -179,13 +181,7 @@ class Card:
     @property
     def asked(self) -> str:
         """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
-        if self.kind is Kind.SUGGESTION:
-            return "Suggested by Nod"
-        of_asker = self.kind is Kind.QUESTION and (self.choices is None or self.asker_decides)
-        whom = f"Asked {'of' if of_asker else 'by'} {self.asked_by}"
-        if self.kind is Kind.REQUEST and self.pending:
-            return f"{whom}, whose script carries it out"
-        return f"{whom} in {self.asked_in}" if self.asked_in else whom
+        return self.kind.introduce(AskerFacts(self.asked_by, self.asked_in, self.pending, self.asker_decides))
 
     @property
     def tally(self) -> tuple[str, ...]:
@@ -198,7 +194,7 @@ class Card:
 
         The arguments that would run, where the tool previews nothing.
         """
-        if self.fields or self.choices is not None:
+        if self.fields or self.kind.hides_arguments:
             return tuple(each for each in self.fields if not self.quotes(each))
         told = told_values(self.schema, self.arguments)
         return tuple(PreviewField(label_of(name), None, said) for name, said in told)
@@ -247,7 +243,7 @@ class Card:
     @property
     def carried_out(self) -> bool:
         """Whether it is an approved plan, whose steps its card still shows."""
-        return self.kind is Kind.PLAN and self.state is State.SUCCEEDED
+        return self.kind.has_steps and self.state is State.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,25 +320,16 @@ def _text(value: str | None) -> str:
     return "(nothing)" if value is None else value
 
 
-_APPROVES_NOTHING = "An answer approves nothing."
-_WAITING = {
-    Kind.CALL: "Waiting for a decision. Nothing has been changed.",
-    Kind.REQUEST: "Waiting for a decision.",
-    Kind.QUESTION: "Waiting for an answer.",
-    Kind.SUGGESTION: "Suggested to admins. Nothing has been changed.",
-    Kind.MEMORY: "Waiting for a decision. Nothing has been changed.",
-}
-
-
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "someone"
-    once = p.told_once
+    if found := p.kind.find_outcome(p):
+        return found
+    once, yes = p.kind.is_final, p.kind.answered
     done = "" if once or p.told else "Done. "
     unchanged = "" if once else " Nothing was changed."
-    yes, decided = ("Answered", "answered") if p.kind is Kind.QUESTION else ("Approved", "decided")
     match p.state:
         case State.PROPOSED:
-            return Tone.WAITING, _WAITING[p.kind]
+            return Tone.WAITING, p.kind.waiting
         case State.APPROVED:
             return Tone.WAITING, f"{yes} by {who}. It has not run yet."
         case State.EXECUTING:
@@ -355,13 +342,10 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
                 return Tone.QUIET, f"{done}{yes} by {who}. Undone by {p.undone}."
             warned = p.ended_badly or p.misread
             return Tone.WARNED if warned else Tone.GOOD, f"{done}{yes} by {who}."
-        case State.DECLINED if p.kind is Kind.SUGGESTION:
-            never = any(vote.verb == Verb.NEVER for vote in p.votes)
-            return Tone.QUIET, f"{'Never to be suggested again' if never else 'Not now'}, said {who}."
         case State.DECLINED:
             return Tone.QUIET, f"Declined by {who}{because(p)}."
         case State.EXPIRED:
-            return Tone.QUIET, f"Expired: {why_expired(p, decided)}.{unchanged}"
+            return Tone.QUIET, f"Expired: {why_expired(p, p.kind.decided)}.{unchanged}"
         case State.CANCELLED if p.cause is Cause.UNDELIVERABLE:
             return Tone.BAD, f"Could not be delivered to anyone who may decide.{unchanged}"
         case State.CANCELLED:
@@ -397,51 +381,13 @@ def _failure(p: Proposal, who: str) -> str:
             return f"Failed after {who} approved it."
 
 
-def _plan_outcome(p: Proposal) -> tuple[Tone, str] | None:
-    """How a plan stands, where it has words of its own."""
-    who, why = p.decided_by or "someone", because(p)
-    match p.state:
-        case State.PROPOSED:
-            until = f" Until then {p.teammate} can only look around." if p.teammate else ""
-            return Tone.WAITING, f"Plan waiting for approval.{until}"
-        case State.SUCCEEDED:
-            steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
-            begun = steps if p.ticked or not p.teammate else f"{p.teammate} may carry it out."
-            return Tone.GOOD, f"Plan approved by {who}. {begun}"
-        case State.DECLINED if p.cause is Cause.REVISE:
-            return Tone.QUIET, f"Sent back for changes by {who}{why}."
-        case State.DECLINED:
-            return Tone.QUIET, f"Plan rejected by {who}{why}."
-        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
-            return Tone.QUIET, "Replaced by a newer version of the plan."
-    return None
-
-
 def _verbs(
     p: Proposal, schema: Mapping[str, Any], group: Group | None, *, grantable: bool
 ) -> tuple[Verb, ...]:
     alone: tuple[Verb, ...] = ()
-    asks = (Verb.ASK,) if p.called else ()
-    if p.state is State.PROPOSED and p.choices is not None:
-        alone = (*CHOICES[: len(p.choices)], Verb.ANSWER, Verb.DECLINE)
-    elif p.state is State.PROPOSED and p.kind is Kind.QUESTION:
-        filling = (Verb.EDIT,) if schema.get("properties") else ()
-        alone = (*filling, Verb.APPROVE, Verb.DECLINE)
-    elif p.state is State.PROPOSED and p.kind is Kind.SUGGESTION:
-        alone = (Verb.APPROVE, Verb.DECLINE, Verb.NEVER)
-    elif p.state is State.PROPOSED and p.kind is Kind.PLAN:
-        steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
-        alone = (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
-    elif p.state is State.PROPOSED:
-        alone = (Verb.APPROVE, Verb.DECLINE, *(() if p.undoes else (Verb.EDIT,)), *asks, Verb.EXTEND)
-        if p.quorum == 1 and p.kind is Kind.CALL and grantable and not p.undoes:
-            alone = (*alone, Verb.SIMILAR)
-        if p.trial is not None and p.trial.tried:
-            alone = (*alone, Verb.FOR_REAL)
-            # what can't be applied can only be run for real
-            of_trial = (Verb.APPROVE, Verb.SIMILAR)
-            alone = tuple(verb for verb in alone if verb not in of_trial or p.trial.applies)
-    elif p.state is State.EXECUTING and p.kind is Kind.CALL and p.cause is not Cause.STOPPED:
+    if p.state is State.PROPOSED:
+        alone = p.kind.offer(p, fillable=bool(schema.get("properties")), grantable=grantable)
+    elif p.state is State.EXECUTING and Verb.STOP in p.kind.takes and p.cause is not Cause.STOPPED:
         alone = (Verb.STOP,)
     elif p.state is State.SUCCEEDED and p.undo_until and not p.undone_by:
         alone = (Verb.UNDO,)
@@ -549,7 +495,7 @@ def card_of(
         alone = len(waiting) - len(together)
         group = Group(len(siblings), len(waiting), sum(s.round for s in siblings), together, alone)
     secrets = secrets_in(p.arguments, schema)
-    tone, outcome = (_plan_outcome(p) if p.kind is Kind.PLAN else None) or _outcome(p)
+    tone, outcome = _outcome(p)
     notes = []
     if p.quorum > 1 and p.state is State.PROPOSED:
         approvals = sum(v.verb == Verb.APPROVE for v in p.votes)
@@ -561,7 +507,7 @@ def card_of(
         notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
     if p.unasked:
         notes.append(f"No one was asked: {with_names(p.rule, names)}.")
-    if p.kind is Kind.PLAN and p.state is State.PROPOSED and (approvers := _WITH_LEAD.get(p.deciders.lead)):
+    if p.state is State.PROPOSED and (approvers := _WITH_LEAD.get(p.deciders.lead)):
         notes.append(f"{approvers}: {with_names(p.rule, names)}.")
     if p.edited_by and not p.edits:
         notes.append(f"Edited by {p.edited_by} before approval.")
@@ -588,7 +534,7 @@ def card_of(
         title=one_line(clean(p.description)),
         tool_name=p.tool_name,
         level=p.risk.level,
-        risk_reason=one_line(p.risk.reason) if p.choices is None else _APPROVES_NOTHING,
+        risk_reason=p.kind.risk_text or one_line(p.risk.reason),
         reason=one_line(clean(p.reason)),
         fields=_with_people(redacted(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
@@ -621,7 +567,7 @@ def card_of(
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
         ticked=p.ticked,
         unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
-        choices=None if p.choices is None else tuple(one_line(clean(each)) for each in p.choices),
+        choices=p.choices and tuple(one_line(clean(each)) for each in p.choices),
     )
 
 

@@ -6,7 +6,7 @@ Each text for the model begins with one fixed word, so that six different ends s
 import re
 from datetime import datetime
 
-from bot.domain.proposals import Cause, Kind, Proposal, State
+from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.text import one_line
 from bot.domain.times import when
 
@@ -71,13 +71,9 @@ def for_model(p: Proposal) -> str:
     """The tool result that stands for the proposal in the model's history, from its state right now."""
     who = p.decided_by or "someone"
     edited = "".join(f" {each.told}." for each in p.edits)
-    if p.choices is not None:
-        return _of_question(p, who)
+    if words := p.kind.tell_model(p):
+        return words + edited
     match p.state:
-        case State.DECLINED if p.kind is Kind.PLAN:
-            words = _plan_sent_back(p, who)
-        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
-            words = "CANCELLED: a newer version of the plan took its place."
         case State.PROPOSED:
             may = one_line(p.deciders.in_words(p.requester.label))
             words = f"{WAITING}: nothing has happened yet. {may} can decide with a card; do not ask again."
@@ -106,35 +102,13 @@ def for_model(p: Proposal) -> str:
     return words.rstrip() + edited
 
 
-def _of_question(p: Proposal, who: str) -> str:
-    """How a question of the agent's stands or ended."""
-    match p.state:
-        case State.PROPOSED:
-            may = one_line(p.deciders.in_words(p.requester.label))
-            return f"{WAITING}: the question is open, and {may} can answer it. Do not ask it again."
-        case State.SUCCEEDED:
-            return f"ANSWERED by {who}: “{p.result}”. An answer approves nothing."
-        case State.DECLINED:
-            return f"DECLINED: {who} gives no answer{because(p)}. Do not ask it again."
-        case State.EXPIRED:
-            return f"EXPIRED: {why_expired(p, 'answered')}. Continue without an answer, or say what you need."
-        case State.CANCELLED if p.cause is Cause.WRITTEN:
-            return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
-        case State.CANCELLED:
-            return f"CANCELLED: it was withdrawn or reached no one{because(p)}. Continue without an answer."
-        case State.FAILED:
-            return f"FAILED: the answer was lost: {p.error or 'no one knows why'}. You may ask it again."
-        case State.APPROVED | State.EXECUTING:
-            return f"{WAITING}: {who} has answered, and you get the answer in a moment."
-
-
 def because(p: Proposal) -> str:
     """The reason of who declined it, behind how it ended; empty for none."""
     return f": {one_line(p.decline_reason).rstrip('. ')}" if p.decline_reason else ""
 
 
 def _result(p: Proposal) -> str:
-    if not p.result or p.kind is Kind.PLAN:  # of a plan it is Nod's own word
+    if not p.result or p.kind.has_steps:  # of a plan it is Nod's own word
         return p.result or "no output"
     return f"{OUTSIDE} {shortened(p.result, p.output)}"
 
@@ -188,20 +162,6 @@ def end_of(p: Proposal) -> str:
             return str(p.state)
 
 
-def _plan_sent_back(p: Proposal, who: str) -> str:
-    locked = "You are still locked. " if p.teammate else ""
-    if p.cause is Cause.REVISE:
-        return (
-            f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
-            f"{locked}Submit a new version with plan_submit."
-        )
-    return (
-        f"DECLINED: {who} rejected the plan. Reason: {p.decline_reason or 'none given'}. "
-        f"{locked}Submit another plan only if the reason asks for one; otherwise end with what "
-        "you found."
-    )
-
-
 _NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule forbids it"}
 
 
@@ -211,7 +171,7 @@ def too_late(p: Proposal, now: datetime) -> str:
     ago = f", {when(p.decided_at, now)}" if p.decided_at else ""
     match p.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
-            return f"Already {'answered' if p.kind is Kind.QUESTION else 'approved'}{by}{ago}."
+            return f"Already {p.kind.answered.lower()}{by}{ago}."
         case State.FAILED if p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
             return f"Already approved{by}{ago}. No one knows whether it happened: check before you retry."
         case State.FAILED if p.cause in _NOT_RUN:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from bot.domain.proposals import Kind, PreviewField, Proposal, State, canonical, digest
+from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
 
 MAX_ROUNDS = 5
 """How often one teammate may submit a plan before it is stopped."""
@@ -177,7 +177,7 @@ def stands(plan: Proposal) -> bool:
 
 def current(found: Iterable[Proposal]) -> Proposal | None:
     """The newest approved plan among a conversation's proposals; None where a later one waits or failed."""
-    every = [p for p in found if p.kind is Kind.PLAN]
+    every = [p for p in found if p.kind.has_steps]
     newest = max(every, key=lambda p: p.message_id, default=None)
     return newest if newest is not None and stands(newest) else None
 

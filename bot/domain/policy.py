@@ -22,7 +22,7 @@ from bot.domain.people import (
     workspace_of,
 )
 from bot.domain.plans import Approver
-from bot.domain.proposals import CALLS, Deciders, Inverse, Kind, Level, Proposal, Risk, clock
+from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
 from bot.domain.times import written
 
@@ -133,11 +133,11 @@ class Policy:
         if mode is Mode.FORBID:
             return Verdict(Judgement.REFUSE, risk, rule, self._deciders(call, risk))
         usual = mode.asks(risk)
-        asks = kind is not Kind.CALL or (mode is Mode.ALWAYS if spared else usual)
+        asks = kind.always_asks or (mode is Mode.ALWAYS if spared else usual)
         guarded = outside and risk.writes and not asks
         if spared and mode in (Mode.WRITES, Mode.DESTRUCTIVE):
             rule = risk.reason
-        if kind is Kind.PLAN:
+        if kind.has_lead:
             plans = self.plan_rule(call.place.address)
             rule = plans.rule.words if plans.rule else f"plans {plans.value}"
         elif guarded:
@@ -163,7 +163,7 @@ class Policy:
             remind_every=self.book.remind_every(call),
             escalate_after=escalation.after if escalation else None,
             escalate_to=escalation.to if escalation else None,
-            undo=self.book.undo(call) if kind in CALLS else None,
+            undo=self.book.undo(call) if kind.may_be_undone else None,
         )
         if not asks:
             return replace(
@@ -227,10 +227,10 @@ class Policy:
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
-        members = "member" in words and kind is not Kind.REQUEST  # a script is in no chat
+        members = "member" in words and not kind.of_script  # a script is in no chat
         further = self.spelled_out(named) - requester.accounts
         second = bool(others or further) or (members and not place.private)
-        other = kind is Kind.REQUEST and (second or str(LOCAL) not in requester.accounts)
+        other = kind.of_script and (second or str(LOCAL) not in requester.accounts)
         four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
         return Deciders(
             requester="requester" in words and not other,
@@ -238,7 +238,7 @@ class Policy:
             people=tuple(w for w in named if not (four_eyes and w in requester.accounts)),
             members=str(place.address) if members else None,
             four_eyes=four_eyes,
-            lead=self._lead_of(place.address) if kind is Kind.PLAN else None,
+            lead=self._lead_of(place.address) if kind.has_lead else None,
             place=place.address,
         )
 

@@ -5,8 +5,8 @@ The rows behind it are in ``bot/store/proposals.py``; who may decide is in ``bot
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.text import shortened
 from bot.domain.trials import Trial
+from bot.domain.verbs import Button, Verb
 
 
 class Level(StrEnum):
@@ -92,22 +93,14 @@ class Cause(StrEnum):
     REVISE = "revise"  # declined: the plan goes back for changes; ``decline_reason`` says which
 
 
-class Kind(StrEnum):
-    CALL = "call"  # one write call of a tool
-    PLAN = "plan"  # a teammate's plan
-    REQUEST = "request"  # what a script outside asks people to approve; the script acts, not Nod
-    QUESTION = "question"  # what the agent asks people, or a tool's server the person whose call it runs
-    SUGGESTION = "suggestion"  # a rule that Nod suggests to admins
-    MEMORY = "memory"  # a fact to remember or to forget
+class Tone(StrEnum):
+    """How the outcome should look; never the only sign of it."""
 
-
-CALLS = (Kind.CALL, Kind.MEMORY)
-"""What the agent does itself, so that it can be undone."""
-
-
-def is_own(kind: Kind, arguments: Mapping[str, Any]) -> bool:
-    """Whether it is between Nod and who asked alone: a question to them, or what is remembered for them."""
-    return kind is Kind.QUESTION or (kind is Kind.MEMORY and arguments.get("about") == "person")
+    WAITING = "waiting"
+    GOOD = "good"
+    BAD = "bad"
+    WARNED = "warned"  # it ran, but not to a good end
+    QUIET = "quiet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +306,114 @@ class Sibling(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class AskerFacts:
+    """The person who asked, for the line of a card that says so."""
+
+    name: str
+    place: str  # where it was asked, in words; empty on a card in that chat
+    pending: bool  # it still waits
+    decides: bool  # no one else needs to decide
+
+
+def offer_decision(p: "Proposal", *, grantable: bool, **_given: bool) -> tuple[Verb, ...]:
+    """Return the buttons of an open proposal of a change.
+
+    ``grantable``: the rules let calls like it be allowed in advance.
+    """
+    edit = () if p.undoes or not p.kind.may_edit else (Verb.EDIT,)
+    asks = (Verb.ASK,) if p.called else ()
+    verbs = (Verb.APPROVE, Verb.DECLINE, *edit, *asks, Verb.EXTEND)
+    if Verb.SIMILAR in p.kind.takes and p.quorum == 1 and grantable and not p.undoes:
+        verbs = (*verbs, Verb.SIMILAR)
+    if p.trial is None or not p.trial.tried:
+        return verbs
+    if not p.trial.applies:  # what can't be applied can only be run for real
+        verbs = tuple(verb for verb in verbs if verb not in (Verb.APPROVE, Verb.SIMILAR))
+    return (*verbs, Verb.FOR_REAL)
+
+
+def find_no_outcome(_: "Proposal") -> "tuple[Tone, str] | None":
+    """Return None: the words of every proposal do."""
+    return None
+
+
+def find_no_words(_: "Proposal") -> str:
+    """Return nothing: the model is told the words of every proposal."""
+    return ""
+
+
+def introduce_asker(asker: AskerFacts) -> str:
+    """Return who asked, and on a copy elsewhere also where."""
+    return f"Asked by {asker.name} in {asker.place}" if asker.place else f"Asked by {asker.name}"
+
+
+def is_for_others(_: Mapping[str, Any]) -> bool:
+    """Return False: others than who asked may decide it."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ProposalKind:
+    """A kind of proposal: its words, what people may do with it, who decides, and whether it runs.
+
+    The values are in ``bot/domain/kinds/``. Each is compared by identity. ``name`` is what rows, programs and
+    rules call it.
+    """
+
+    name: str
+    waiting: str  # how it stands while no one has decided
+
+    # words
+    answered: str = "Approved"  # what those who decide have done, on its card
+    decided: str = "decided"  # the same in a sentence, such as "no one decided in time"
+    approved_text: str = "Approved."  # the reply to the vote that approves it
+    edited_text: str = "Edited. It needs approval in this form."
+    declined_text: str = "Declined."
+    duplicate_text: str = ""  # why a second one in the same answer of the model is refused; empty: it is not
+    risk_text: str = ""  # stands on its card instead of its risk
+    no_approval_text: str = ""  # why no one can approve it; empty: people can
+    no_edit_text: str = ""  # why no one can edit it; empty: people can
+    introduce: Callable[[AskerFacts], str] = introduce_asker
+    find_outcome: "Callable[[Proposal], tuple[Tone, str] | None]" = find_no_outcome  # None: the usual words
+    tell_model: "Callable[[Proposal], str]" = find_no_words  # empty: the usual words
+
+    # verbs
+    takes: frozenset[Verb] = frozenset()  # those of the verbs that only some kinds have
+    offer: "Callable[..., tuple[Verb, ...]]" = offer_decision  # the buttons while it waits
+    buttons: Mapping[Verb, Button] = field(default_factory=dict)  # those that say something else on its card
+
+    # who decides
+    always_asks: bool = True  # no rule and no grant lets it run without a decision
+    is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # by its arguments: who asked decides alone
+    hides_own: bool = False  # and then no one else sees it
+    of_script: bool = False  # a script asks, which is in no chat and never decides it itself
+    has_lead: bool = False  # the lead agent may have a say
+
+    # what it is
+    runs: bool = True  # once approved its tool runs; else no tool does, and it says how it ends
+    runs_locked: bool = False  # also where its teammate is locked
+    shows_itself: bool = False  # its card shows no values of the world that could change since
+    is_final: bool = False  # others act on its end, so it never opens again
+    is_answer: bool = False  # approving it answers a question and changes nothing
+    is_form: bool = False  # a call that runs waits for it, and people fill in its arguments
+    has_steps: bool = False  # its arguments are a plan
+    hides_arguments: bool = False  # where no preview shows them, its card does not either
+    may_be_requested: bool = True  # people and programs may ask for it, not only Nod itself
+    may_be_undone: bool = False
+    is_batched: bool = False  # several of one answer stand in one table
+    is_locked: bool = False  # two that change the same run one after the other
+    is_counted: bool = True  # by the insights
+    of_agent: "ProposalKind | None" = None  # the kind instead, of one that a call of the model led to
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def may_edit(self) -> bool:
+        return not self.no_edit_text
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """One row, as a value.
 
@@ -322,7 +423,7 @@ class Proposal:
     """
 
     id: str
-    kind: Kind
+    kind: ProposalKind
     conversation_id: str
     message_id: int
     call_id: str
@@ -432,20 +533,14 @@ class Proposal:
         return running and self.decided_by is not None and not self.votes and self.grant_id is None
 
     @property
-    def told_once(self) -> bool:
-        """Whether others act on its end: then it never opens again, and what they do Nod cannot tell."""
-        return self.kind in (Kind.REQUEST, Kind.QUESTION, Kind.SUGGESTION)
-
-    @property
     def own(self) -> bool:
         """Whether who asked decides alone, and no one else has a copy of the card."""
-        return is_own(self.kind, self.arguments)
+        return self.kind.is_own(self.arguments)
 
     @property
     def choices(self) -> tuple[str, ...] | None:
-        """What a question of the agent's offers as answers; None for anything else."""
-        asks = self.kind is Kind.QUESTION and self.called
-        return tuple(self.arguments.get("choices") or ()) if asks else None
+        """The answers that a question of the agent's offers; None for anything else."""
+        return tuple(self.arguments.get("choices") or ()) if Verb.ANSWER in self.kind.takes else None
 
     @property
     def called(self) -> bool:
@@ -513,7 +608,7 @@ class Sought(NamedTuple):
     """
 
     tool: str | None = None
-    kind: Kind | None = None
+    kind: str | None = None
     level: Level | None = None
     own: bool = False
     words: str | None = None

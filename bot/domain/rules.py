@@ -15,11 +15,12 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from bot.domain import kinds
 from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
 from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
-from bot.domain.proposals import Kind, Level, Risk, is_own
+from bot.domain.proposals import Level, ProposalKind, Risk
 from bot.domain.text import one_line, shortened
 from bot.domain.times import dated, weekdays, written
 
@@ -169,7 +170,7 @@ class CallFacts:
     place: Place
     requester: Person
     at: datetime
-    kind: Kind = Kind.CALL
+    kind: ProposalKind = kinds.CALL
     arguments: Mapping[str, Any] = field(default_factory=dict)
     schema: Mapping[str, Any] = field(default_factory=dict)
     undoes: bool = False  # it puts back what was approved
@@ -180,7 +181,7 @@ class CallFacts:
     @property
     def own(self) -> bool:
         """Whether who asks decides alone."""
-        return is_own(self.kind, self.arguments)
+        return self.kind.is_own(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """What people can do with a proposal: one enum of verbs, and the button for each.
 
 Every channel reads the label, the words while it works and what the verb asks for from here, so a new button
-is a member of `Verb`, a row of `_BUTTONS`, and what the core does with it (`bot/approvals/decide.py`).
+is a member of `Verb`, a row of `BUTTONS`, and what the core does with it (`bot/approvals/decide.py`).
+What it says on the card of one proposal is in ``bot/domain/buttons.py``.
 Each channel has one way to ask for words, whatever verb they go with.
 
 What a button carries where a platform takes a text with it: an id and a verb, typed and checked.
@@ -10,14 +11,10 @@ For platforms whose buttons take about a hundred characters and open windows.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
-
-from bot.domain.proposals import Kind, Level
-from bot.domain.times import span
+from typing import Self
 
 
 class Verb(StrEnum):
@@ -113,16 +110,16 @@ _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decid
 _ANSWER = AskedFor("What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
-_PERHAPS = "Nod may not be able to undo it."
+PERHAPS_TEXT = "Nod may not be able to undo it."
 _FOR_REAL = Sure(
     "Run it for real?",
     "Approve and run it for real",
     "Not now",
     "It can reach the network and have effects outside files. "
-    f"It may do something else than when it was tried. {_PERHAPS}",
+    f"It may do something else than when it was tried. {PERHAPS_TEXT}",
 )
 
-_RETRY = Sure(
+RETRY_CHECK = Sure(
     "Retry?", "Retry", "Not now", "It runs again exactly as shown. Check first whether it already happened."
 )
 
@@ -133,7 +130,7 @@ _UNDO_ALL = Sure(
     "Each row gets back what was there. What changed since asks on a card.",
 )
 
-_BUTTONS: Mapping[Verb, Button] = {
+BUTTONS: Mapping[Verb, Button] = {
     each.verb: each
     for each in (
         Button(Verb.APPROVE, "Approve", "Approving…", look=Look.PRIMARY, command="approve it as it is"),
@@ -213,7 +210,7 @@ _BUTTONS: Mapping[Verb, Button] = {
     )
 }
 
-COMMANDS = tuple(each for each in _BUTTONS.values() if each.command)
+COMMANDS = tuple(each for each in BUTTONS.values() if each.command)
 """What needs no more than a proposal's ID and words: a command in every chat."""
 
 CONTEXT = "What led to it"
@@ -230,79 +227,6 @@ EACH_ROW = "Rows"
 
 DETAILS = "Details"
 """The same on a card that has ended and is folded."""
-
-_TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
-_DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
-_SAYS: Mapping[tuple[Verb, Kind], Mapping[str, Any]] = {
-    (Verb.APPROVE, Kind.PLAN): {"label": "Approve plan"},
-    (Verb.DECLINE, Kind.PLAN): {"label": "Reject", "doing": "Rejecting…"},
-    (Verb.APPROVE, Kind.SUGGESTION): {"label": "Set this rule", "doing": "Setting…"},
-    (Verb.DECLINE, Kind.SUGGESTION): {
-        "label": "Not now",
-        "doing": "Saving…",
-        "needs": Needs.NOTHING,
-    },
-    (Verb.EDIT, Kind.QUESTION): {"label": "Fill in"},
-}
-"""What a button says on a card of another kind than a call."""
-
-
-def button(
-    verb: Verb,
-    *,
-    kind: Kind = Kind.CALL,
-    level: Level = Level.WRITE,
-    title: str = "",
-    fillable: bool = True,
-    wait: timedelta | None = None,
-    count: int | None = None,
-    left_out: int = 0,
-    undoing: str = "",
-    undoable: str = "",
-    choices: Sequence[str] = (),
-    unsure: bool = False,
-) -> Button:
-    """The button of a verb on a card.
-
-    ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
-    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
-    ``undoable``: that it can be undone although it is destructive, in words. ``choices``: of a question.
-    ``unsure``: it failed, and may have happened all the same.
-    """
-    found = replace(_with_harm(_BUTTONS[verb], level), **_SAYS.get((verb, kind), {}))
-    match verb, kind:
-        case Verb.APPROVE, Kind.QUESTION:
-            return replace(found, label="Send answer" if fillable else "Done, continue", doing="Sending…")
-        case Verb.APPROVE, _ if level is Level.DESTRUCTIVE:
-            sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
-            sure = replace(sure, more=undoable or sure.more)
-            if title.lower().startswith(_DELETES):
-                found = replace(found, label="Approve deletion")
-                sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
-            return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
-        case Verb.UNDO, _ if undoing:
-            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
-        case Verb.RETRY, _ if unsure:
-            return replace(found, sure=_RETRY)
-        case Verb.RETRY, _ if level is Level.DESTRUCTIVE:
-            return replace(found, sure=Sure(f"{title.rstrip('.?')}?", found.label, "Not now"))
-        case _ if verb in CHOICES[: len(choices)]:
-            return replace(found, label=choices[CHOICES.index(verb)])
-        case Verb.EXTEND, _ if wait and wait >= _TOLD_FROM:
-            return replace(found, label=f"Extend {span(wait)}")
-        case Verb.APPROVE_ALL, _ if count is not None and left_out:
-            return replace(found, label=f"Approve {count - left_out} of {count}")
-        case ((Verb.APPROVE_ALL | Verb.DECLINE_ALL), _) if count is not None:
-            return replace(found, label=f"{found.label} {count}")
-    return found
-
-
-def _with_harm(found: Button, level: Level) -> Button:
-    """The button of running something for real, where that can't be undone; any other as it is."""
-    if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
-        return found
-    sure = replace(found.sure, more=found.sure.more.replace(_PERHAPS, "This can't be undone."))
-    return replace(found, look=Look.DANGER, sure=sure)
 
 
 def with_reason(declining: Button) -> str:

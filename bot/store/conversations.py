@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, String, bindparam, delete, exists, func, or_, true, tuple_, update
 from sqlmodel import Session, col, select
 
+from bot.domain import kinds
 from bot.domain.chat import Address, Message, Request
 from bot.domain.conversations import (
     HEARD,
@@ -16,7 +17,7 @@ from bot.domain.conversations import (
     Transcript,
 )
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, State
+from bot.domain.proposals import State
 from bot.domain.rules import Place
 from bot.domain.text import storable
 from bot.store import database, messages, outputs, people
@@ -65,7 +66,7 @@ _SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
 _WORD = _PROPOSAL.alias()  # an answer to a question or the approval of a plan, which asks as a message does
 _AGREED = exists().where(
     _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
-    _WORD.c.kind.in_([Kind.QUESTION, Kind.PLAN]),
+    _WORD.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
     _WORD.c.state == State.SUCCEEDED,
     _WORD.c.decided_at > _PROPOSAL.c.decided_at,
 )

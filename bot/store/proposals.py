@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 from sqlalchemy import Row, bindparam, delete, func, literal_column, or_, text, true, tuple_, union
 from sqlmodel import Session, col, select
 
+from bot.domain import kinds
 from bot.domain.bounds import AnswerRoom, Bounds
+from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.proposals import (
     Cause,
     Deciders,
     Edited,
     Inverse,
-    Kind,
     Level,
     Mark,
     Order,
@@ -79,7 +80,10 @@ _WAITING_HERE_AND_OF = select(
 )
 _SIBLINGS = (
     select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level", "batch")))
-    .where(_TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)), _TABLE.c.kind != Kind.QUESTION)
+    .where(
+        _TABLE.c.message_id.in_(bindparam("message_ids", expanding=True)),
+        _TABLE.c.kind != kinds.QUESTION.name,
+    )
     .order_by(_TABLE.c.message_id, _TABLE.c.position)
 )
 _DECLINED = ALL.where(_TABLE.c.state == State.DECLINED)
@@ -113,9 +117,9 @@ def group_of(session: Session, p: Proposal) -> list[Proposal]:
     """What is decided together with a proposal: its batch, or what stands in none of the same answer."""
     if p.batch:
         return of_batch(session, p.batch)
-    asks = p.kind is Kind.QUESTION  # which is answered by itself
+    alone = p.kind.is_answer  # which is answered by itself
     found = of_message(session, p.message_id)
-    return [each for each in found if each.batch is None and (each.kind is Kind.QUESTION) is asks]
+    return [each for each in found if each.batch is None and each.kind.is_answer is alone]
 
 
 def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
@@ -237,7 +241,7 @@ def soonest(
     there = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
-        .where(_IS_PROPOSED, inside(scope), _TABLE.c.kind != Kind.SUGGESTION)
+        .where(_IS_PROPOSED, inside(scope), _TABLE.c.kind != kinds.SUGGESTION.name)
     )
     order = (_TABLE.c.expires_at, _TABLE.c.created_at, _TABLE.c.id)
     page = there.order_by(*order).limit(limit)
@@ -332,6 +336,7 @@ def from_row(row: Row[Any]) -> Proposal:
         Proposal,
         row,
         **read,
+        kind=find_kind(row.kind, called=bool(row.call_id)),
         risk=Risk(Level(row.level), row.risk_reason, vouched=row.vouched is not False),
         requester=Actor.parse(row.requester, row.requester_name),
         ttl=timedelta(seconds=row.ttl_seconds),
@@ -343,6 +348,7 @@ def to_row(p: Proposal) -> dict[str, Any]:
     row = {name: getattr(p, name) for name in _SAME}
     row |= {name: keep(getattr(p, name)) for name, (keep, _) in _CONVERTED.items()}
     row |= {
+        "kind": p.kind.name,
         "level": p.risk.level,
         "risk_reason": p.risk.reason,
         "vouched": None if p.risk.vouched else False,
@@ -425,7 +431,6 @@ def _inverse_read(kept: dict[str, Any] | None) -> Inverse | None:
 
 
 _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "kind": (_same, Kind),
     "state": (_same, State),
     "cause": (_same, _optional(Cause)),
     "preview": (_fields_kept, _fields_read),
@@ -447,7 +452,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 """The columns of each field whose column is not of its name."""
 UNRECORDED = frozenset({"progress", "undo_until"})
 """Fields that change without an audit row."""
-_APART = (*COLUMNS, *UNRECORDED, "arguments")
+_APART = ("kind", *COLUMNS, *UNRECORDED, "arguments")
 _SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]
 
 

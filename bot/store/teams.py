@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 from bot.domain.chat import Address
 from bot.domain.conversations import LineRole, Transcript, Turn
 from bot.domain.jobs import Job, Work
-from bot.domain.proposals import SETTLED, Kind, Proposal
+from bot.domain.proposals import SETTLED, Proposal
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.errors import ToolError
 from bot.store import conversations, proposals, turns
@@ -107,7 +107,7 @@ def past(session: Session, proposal: Proposal) -> str | None:
     lead = conversations.get_conversation(session, found.lead_id)
     if lead is None or lead.ended_at is not None:
         return "The conversation that its teammate worked for has ended."
-    if proposal.kind is Kind.PLAN and found.plan is not None and found.plan.id != proposal.id:
+    if proposal.kind.has_steps and found.plan is not None and found.plan.id != proposal.id:
         return "A newer version of the plan took its place."
     return None
 

@@ -137,6 +137,7 @@ class World:
         @tool(writes=True)
         async def paint_as_asked(context: CallContext) -> str:
             """Paint it in the color that the person is asked for."""
+            assert inquire.run is not None
             return str(await inquire.run({}, context))
 
         return FixedToolset("asking", (inquire, paint_as_asked))

@@ -18,6 +18,7 @@ from typing import Any, Protocol, overload
 from pydantic_core import to_jsonable_python
 from sqlmodel import Session
 
+from bot.domain import kinds
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
 from bot.domain.forms import sum_up, sum_up_value, told_values, without_defaults
@@ -25,7 +26,7 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Kind, Level, PreviewField, Risk, canonical
+from bot.domain.proposals import Level, PreviewField, ProposalKind, Risk, canonical
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
@@ -135,6 +136,7 @@ class Trying:
 
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
+Conclude = Callable[[Arguments], ToolOutput]
 Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
 Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
 Title = Callable[[Arguments], Awaitable[str]]
@@ -232,9 +234,10 @@ class Tool:
     validate: Callable[[Any], dict[str, Any]]
     classify: Callable[[Arguments], Risk]
     summary: Callable[[Arguments], str]
-    run: Run
+    run: Run | None  # None: of a kind that has no run, of which ``conclude`` says the end
     preview: Preview | None = None
     check: Check | None = None  # of what a model calls, before it is proposed
+    conclude: Conclude | None = None  # the end of one that people approved and that has no run
     effect: Effect | None = None  # done in the transaction that stores the answer, instead of ``run``
     title: Title | None = None  # ``summary`` of what is proposed, where naming it takes a look
     begins: Begins | None = None  # the words it begins with, by which a grant may take calls for alike
@@ -243,7 +246,7 @@ class Tool:
     defaults: Mapping[str, Any] = field(default_factory=dict)  # what ``validate`` fills in
     names: Mapping[str, Referent] = field(default_factory=dict)  # what the text in an argument names
     follow: Callable[[Arguments], Arguments] | None = None  # arguments that go through links, with their ends
-    kind: Kind = Kind.CALL  # what a proposal of it is
+    kind: ProposalKind = kinds.CALL  # what a proposal of it is
     touches: Callable[[Arguments], str] | None = None  # a name for what a call changes; "": nothing of note
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
@@ -259,6 +262,10 @@ class Tool:
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
     def __post_init__(self) -> None:
+        """Raises TypeError where it has a run and its kind has none, or the other way round."""
+        if self.kind.runs is (self.run is None) or self.kind.runs is (self.conclude is not None):
+            needs = "a run" if self.kind.runs else "to conclude, and no run"
+            raise TypeError(f"tool {self.name}: one of kind {self.kind} has {needs}")
         object.__setattr__(self, "spec", _spec(self))
 
     @property
@@ -294,7 +301,7 @@ class Tool:
         """
         if self.touches is not None:
             return self.touches(arguments)
-        if self.preview is None or self.kind is not Kind.CALL:
+        if self.preview is None or not self.kind.is_locked:
             return ""
         key = await self.key(arguments) if self.key else None
         return f"{self.name} {canonical(key)}" if key else self.name
@@ -338,7 +345,7 @@ _REASON_SCHEMA = {
 
 def _spec(tool: Tool) -> ToolSpec:
     """A tool as the model sees it; writes take the agent's reason in addition."""
-    if tool.reads or tool.kind is Kind.QUESTION:
+    if tool.reads or tool.kind.is_answer:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
     parameters = dict(tool.parameters)
     parameters["properties"] = {**parameters.get("properties", {}), REASON: _REASON_SCHEMA}

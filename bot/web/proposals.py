@@ -13,7 +13,7 @@ from bot.approvals.lookup.proposals import Feed, Seen, progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Level, Order, Sought, State
+from bot.domain.proposals import Level, Order, Sought, State
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import Verb
 from bot.web.answers import Fault, download, existing
@@ -26,6 +26,7 @@ from bot.web.schemas.proposals import (
     AskedQuestions,
     Files,
     FileView,
+    Kind,
     LadderBody,
     OneProposal,
     PressedBody,

@@ -10,18 +10,19 @@ from sqlalchemy import text
 
 from bot.approvals import lifecycle
 from bot.approvals.execute import IN_TURNS
+from bot.domain import kinds
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult
 from bot.domain.model import ToolCall, ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Kind, PreviewField, State, digest
+from bot.domain.proposals import Cause, PreviewField, State, digest
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import Refused, ToolError
 from bot.store.audit.log import By
 from bot.telemetry import logs
-from bot.tools.tool import CallContext, FixedToolset, tool
+from bot.tools.tool import CallContext, FixedToolset, ToolOutput, tool
 from tests.kit import ANA, BEN, ROOM, Hold, MakeNod, Nod, Secret, call, lamp_tools, says, until
 
 RED = {"lamp": "desk", "color": "red", "approval_reason": "it is drab"}
@@ -172,8 +173,9 @@ async def test_a_look_runs_what_needs_no_approval_and_nothing_else(make_nod: Mak
     )
     assert await nod.gate.look(paint, red, request) is None
     assert await strict.gate.look(look, desk, request) is None
+    asked_for = replace(paint, kind=kinds.REQUEST, run=None, conclude=lambda _: ToolOutput("approved"))
     with pytest.raises(Refused, match="no one may decide this here"):
-        await nod.gate.look(replace(paint, kind=Kind.REQUEST), red, request)
+        await nod.gate.look(asked_for, red, request)
     assert (nod.world.runs, strict.world.reads) == ([], [])
 
 

@@ -15,11 +15,11 @@ from bot.agent.prompt import system_prompt
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import rendered
 from bot.channels.telegram.text import Rich
-from bot.domain.cards import Card, Tone
+from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.model import SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import MAX_RESULT
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.text import made_visible, storable
 from bot.domain.verbs import Verb
 from bot.tools.registry import AvailableTools

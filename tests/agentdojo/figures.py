@@ -11,7 +11,8 @@ from agentdojo.task_suite.load_suites import get_suites
 from agentdojo.task_suite.task_suite import TaskSuite
 
 from bot.agent.loop import TurnLimits
-from bot.domain.proposals import Kind, State
+from bot.domain import kinds
+from bot.domain.proposals import State
 from bot.domain.verbs import Verb
 from bot.tools.tool import Toolset
 from tests.agentdojo.annotations import ANNOTATIONS
@@ -119,7 +120,7 @@ async def _careful(suite: TaskSuite[Any], folder: Path, found: Figures, tell: Ca
                 careful.nod.clock.forward(timedelta(minutes=10))
             await careful.nod.tick(timedelta(hours=12))
             for p in await careful.nod.proposals():
-                if p.kind is Kind.SUGGESTION and p.state is State.PROPOSED:
+                if p.kind is kinds.SUGGESTION and p.state is State.PROPOSED:
                     wanted = p.arguments["tool_name"] in _SUGGESTED
                     await careful.nod.press(Verb.APPROVE if wanted else Verb.DECLINE, p)
                     tell(f"{suite.name}, day {day}: {p.arguments['tool_name']} suggested, {wanted}")

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.plans import Approver
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.store.audit import log
 from tests.kit import BEN, FakeClock, MakeNod, Nod, call, says
@@ -40,7 +41,7 @@ async def planned(nod: Nod, steps: object = STEPS, *, approve: bool = True) -> P
 
 async def test_the_calls_it_listed_run_once_each_and_its_steps_are_ticked_off(nod: Nod) -> None:
     p = await planned(nod, approve=False)
-    assert (p.kind, p.description, p.teammate) == (Kind.PLAN, "Plan: New lamps", "")
+    assert (p.kind, p.description, p.teammate) == (kinds.PLAN, "Plan: New lamps", "")
     card = nod.chat.card_of(p)
     assert card.verbs == (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, Verb.ASK, Verb.EXTEND)
     assert (

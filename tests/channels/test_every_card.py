@@ -9,9 +9,11 @@ from bot.channels.markdown import clean
 from bot.channels.slack import card as slack
 from bot.channels.telegram import card as telegram
 from bot.channels.telegram.buttons import Does
+from bot.domain import kinds
+from bot.domain.buttons import make_button
 from bot.domain.cards import Card, whole_text
 from bot.domain.proposals import Level
-from bot.domain.verbs import Needs, Sure, Verb, button
+from bot.domain.verbs import Needs, Sure, Verb
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.tool import FixedToolset, tool
 from tests.fakes.slack_state import shown_text
@@ -180,7 +182,9 @@ async def test_what_cannot_be_undone_is_red_and_asks_and_decline_is_plain(
 
 
 def test_a_deletion_asks_with_its_own_verb() -> None:
-    found = button(Verb.APPROVE, level=Level.DESTRUCTIVE, title="Delete issue #5 “Printer”")
+    found = make_button(
+        Verb.APPROVE, kind=kinds.CALL, level=Level.DESTRUCTIVE, title="Delete issue #5 “Printer”"
+    )
     assert found.label == "Approve deletion"
     assert found.sure == Sure("Delete issue #5 “Printer”?", "Delete", "Keep")
 

@@ -14,7 +14,7 @@ from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.proposals import State
 from bot.domain.similarity import GrantDuration, GrantScope
-from bot.domain.verbs import Verb, button
+from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
 from bot.store import proposals
 from bot.testing.contract import Contract, PlacesContract, hears, note
@@ -55,7 +55,7 @@ class SlackDriver:
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._open(card, _label(card.handle, verb), ANA)
-        asked = button(verb).asks
+        asked = BUTTONS[verb].asks
         assert asked is not None
         await self.slack.submit(ANA, {asked.question: words})
 

@@ -12,7 +12,7 @@ from bot.channels.telegram.limits import ChatPace
 from bot.domain.chat import Clock
 from bot.domain.forms import label_of
 from bot.domain.similarity import GrantDuration, GrantScope
-from bot.domain.verbs import Verb, button
+from bot.domain.verbs import BUTTONS, Verb
 from bot.settings import Settings
 from bot.testing.contract import Contract, PlacesContract, approved_elsewhere, hears, note, proposed, settles
 from bot.testing.driver import SeenCard
@@ -137,7 +137,7 @@ class TelegramDriver:
 
     async def write(self, card: SeenCard, verb: Verb, words: str) -> None:
         await self._press(ANA, card, verb)
-        asked = button(verb).asks
+        asked = BUTTONS[verb].asks
         assert asked is not None
         question = f"{asked.question[0].lower()}{asked.question[1:]}"
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from bot.domain.cards import Tone, card_of, named_on, whole_text
+from bot.domain import kinds
+from bot.domain.cards import card_of, named_on, whole_text
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Deciders, Kind, Level, PreviewField, Proposal, Risk, State, Vote
+from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Proposal, Risk, State, Tone, Vote
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 
@@ -20,7 +21,7 @@ ANA = Actor("chat", "ana", "Ana")
 def make_proposal(**changes: Any) -> Proposal:
     values: dict[str, Any] = {
         "id": "p1",
-        "kind": Kind.CALL,
+        "kind": kinds.CALL,
         "conversation_id": "c1",
         "message_id": 1,
         "call_id": "call_1",
@@ -293,7 +294,7 @@ def test_each_button_has_one_name_whatever_the_channel() -> None:
     }
     short = card_of(make_proposal(ttl=timedelta(seconds=30)), {})
     assert short.button(Verb.EXTEND).label == "Extend"
-    plan = card_of(make_proposal(kind=Kind.PLAN, teammate="painter"), {})
+    plan = card_of(make_proposal(kind=kinds.PLAN, teammate="painter"), {})
     assert [plan.button(a).label for a in plan.verbs[:2]] == ["Approve plan", "Reject"]
-    asked = card_of(make_proposal(kind=Kind.QUESTION), {})
+    asked = card_of(make_proposal(kind=kinds.FORM), {})
     assert asked.button(Verb.APPROVE).label == "Done, continue"

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from bot.domain import kinds
 from bot.domain.people import Actor, Membership, Person, Role
 from bot.domain.plans import Approver
 from bot.domain.policy import Judgement, Policy, same_chat, terms
-from bot.domain.proposals import Deciders, Kind, Level, Risk
+from bot.domain.proposals import Deciders, Level, ProposalKind, Risk
 from bot.domain.rules import (
     CallFacts,
     Escalation,
@@ -32,7 +33,7 @@ NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
 def asked(
-    tool: str, risk: Risk, place: Place, who: Person = ANA, kind: Kind = Kind.CALL, **more: Any
+    tool: str, risk: Risk, place: Place, who: Person = ANA, kind: ProposalKind = kinds.CALL, **more: Any
 ) -> CallFacts:
     """A call; ``more``: its arguments, the tool's schema, another time."""
     return replace(CallFacts(tool, risk, place, who, NOW, kind), **more)
@@ -168,7 +169,7 @@ def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere(
 )
 def test_a_plan_asks_by_the_rule_for_plans_of_its_place(place: str, rule: str) -> None:
     policy = Policy(Mode.NEVER, book=book((Subject.PLANS, "chat:room", "*", Approver.BOTH)))
-    verdict = policy.judge(asked("plan", RISKS[Level.READ], Place(place, private=True), ANA, Kind.PLAN))
+    verdict = policy.judge(asked("plan", RISKS[Level.READ], Place(place, private=True), ANA, kinds.PLAN))
     assert (verdict.judgement, verdict.rule.split(" in ")[0]) == (Judgement.ASK, rule)
     assert verdict.deciders.lead == (None if place == "chat:hall" else "both")
 
@@ -242,7 +243,7 @@ def test_a_question_needs_one_answer_whatever_the_rules_want_of_changes() -> Non
     policy = Policy(
         book=book((Subject.QUORUM, "*", "*", Quorum(2)), (Subject.DECIDERS, "*", "*", ("admin",)))
     )
-    verdict = policy.judge(asked("ask", RISKS[Level.READ], ROOM, ANA, Kind.QUESTION))
+    verdict = policy.judge(asked("ask", RISKS[Level.READ], ROOM, ANA, kinds.QUESTION))
     assert (verdict.judgement, verdict.quorum) == (Judgement.ASK, 1)
     assert verdict.deciders == Deciders(requester=True)
 
@@ -265,5 +266,5 @@ def test_rules_about_time_count_for_their_tools_alone() -> None:
 
 def test_what_asks_though_no_rule_says_so_says_why() -> None:
     policy = Policy(Mode.NEVER, approvers=frozenset({"chat:ben"}))
-    verdict = policy.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, Kind.REQUEST))
+    verdict = policy.judge(asked("deploy", RISKS[Level.WRITE], ROOM, ANA, kinds.REQUEST))
     assert (verdict.judgement, verdict.rule) == (Judgement.ASK, "a request always asks")

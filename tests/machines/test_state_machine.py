@@ -21,12 +21,13 @@ from sqlmodel import Session, select
 
 from bot.approvals.lookup import past
 from bot.approvals.lookup.context import context
+from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import for_model
 from bot.domain.people import NOD
 from bot.domain.policy import Policy
-from bot.domain.proposals import Cause, Kind, Proposal, State, digest
+from bot.domain.proposals import Cause, Proposal, State, digest
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
@@ -337,7 +338,7 @@ class CoreMachine(RuleBasedStateMachine):
     async def _look_back(self) -> None:
         """Insights count what there is, and what led to a proposal ends with its call and is not for Eve."""
         nod, policies = self.nod, self.nod.gate.policies
-        each = [p for p in await nod.proposals() if p.kind not in (Kind.QUESTION, Kind.SUGGESTION)]
+        each = [p for p in await nod.proposals() if p.kind not in (kinds.QUESTION, kinds.SUGGESTION)]
         asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
         begin = nod.clock() - timedelta(days=300)
         counted = await nod.database.read(insights.counted, begin, None, UTC)
@@ -347,7 +348,7 @@ class CoreMachine(RuleBasedStateMachine):
         assert (total.declined, total.expired) == (ends["declined"], ends["expired"])
         never = Rule(0, Subject.POLICY, EVERYWHERE, "*", Mode.NEVER)
         tried = await nod.database.read(past.tried, policies, never, begin)
-        assert tried.looked == sum(p.kind is Kind.CALL and p.risk.writes and not p.undoes for p in each)
+        assert tried.looked == sum(p.kind is kinds.CALL and p.risk.writes and not p.undoes for p in each)
         groups, registry = nod.gate.groups, nod.gate.registry
         for p in each:
             lines = await context(groups, registry, p.id, ADA)

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import event, text
 from sqlmodel import Session
 
+from bot.domain import kinds
 from bot.domain.chat import Address
 from bot.domain.proposals import (
     TRANSITIONS,
     Cause,
     Deciders,
     Edited,
-    Kind,
     Level,
     PreviewField,
     Proposal,
@@ -45,7 +45,7 @@ def test_every_field_comes_back_as_it_was(rows: Rows) -> None:
         (PreviewField("color", "red", "blue", titled=True), PreviewField("x", None, "1")),
     )
     rare: dict[str, Any] = {
-        "kind": Kind.PLAN,
+        "kind": kinds.PLAN,
         "arguments": {"deep": [{"a": None}, 1.5]},
         "preview": fields,
         "risk": Risk(Level.DESTRUCTIVE, "gone for good"),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from bot.domain import kinds
 from bot.domain.model import Entry, SystemText, ToolCall
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.teams import Teammate
 from bot.store import conversations, teams
 from tests.kit import ADA, ROOM, FakeClock, Nod, Scripted, call, cores, says
@@ -81,7 +82,7 @@ class TeamNod(Nod):
         raise AssertionError("fewer became open")
 
     async def plans(self) -> list[Proposal]:
-        return [p for p in await self.proposals() if p.kind is Kind.PLAN]
+        return [p for p in await self.proposals() if p.kind is kinds.PLAN]
 
     async def open_plan(self) -> Proposal:
         [found] = [p for p in await self.plans() if p.state is State.PROPOSED]

@@ -2,8 +2,9 @@
 
 import pytest
 
+from bot.domain import kinds
 from bot.domain.model import Entry, ToolResult, UserText
-from bot.domain.proposals import Cause, Kind, State
+from bot.domain.proposals import Cause, State
 from bot.domain.teams import Standing
 from bot.domain.verbs import Verb
 from tests.kit import Scripted, call, says
@@ -54,7 +55,7 @@ async def test_a_crash_at_any_write_leaves_one_teammate_and_one_plan(
         assert (teammate.standing, teammate.words) == (Standing.DONE, "It is red."), fuse
         [planned] = await nod.plans()
         assert planned.state is State.SUCCEEDED, fuse
-        [painted] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+        [painted] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
         assert painted.state is State.SUCCEEDED or painted.cause is Cause.OUTCOME_UNKNOWN, fuse
         assert len(nod.world.runs_of(painted)) <= 1, fuse
         assert not nod.chat.card_of(planned).pending, fuse

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 from sqlmodel import Session, select
 
+from bot.domain import kinds
 from bot.domain.chat import Answer, Request
 from bot.domain.plans import MAX_ROUNDS
-from bot.domain.proposals import Cause, Kind, State
+from bot.domain.proposals import Cause, State
 from bot.domain.teams import Standing
 from bot.domain.verbs import Verb
 from bot.store.tables.proposals import ProposalRow
@@ -57,7 +58,7 @@ async def test_a_reading_tool_that_an_admin_calls_a_write_is_refused_to_a_locked
 
 
 def _as_it_was(session: Session, arguments: dict[str, object]) -> None:
-    row = session.exec(select(ProposalRow).where(ProposalRow.kind == Kind.PLAN)).one()
+    row = session.exec(select(ProposalRow).where(ProposalRow.kind == kinds.PLAN.name)).one()
     row.arguments = arguments
     session.add(row)
 
@@ -72,7 +73,7 @@ async def test_approving_the_plan_unlocks_the_teammate_and_it_continues_by_itsel
     assert "You are locked" not in nod.heard_by("painter")
     assert "paint" in nod.offered_to("painter")
     assert "plan_submit" not in nod.offered_to("painter")
-    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    [write] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     assert write.state is State.PROPOSED  # unlocked is not approved
     await nod.approve(write)
     assert nod.world.lamps["desk"] == "red"
@@ -222,7 +223,7 @@ async def test_the_models_words_unlock_nothing(nod: TeamNod) -> None:
     await nod.idle()
     assert (await nod.one()).locked
     assert nod.world.runs == []
-    assert [p.kind for p in await nod.proposals()] == [Kind.PLAN]
+    assert [p.kind for p in await nod.proposals()] == [kinds.PLAN]
 
 
 async def test_a_teammates_own_plan_review_unlocks_nothing(nod: TeamNod) -> None:
@@ -265,7 +266,7 @@ async def test_an_approved_plan_cannot_be_edited_and_one_that_was_altered_unlock
 async def test_what_an_altered_plan_had_unlocked_does_not_run_at_the_door(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan()), says("Now.", call("paint", RED)), plans=True)
     p = await nod.approve(await nod.open_plan())
-    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    [write] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     true = dict(p.arguments)
     await nod.database.write(_as_it_was, {**true, "summary": "Smash everything"})
     refused = await nod.approve(write)
@@ -331,7 +332,7 @@ async def test_where_the_rule_says_lead_the_lead_agents_approval_unlocks(nod: Te
     assert p.state is State.SUCCEEDED
     assert "the lead agent (rule 1: plans lead)" in (p.decided_by or "")
     assert not (await nod.one()).locked
-    assert [q.state for q in await nod.proposals() if q.kind is Kind.CALL] == [State.PROPOSED]
+    assert [q.state for q in await nod.proposals() if q.kind is kinds.CALL] == [State.PROPOSED]
 
 
 @pytest.mark.parametrize("first", ["person", "lead"])
@@ -467,7 +468,7 @@ async def test_a_teammate_that_was_done_is_at_work_again_when_its_plan_is_asked_
     await nod.approve(await nod.now(p))
     assert list(nod.chat.boards.values())[-1].title == "Team: 1 teammate, 1 at work"
     assert "with it a teammate" in (await nod.command("/nod stop")).text
-    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    [write] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     assert write.state is State.CANCELLED
 
 
@@ -496,7 +497,7 @@ async def test_approving_the_plan_and_its_steps_lets_the_named_tools_run_until_t
     assert "painter may use paint without asking until it ends" in reply.text
     assert nod.world.lamps["desk"] == "red"
     assert "Changes that no one has allowed in advance still ask." in nod.heard_by("painter")
-    [write] = [q for q in await nod.proposals() if q.kind is Kind.CALL]
+    [write] = [q for q in await nod.proposals() if q.kind is kinds.CALL]
     assert write.decided_by == "Ana's grant G-1"
     assert (await nod.command("/approvals grants", by=ADA)).text == "There are no grants."
 
@@ -507,7 +508,7 @@ async def test_steps_that_cannot_be_undone_still_ask(nod: TeamNod) -> None:
     await nod.begin(says("I plan.", plan(steps=steps)), says("Now.", call("smash", lamp="desk")), plans=True)
     await nod.press(Verb.APPROVE_STEPS, await nod.open_plan(), by=ADA)
     await nod.idle()
-    [write] = [q for q in await nod.proposals() if q.kind is Kind.CALL]
+    [write] = [q for q in await nod.proposals() if q.kind is kinds.CALL]
     assert write.state is State.PROPOSED
     assert "desk" in nod.world.lamps
 
@@ -519,7 +520,7 @@ async def test_a_grant_of_a_plan_is_of_no_use_to_another_teammate_or_the_lead(no
     nod.will("lead", says("Me, too.", call("paint", RED)))
     await nod.say("paint it yourself")
     await nod.idle()
-    writes = {q.tool_name: q.state for q in await nod.proposals() if q.kind is Kind.CALL}
+    writes = {q.tool_name: q.state for q in await nod.proposals() if q.kind is kinds.CALL}
     assert writes == {"pay": State.PROPOSED, "paint": State.PROPOSED}
 
 
@@ -595,7 +596,7 @@ async def test_what_a_teammate_did_is_undone_after_it_has_ended_and_both_agents_
     nod.rebuild()
     await nod.begin(says("I plan.", plan()), says("Now.", call("paint", RED)), says("It is red."), plans=True)
     await nod.approve(await nod.open_plan())
-    [write] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    [write] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     done = await nod.approve(write)
     assert (await nod.press(Verb.UNDO, done)).answer is Answer.ACCEPTED
     await nod.idle()

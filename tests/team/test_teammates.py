@@ -4,10 +4,11 @@ import json
 from datetime import timedelta
 
 from bot.agent.loop import TurnLimits
+from bot.domain import kinds
 from bot.domain.chat import Answer
 from bot.domain.conversations import LineRole
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Kind, State
+from bot.domain.proposals import Cause, State
 from bot.domain.teams import Standing, TeamLimits
 from bot.domain.verbs import Verb
 from bot.errors import ModelError
@@ -362,7 +363,7 @@ async def test_a_person_outside_the_demo_is_named_on_the_card_of_a_stop(nod: Tea
     await nod.begin(says("I paint.", call("paint", RED)))
     await nod.command("/nod stop", by=Actor("chat", "ben", "Ben"))
     await nod.idle()
-    [p] = [p for p in await nod.proposals() if p.kind is Kind.CALL]
+    [p] = [p for p in await nod.proposals() if p.kind is kinds.CALL]
     assert p.decided_by == "Ben"
 
 

@@ -40,7 +40,7 @@ from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
 from bot.domain.people import Person, Role, is_group
 from bot.domain.policy import Judgement, Policy, explain
-from bot.domain.proposals import Kind, Level, Risk
+from bot.domain.proposals import Level, Risk
 from bot.domain.record import Wanted
 from bot.domain.redaction import HIDDEN, shown
 from bot.domain.rules import (
@@ -238,7 +238,7 @@ class RuleCommands:
     def _refused(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
         """What no one could decide there now, with a person asking who has no role."""
         policy, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
-        for tool in (tool for tool in tools if tool.kind is Kind.CALL and not tool.reads):
+        for tool in (tool for tool in tools if not (tool.kind.always_asks or tool.reads)):
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
             verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))
             if verdict.judgement is Judgement.REFUSE:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Kind, Level, Mark, Risk, State
+from bot.domain.proposals import Level, Mark, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
@@ -130,7 +131,7 @@ def tried(
 
 def is_change(row: Any) -> bool:
     """Whether it is a call that writes, and no undoing, which is the press of a person."""
-    return bool(row.kind == Kind.CALL and row.level != Level.READ and not row.undoes)
+    return bool(not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes)
 
 
 def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:

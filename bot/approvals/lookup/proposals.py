@@ -17,7 +17,7 @@ from bot.domain.cards import Card, card_of, named_on
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Mark, Proposal, Sibling, Sought, State
+from bot.domain.proposals import Mark, Proposal, Sibling, Sought, State
 from bot.store import conversations, outputs, people, proposals, questions, rules, teams, webhooks
 from bot.store.audit import log
 from bot.store.rules import Policies
@@ -95,7 +95,7 @@ class ProposalLookup:
 
         def read(session: Session) -> SeenRequest | None:
             seen = self._find(session, proposal_id, actor, available)
-            if seen is None or seen.proposal.kind is not Kind.REQUEST:
+            if seen is None or not seen.proposal.kind.of_script:
                 return None
             return SeenRequest(seen, webhooks.of_proposal(session, proposal_id))
 

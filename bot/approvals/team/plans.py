@@ -13,7 +13,7 @@ from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
 from bot.domain.plans import Approver, Plan, current
-from bot.domain.proposals import Cause, Kind, Proposal, State, Vote
+from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.record import Act
 from bot.domain.teams import Standing, Teammate
 from bot.domain.verbs import Verb
@@ -38,7 +38,7 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     by = By.nod(Act.SUPERSEDED, f"{version} took its place")
     jobs: list[Job] = []
     for each in proposals.open_in(session, p.conversation_id):
-        if each.kind is Kind.PLAN:
+        if each.kind.has_steps:
             old = transitions.move(session, each, by, now, State.CANCELLED, cause=Cause.SUPERSEDED)
             jobs += [redraw(session, old)] if old else []
     grants.end_with_plan(session, p.conversation_id, by, now)

@@ -17,7 +17,7 @@ from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import bounded, for_model
 from bot.domain.people import Actor
 from bot.domain.plans import MAX_ROUNDS
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.record import Act
 from bot.domain.teams import CHANNEL, OVER, Standing, TeamLimits, Teammate, name_of
 from bot.domain.text import one_line, storable
@@ -179,7 +179,7 @@ def settled(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[J
             return False, ()
         text = f"[Nod] What teammate {found.name} had proposed: {p.description}: {for_model(p)}"
         return False, _to_lead(session, found.lead_id, text, now)
-    if p.kind is Kind.PLAN and p.state is State.DECLINED and found.rounds >= MAX_ROUNDS:
+    if p.kind.has_steps and p.state is State.DECLINED and found.rounds >= MAX_ROUNDS:
         words = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
         return False, finish(session, found.id, Standing.STOPPED, words, now)
     return True, (teams.change(session, found.lead_id),)

@@ -12,8 +12,9 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals import rights
+from bot.domain import kinds
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Proposal, State, together
+from bot.domain.proposals import Proposal, State, together
 from bot.store import conversations, people, proposals
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -90,7 +91,7 @@ def _seen(session: Session, context: CallContext, states: Sequence[State], polic
             voted=any(person.id in voice for voice in people.voices(session, p)),
         )
         for p in proposals.in_states(session, states, _LOOKED_AT)
-        if p.kind is not Kind.SUGGESTION
+        if p.kind is not kinds.SUGGESTION
     ]
     if here is not None and here.private:
         return [s for s in found if s.asked or s.may_decide or s.voted]

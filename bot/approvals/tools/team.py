@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlmodel import Session
 
 from bot.approvals.team import plans, teammates
+from bot.domain import kinds
 from bot.domain.plans import Plan, fields
-from bot.domain.proposals import Kind, Level, PreviewField, Risk
+from bot.domain.proposals import Level, PreviewField, Risk
 from bot.domain.record import Act
 from bot.domain.teams import Standing, TeamLimits, Teammate
 from bot.domain.verbs import Verb
@@ -59,7 +60,7 @@ class PlanStep(BaseModel):
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Plans, and what the team is led with, where teammates may be started."""
-    planning = (replace(plan_submit, kind=Kind.PLAN, run=_approved, version=_VERSION), plan_step_done)
+    planning = (replace(plan_submit, kind=kinds.PLAN, run=_approved, version=_VERSION), plan_step_done)
     return FixedToolset(GROUP, (*planning, *(_leading(policies, limits) if limits.teammates > 0 else ())))
 
 

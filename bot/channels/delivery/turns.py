@@ -23,7 +23,7 @@ from bot.domain.events import TextDelta, ToolProgress, ToolStarted, TurnEnded, T
 from bot.domain.files import for_people
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamStatus
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -118,7 +118,7 @@ class Turns:
         if self._pauses.holds(conversation_id):
             return ()
         if self.leases.has(_posts(conversation_id)):
-            jobs, _ = await self._deliver(conversation_id, only=Kind.QUESTION)
+            jobs, _ = await self._deliver(conversation_id, answers_only=True)
             return jobs
         async with self._posting(conversation_id):
             jobs, _ = await self._deliver(conversation_id)
@@ -137,11 +137,12 @@ class Turns:
     async def _deliver(
         self,
         conversation_id: str,
-        only: Kind | None = None,
+        *,
+        answers_only: bool = False,
         shown: "_Shown | None" = None,
         older: Collection[int] = (),
     ) -> tuple[tuple[Job, ...], list[int]]:
-        """Post what is not shown; with ``only``, what carries a proposal of that kind.
+        """Post what is not shown; ``answers_only``: only lines with a question.
 
         A turn that waits for the answer to a question cannot end before its card is there. ``shown``: what
         was shown of a turn just now, whose lines are those that are not ``older``.
@@ -151,17 +152,19 @@ class Turns:
             waiting = await self.database.read(_waiting, conversation_id)
             if shown is not None:
                 self._note(shown, [line for line, _ in waiting.lines if line.id not in older])
-            return await self._post(waiting, conversation_id, only, shown=shown is not None)
+            return await self._post(
+                waiting, conversation_id, answers_only=answers_only, shown=shown is not None
+            )
 
     async def _post(
-        self, waiting: "_Waiting", conversation_id: str, only: Kind | None, *, shown: bool
+        self, waiting: "_Waiting", conversation_id: str, *, answers_only: bool, shown: bool
     ) -> tuple[tuple[Job, ...], list[int]]:
         jobs: list[Job] = []
         left: list[int] = []
         refused = False
         for line, opened in waiting.lines:
             left.append(line.id)
-            if only is not None and not any(p.kind is only for p in opened):
+            if answers_only and not any(p.kind.is_answer for p in opened):
                 continue
             conversation = waiting.conversation
             if conversation is None or conversation.origin.channel not in {SHELL, *self.channels}:
@@ -187,7 +190,7 @@ class Turns:
             refused = not await self.notices.tell_answers(waiting.answers) or refused
         if refused:
             self._pauses.refused(conversation_id)
-        elif only is None:
+        elif not answers_only:
             self._pauses.over(conversation_id)
         if shown or waiting.lines or waiting.files or waiting.answers:
             await self.cards.changed()

@@ -12,8 +12,9 @@ from typing import Any
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
 from bot.domain.batches import Picked, page_of, said_of
-from bot.domain.cards import Batch, Card, Tone
+from bot.domain.cards import Batch, Card
 from bot.domain.chat import offered
+from bot.domain.proposals import Tone
 from bot.domain.verbs import (
     CHOOSE,
     CONTEXT,

@@ -18,7 +18,6 @@ from bot.domain.batches import PAGE, Picked, page_of, said_of
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import fields_of, label_of, leaves_out
-from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
 
@@ -212,7 +211,7 @@ class DiscordPresses:
         now = await self.lookup.card(press.proposal_id, press.actor, press.address)
         if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:
             return Display(reply.text)
-        label = "" if now.kind is Kind.QUESTION else "Approve as edited"
+        label = "" if now.kind.is_answer else "Approve as edited"
         return Display(reply.text, laid_out([[labelled(now, Verb.APPROVE, Way.READ, label)]]))
 
 

@@ -15,15 +15,16 @@ from bot.channels.slack import blocks, text
 from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.places import channel_in, is_id, mention_of, user_of
-from bot.domain.cards import REMOVED, BatchRow, Card, Tone
+from bot.domain.cards import REMOVED, BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
 from bot.domain.people import Actor
 from bot.domain.plans import Plan, PlanLine
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.verbs import (
+    BUTTONS,
     CHOICES,
     CHOOSE,
     DETAILS,
@@ -32,7 +33,6 @@ from bot.domain.verbs import (
     Look,
     Needs,
     Verb,
-    button,
     with_reason,
 )
 
@@ -123,7 +123,7 @@ def _title(card: Card) -> tuple[list[Block], bool]:
 
 
 def _reason(card: Card) -> Iterator[ContextLine]:
-    if card.kind is Kind.QUESTION and card.risk_reason:
+    if card.kind.is_answer and card.risk_reason:
         yield ContextLine((Run(text.cut(text.link_text(card.risk_reason), 300)[0], "italic"),))
     elif card.warning:
         yield ContextLine((Run("⚠️ "), Run(text.cut(text.link_text(card.warning), 300)[0], "bold")))
@@ -279,11 +279,11 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     value = value_of(card)
     if card.batch:
         return [*footer, b.actions(*_for_rows(card, value, whole=whole))]
-    plan = card.kind is Kind.PLAN
+    plan = card.kind.has_steps
     views = [(VIEW_ALL, f"{VIEW}:{value}")]
     buttons = [_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
     if Verb.APPROVE in card.verbs:
-        first = "View all, then answer" if card.kind is Kind.QUESTION else "View all, then approve"
+        first = "View all, then answer" if card.kind.is_answer else "View all, then approve"
         first = f"{first} plan" if plan else first
         pressed = card.button(Verb.APPROVE)
         label, verb, sure = (pressed.label, Verb.APPROVE, pressed.sure) if whole else (first, REVIEW, None)
@@ -360,7 +360,7 @@ def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
             yield card.button(verb).label, f"{verb}:{value}"
 
 
-_WORDED = frozenset(verb for verb in Verb if button(verb).needs is Needs.WORDS and not button(verb).rare)
+_WORDED = frozenset(verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare)
 _BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""
 _PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})

@@ -17,7 +17,7 @@ from bot.channels.slack.rows import homes, remember_home
 from bot.channels.slack.workspaces import Workspaces
 from bot.domain.cards import Card
 from bot.domain.chat import Clock
-from bot.domain.proposals import Kind, Level
+from bot.domain.proposals import Level
 from bot.domain.verbs import CHOOSE, EACH_ROW, Verb
 from bot.errors import ChannelError
 from bot.store.database import Database
@@ -80,7 +80,7 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
     elif decide and Verb.APPROVE in card.verbs:
         withdraw = [("Withdraw", f"{Verb.CANCEL}:{value}")] if mine else []
         hidden = [*withdraw, *more(card, whole=False)][: blocks.OVERFLOW_OPTIONS - 1]
-        first = "Read, then answer" if card.kind is Kind.QUESTION else "Read, then approve"
+        first = "Read, then answer" if card.kind.is_answer else "Read, then approve"
         buttons += [
             b.button(first, action_id(REVIEW), value, "primary"),
             b.button("Decline", action_id(Verb.DECLINE), value, "danger"),

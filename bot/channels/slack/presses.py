@@ -27,9 +27,9 @@ from bot.domain.cards import Card, Group
 from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
-from bot.domain.proposals import Kind, Level
+from bot.domain.proposals import Level
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.verbs import Needs, Verb, button
+from bot.domain.verbs import BUTTONS, Needs, Verb
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
 
@@ -219,7 +219,7 @@ class SlackPresses:
                 else screens.row(card, subject, may_approve=may)
                 if verb not in _VIEWS
                 else screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
-                if verb == cards.REVIEW_STEPS and card.kind is Kind.PLAN
+                if verb == cards.REVIEW_STEPS and card.kind.has_steps
                 else screens.review(card, subject, may_approve=may)
             )
             return await self._show(click, review.view, review.file, card.tool_name)
@@ -353,7 +353,7 @@ _TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
 _VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
 _READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
 _OPENERS = _READS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
-_OPENERS |= {verb for verb in Verb if button(verb).needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
+_OPENERS |= {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 
 
 def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:

@@ -20,9 +20,8 @@ from bot.channels.slack.forms import inputs
 from bot.domain.batches import Picked, said_of
 from bot.domain.cards import Card, numbered, whole_text
 from bot.domain.forms import fields_of, leaves_out
-from bot.domain.proposals import Kind
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.verbs import CONTEXT, Verb, button
+from bot.domain.verbs import BUTTONS, CONTEXT, Verb
 
 REVIEW = "nod:review"
 EDIT = "nod:edit"
@@ -258,7 +257,7 @@ def edit(
     card: Card, arguments: Mapping[str, Any], subject: ModalSubject, team: str, *, may_approve: bool = True
 ) -> Block:
     """Give a form made from the tool's schema, filled with the arguments as they are."""
-    question = card.kind is Kind.QUESTION
+    question = card.kind.is_answer
     afterwards = [
         b.option("Send it" if question else "Approve as edited", APPROVE_EDITED),
         b.option("Keep it and send later" if question else "Ask again, without approving", ASK_AGAIN),
@@ -290,7 +289,7 @@ def _about(card: Card) -> Block:
 def asks_words(callback_id: str) -> Verb | None:
     """The verb whose window of `words` this is; None for any other."""
     verb = callback_id.removeprefix("nod:")
-    return Verb(verb) if verb in set(Verb) and button(Verb(verb)).asks else None
+    return Verb(verb) if verb in set(Verb) and BUTTONS[Verb(verb)].asks else None
 
 
 def last_word(title: str, words: str) -> Block:

@@ -14,7 +14,7 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
 from bot.domain.chat import offered
-from bot.domain.verbs import Needs, Verb, button
+from bot.domain.verbs import BUTTONS, Needs, Verb
 
 
 def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
@@ -115,7 +115,7 @@ _DOES: dict[Verb, Does] = {verb: does for does, verb in VERBS.items() if does no
 
 def does_of(verb: Verb) -> Does | Verb | None:
     """What the button of a verb does here; None for one that asks for what Telegram's screens do not know."""
-    if verb in _DOES or button(verb).needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
+    if verb in _DOES or BUTTONS[verb].needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
         return _DOES.get(verb)
     return verb
 
@@ -167,7 +167,7 @@ class ButtonData:
     @property
     def asks(self) -> bool:
         """Whether it belongs to a dialogue in which the person types."""
-        return self.does in FORM or (self.verb is not None and button(self.verb).needs is Needs.WORDS)
+        return self.does in FORM or (self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS)
 
     def pack(self) -> str:
         """Write the data of a button; raises ValueError when it is too long or would not read back."""

@@ -29,7 +29,6 @@ from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind
 from bot.domain.text import forwarded, in_group, in_reply_to
 from bot.errors import NotDeliverable
 
@@ -363,7 +362,7 @@ class Inbound:
             return True
         shown = await self.views.known(posted_of(replied))
         card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
-        return card is not None and card.pending and card.kind is Kind.QUESTION
+        return card is not None and card.pending and card.kind.is_answer
 
     async def _command(self, who: Who, typed: Typed, message: Message) -> None:
         if typed.name == "cancel" and not typed.arguments and await self.asker.cancel(who):

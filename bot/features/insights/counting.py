@@ -10,8 +10,9 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.domain.chat import Address, chat_of
 from bot.domain.insights import DAYS, ENDS, HOURS, Decider, Facet, InsightPart, Insights, Tally
+from bot.domain.kinds import find_kind
 from bot.domain.people import Actor, channel_called, place_called
-from bot.domain.proposals import Kind, State
+from bot.domain.proposals import State
 from bot.domain.times import span, when
 from bot.domain.verbs import Verb
 from bot.store import counts, people
@@ -20,7 +21,6 @@ from bot.store.rules import Policies
 
 MONTH = timedelta(days=30)
 OFF = "Insights are turned off here (NOD_INSIGHTS)."
-_NOT_COUNTED = frozenset({Kind.QUESTION, Kind.SUGGESTION})
 _RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
 _MOST_PARTS = 200
 _TOLD = 10  # parts in a chat
@@ -46,7 +46,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
     looked, last = 0, None
     for row in counts.newest(session, since, accounts=accounts, ended=True):
         looked, last = looked + 1, row.created_at
-        if row.kind in _NOT_COUNTED or row.undoes or not was_asked(row):
+        if not find_kind(row.kind).is_counted or row.undoes or not was_asked(row):
             continue
         person = persons.get(row.requester, row.requester)
         names.setdefault(person, row.requester_name)

@@ -16,10 +16,11 @@ from sqlmodel import Session
 
 from bot.approvals.drafts import draft
 from bot.approvals.lookup.past import Effect, effect_on, is_change, with_rule
+from bot.domain import kinds
 from bot.domain.chat import Address, Clock, Request, chat_of
 from bot.domain.people import NOD, Actor, Names, Role, place_called
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Deciders, Kind, Level, PreviewField, Proposal, Risk, Sought, State, canonical
+from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, Sought, State, canonical
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.rules import Mode, Rule, Subject, covers
@@ -98,14 +99,14 @@ def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> Fi
         said = await database.write(_set, policies, suggested, context.idempotency_key, clock())
         return ToolOutput(said, told=said)
 
-    return FixedToolset("suggestions", (replace(set_suggested_rule, offered=False, kind=Kind.SUGGESTION),))
+    return FixedToolset("suggestions", (replace(set_suggested_rule, offered=False, kind=kinds.SUGGESTION),))
 
 
 def _set(session: Session, policies: Policies, rule: Rule, key: str, now: datetime) -> str:
     """Set it in the name of who approved it; raises ToolError unless that is an admin there."""
     p = proposals.get(session, key.removeprefix("nod-"))
     votes = [each for each in p.votes if each.verb == Verb.APPROVE] if p else []
-    if p is None or p.kind is not Kind.SUGGESTION or not votes:
+    if p is None or p.kind is not kinds.SUGGESTION or not votes:
         raise ToolError("Only a suggestion that someone approved sets a rule.")
     by = votes[-1].actor
     policy, person = policies.load_for(session, by)
@@ -166,7 +167,9 @@ def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
 def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Suggestions, the newest first."""
     mine = Reach(frozenset({str(_NOD)}), everything=False)
-    return proposals.seen_by(session, mine, states, _KEPT, sought=Sought(kind=Kind.SUGGESTION, own=True))
+    return proposals.seen_by(
+        session, mine, states, _KEPT, sought=Sought(kind=kinds.SUGGESTION.name, own=True)
+    )
 
 
 def _asked(session: Session, suggested: Suggested, now: datetime) -> bool:

@@ -12,10 +12,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 from sqlmodel import Session
 
+from bot.domain import kinds
 from bot.domain.chat import Clock
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import PreviewField
 from bot.domain.record import Act
 from bot.domain.text import one_line
 from bot.errors import ToolError
@@ -114,7 +115,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         _fitting(session, context, About(given["about"]))
 
     both = (replace(remember, check=fitting), replace(forget, check=known))
-    return FixedToolset(GROUP, tuple(replace(each, kind=Kind.MEMORY) for each in both))
+    return FixedToolset(GROUP, tuple(replace(each, kind=kinds.MEMORY) for each in both))
 
 
 async def _forgetting(ran: Ran) -> InverseCall | str:

@@ -1,7 +1,7 @@
 """Tools about requests: what scripts and other agents ask people for; no model is offered them.
 
-Running one only says that it was approved: who asked acts on it. They come in over HTTP (``routes.py``) and
-MCP.
+They have no run: their end says that it was approved, and who asked acts on it. They come in over HTTP
+(``routes.py``) and MCP.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain import kinds
+from bot.domain.proposals import PreviewField
 from bot.domain.text import shown
 from bot.tools.signature import SEEN, Storable
-from bot.tools.tool import FixedToolset, tool
+from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
 
 REQUEST = "request_approval"
 PERMISSION = "permit_tool_use"
@@ -36,7 +37,7 @@ def request_tools() -> FixedToolset:
         return [*fields, *([PreviewField("details", None, details)] if details else [])]
 
     @tool(summary="{summary}", preview=asked, idempotent=True, group="requests")
-    async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> str:
+    async def request_approval(summary: Summary, details: Details = "", fields: Fields | None = None) -> None:
         """Ask people to approve what a script is about to do.
 
         Args:
@@ -45,8 +46,6 @@ def request_tools() -> FixedToolset:
             fields: single facts, by name
 
         """
-        del summary, details, fields  # they are for people; the script that asked acts
-        return "approved"
 
     async def given(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         # its own words head the card, so the tool's name must stand below them
@@ -65,7 +64,7 @@ def request_tools() -> FixedToolset:
         input: Input,  # noqa: A002 - as coding agents call it
         tool_use_id: Name | None = None,
         summary: Summary | None = None,
-    ) -> dict[str, Any]:
+    ) -> None:
         """Ask people whether another agent may use one of its own tools.
 
         Args:
@@ -75,11 +74,19 @@ def request_tools() -> FixedToolset:
             summary: what that will do, in one line
 
         """
-        del tool_name, tool_use_id, summary
-        return {"behavior": "allow", "updatedInput": input}
 
-    both = (request_approval, permit_tool_use)
-    return FixedToolset("requests", tuple(replace(t, offered=False, kind=Kind.REQUEST) for t in both))
+    without_run: dict[str, Any] = {"offered": False, "kind": kinds.REQUEST, "run": None}
+    asking = replace(request_approval, conclude=_approve, **without_run)
+    permitting = replace(permit_tool_use, conclude=_permit, **without_run)
+    return FixedToolset("requests", (asking, permitting))
+
+
+def _approve(_: Arguments) -> ToolOutput:
+    return ToolOutput("approved")
+
+
+def _permit(arguments: Arguments) -> ToolOutput:
+    return ToolOutput({"behavior": "allow", "updatedInput": arguments["input"]})
 
 
 def _headed(arguments: Mapping[str, Any]) -> str:

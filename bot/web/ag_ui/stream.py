@@ -42,6 +42,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
+from bot.domain import kinds
 from bot.domain.chat import Answer, Reply
 from bot.domain.conversations import TurnEnd
 from bot.domain.events import (
@@ -54,14 +55,13 @@ from bot.domain.events import (
     TurnEvent,
     TurnFailed,
 )
-from bot.domain.proposals import Kind
 from bot.domain.verbs import Verb
 from bot.web.ag_ui.given import AguiInput, SentMessages, is_same_text, read_text
 from bot.web.ag_ui.history import call_id, made_call, result_of, tool_result
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
-_REASONS = {Kind.QUESTION: "input_required", Kind.PLAN: "confirmation"}
+_REASONS = {kinds.QUESTION.name: "input_required", kinds.PLAN.name: "confirmation"}
 _CALL = "tool_call"
 _REFUSED = ":refused"
 """The end of the id of an answer to a message that was not taken in."""

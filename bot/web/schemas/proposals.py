@@ -1,11 +1,12 @@
 """Proposals and requests of scripts."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasPath, Field
+from pydantic import AliasPath, Field, WrapValidator
 from pydantic.json_schema import SkipJsonSchema
 
 from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
@@ -13,14 +14,26 @@ from bot.domain.cards import Card
 from bot.domain.chat import Answer
 from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of, label_of
+from bot.domain.kinds import KINDS
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
-from bot.domain.proposals import Cause, Kind, Level, PreviewField, Proposal, Reread, State
+from bot.domain.proposals import Cause, Level, PreviewField, Proposal, Reread, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.trials import Trial, TriedFile
 from bot.domain.verbs import Look, Needs, Verb
 from bot.web.schemas import DoneBody, OrNull, Time, View, is_none
+
+
+class Kind(StrEnum):
+    _ignore_ = "kind"
+    for kind in KINDS:
+        vars()[kind.name.upper()] = kind.name
+
+
+def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
+    """Return the name of a kind, also of one that this version does not know."""
+    return handler(str(kind)) if str(kind) in set(Kind) else str(kind)
 
 
 class ChangeBody(View):
@@ -186,7 +199,7 @@ class _OfRow(View):
     """Fields of the proposal itself."""
 
     id: str
-    kind: Kind
+    kind: Annotated[Kind, WrapValidator(_name_kind)]
     message_id: int
     call_id: str
     tool_name: str

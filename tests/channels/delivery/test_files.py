@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from bot.approvals.tools.outputs import output_tools
 from bot.channels.delivery.notices import GIVE_UP
-from bot.domain.cards import Tone
 from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, for_people, safe_name
-from bot.domain.proposals import Proposal, State
+from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.redaction import HIDDEN
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import outputs

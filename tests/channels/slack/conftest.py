@@ -12,10 +12,11 @@ from starlette.applications import Starlette
 
 from bot.channels.base import Overview
 from bot.channels.slack.channel import SlackChannel
+from bot.domain import kinds
 from bot.domain.cards import Card, Group, card_of
 from bot.domain.chat import Address, Answer, Incoming, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Deciders, Kind, Level, PreviewField, Proposal, Risk, State
+from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, State
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.settings import Settings
@@ -45,7 +46,7 @@ def make_proposal(**changes: Any) -> Proposal:
     arguments = changes.pop("arguments", {"title": "New roof", "priority": "low"})
     proposal = Proposal(
         id="p1",
-        kind=Kind.CALL,
+        kind=kinds.CALL,
         conversation_id="c1",
         message_id=1,
         call_id="call-1",

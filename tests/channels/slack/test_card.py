@@ -14,11 +14,12 @@ from bot.channels.slack import screens
 from bot.channels.slack.card import brief, parse_value, render
 from bot.channels.slack.home import view as home_view
 from bot.channels.slack.screens import ModalSubject
+from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.people import Actor
 from bot.domain.plans import Plan
 from bot.domain.plans import fields as plan_fields
-from bot.domain.proposals import Cause, Deciders, Kind, Level, PreviewField, Risk, State, Vote
+from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Risk, State, Vote
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, SCHEMA, make_proposal
@@ -55,7 +56,9 @@ _cards = st.builds(
         expires_at=NOW,
     ),
     group=st.sampled_from([0, 3]),
-    kind=st.sampled_from([k for k in Kind if k is not Kind.PLAN]),  # whose arguments have one shape
+    kind=st.sampled_from(
+        [k for k in (*kinds.KINDS, kinds.QUESTION) if k is not kinds.PLAN]
+    ),  # whose arguments have one shape
     description=_hostile,
     tool_name=_hostile,
     reason=_hostile,
@@ -276,7 +279,7 @@ def test_a_plan_is_a_numbered_list_with_its_tools(card_factory: Factory) -> None
         {"description": "Give #4 to Sam", "tools": ["update_issue"]},
     ]
     arguments = {"summary": "Share the work", "steps": steps, "risks": "They may be away."}
-    card = card_factory(kind=Kind.PLAN, arguments=arguments, preview=plan_fields(Plan.of(arguments)))
+    card = card_factory(kind=kinds.PLAN, arguments=arguments, preview=plan_fields(Plan.of(arguments)))
     check_blocks(render(card).blocks)
     [listed] = [
         e for block in render(card).blocks for e in block.get("elements", ()) if e["type"] == "rich_text_list"
@@ -413,7 +416,7 @@ def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_fact
 
 
 def test_a_suggestion_offers_not_now_once(card_factory: Factory) -> None:
-    card = card_factory(kind=Kind.SUGGESTION)
+    card = card_factory(kind=kinds.SUGGESTION)
     [*_, actions] = render(card).blocks
     *buttons, menu = actions["elements"]
     assert [each["text"]["text"] for each in buttons] == ["Set this rule", "Not now"]
@@ -443,7 +446,7 @@ def test_what_a_person_asked_for_and_may_decide_stands_at_home_once(card_factory
 
 
 QUESTION = {
-    "kind": Kind.QUESTION,
+    "kind": kinds.FORM,
     "tool_name": "question:lamps:1a2b3c4d",
     "call_id": "",  # no call of the model led to it
     "description": "lamps asks: Which color for desk?",
@@ -487,5 +490,5 @@ def test_an_answered_question_and_an_approved_request_claim_nothing_of_what_othe
 ) -> None:
     ended = {"state": State.SUCCEEDED, "decided_by": "Ana", "decided_from": "slack"}
     assert "Answered by Ana." in _words(card_factory(**QUESTION | ended))
-    assert "Approved by Ana." in _words(card_factory(kind=Kind.REQUEST, **ended))
-    assert "Done" not in _words(card_factory(kind=Kind.REQUEST, **ended))
+    assert "Approved by Ana." in _words(card_factory(kind=kinds.REQUEST, **ended))
+    assert "Done" not in _words(card_factory(kind=kinds.REQUEST, **ended))

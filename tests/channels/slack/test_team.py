@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from bot.channels.slack.card import brief_team, render, render_team
 from bot.channels.slack.screens import ModalSubject, review_steps, words
+from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
 from bot.domain.plans import Plan, fields
-from bot.domain.proposals import Kind
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.verbs import Verb
 from tests.channels.slack.conftest import NOW, Running, make_proposal
@@ -59,7 +59,7 @@ def plan_card(steps: int = 2, length: int = 40) -> Card:
     }
     return card_of(
         make_proposal(
-            kind=Kind.PLAN,
+            kind=kinds.PLAN,
             tool_name="plan_submit",
             arguments=arguments,
             preview=fields(Plan.of(arguments)),

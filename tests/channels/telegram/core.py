@@ -9,10 +9,11 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.channels.base import Overview
-from bot.domain.cards import Card, Tone
+from bot.domain import kinds
+from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Command, Incoming, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Circle, Kind, Level, PreviewField, State
+from bot.domain.proposals import Circle, Level, PreviewField, State, Tone
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
 from bot.store.database import Database
@@ -47,7 +48,7 @@ def make_card(**changes: Any) -> Card:
         "proposal_id": PROPOSAL,
         "round": 1,
         "version": 1,
-        "kind": Kind.CALL,
+        "kind": kinds.CALL,
         "title": "Close issue #7",
         "tool_name": "issue_close",
         "level": Level.WRITE,

@@ -9,9 +9,10 @@ from telegram import MessageEntity
 
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.card import keyboard, rendered, whole
-from bot.domain.cards import Group, Tone
+from bot.domain import kinds
+from bot.domain.cards import Group
 from bot.domain.people import Actor
-from bot.domain.proposals import Circle, Kind, PreviewField, State
+from bot.domain.proposals import Circle, PreviewField, State, Tone
 from bot.domain.verbs import Verb
 from tests.channels.telegram.core import done, make_card
 from tests.fakes.telegram_rules import check_markup, check_text
@@ -265,7 +266,7 @@ def test_any_card_is_accepted_and_whole(
 
 def test_a_servers_question_reads_as_a_question_and_is_filled_in():
     card = make_card(
-        kind=Kind.QUESTION,
+        kind=kinds.FORM,
         title="lamps asks: Which color for desk?",
         tool_name="question:lamps:1a2b3c4d",
         risk_reason="lamps asks it while it works for you",
@@ -285,7 +286,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in():
 
 def test_an_address_a_server_wants_opened_is_shown_with_the_button_that_says_so():
     card = make_card(
-        kind=Kind.QUESTION,
+        kind=kinds.FORM,
         schema={"type": "object", "properties": {}},
         fields=(PreviewField("open this address", None, "https://bank.example/login"),),
         verbs=(Verb.APPROVE, Verb.DECLINE),

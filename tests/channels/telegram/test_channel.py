@@ -10,10 +10,11 @@ from sqlmodel import Session
 
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.channel import TelegramChannel
+from bot.domain import kinds
 from bot.domain.attachments import Upload
 from bot.domain.chat import Address, Answer, Message, Press, Reply
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, PreviewField
+from bot.domain.proposals import PreviewField
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, CopyGone, NotDeliverable, SettingsError
 from bot.store import posted_cards, proposals
@@ -876,7 +877,7 @@ async def test_a_question_answered_without_words_still_waits_and_says_so(
 async def test_a_voice_message_below_the_card_of_a_question_is_answered_with_words(
     channel, telegram: FakeTelegram, core: FakeCore, database: Database
 ):
-    card = core.propose(make_card(kind=Kind.QUESTION), HERE)
+    card = core.propose(make_card(kind=kinds.QUESTION), HERE)
     ref = await channel.post_card(HERE, card)
     await database.write(posted_cards.add, PROPOSAL, HERE, ref, card.version)
     posted = await telegram.see(ANA, "Close issue")

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from bot.channels.telegram.card import keyboard, rendered
 from bot.channels.telegram.screens import words
 from bot.channels.telegram.text import OUTLINER
+from bot.domain import kinds
 from bot.domain.plans import Plan, fields
-from bot.domain.proposals import Kind
 from bot.domain.teams import Standing, TeamStatus
-from bot.domain.verbs import Verb, button
+from bot.domain.verbs import BUTTONS, Verb
 from tests.channels.slack.test_team import _teammates, mate
 from tests.channels.telegram.core import make_card
 from tests.channels.telegram.test_card import accepted, labels
@@ -25,7 +25,7 @@ def plan_card(steps=2, length=40):
         "steps": [{"description": f"{n} " + "x" * length, "tools": ["paint"]} for n in range(steps)],
     }
     return make_card(
-        kind=Kind.PLAN, arguments=arguments, fields=fields(Plan.of(arguments)), verbs=ACTIONS
+        kind=kinds.PLAN, arguments=arguments, fields=fields(Plan.of(arguments)), verbs=ACTIONS
     )  # fmt: skip
 
 
@@ -70,6 +70,6 @@ def test_a_board_says_how_each_stands():
 def test_what_should_change_is_asked_by_a_reply():
     from telegram import User
 
-    screen = words(User(1, "Ana", is_bot=False), button(Verb.REVISE), "painter's plan")
+    screen = words(User(1, "Ana", is_bot=False), BUTTONS[Verb.REVISE], "painter's plan")
     assert screen.replies
     check_markup(screen.markup.to_dict())

@@ -10,12 +10,13 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.approvals.lookup import past
 from bot.approvals.lookup.past import Effect
+from bot.domain import kinds
 from bot.domain.chat import Address, Answer
 from bot.domain.conditions import Condition
 from bot.domain.insights import ENDS, Facet, Insights
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Policy, Verdict
-from bot.domain.proposals import Kind, Level, Proposal, Risk, State
+from bot.domain.proposals import Level, Proposal, Risk, State
 from bot.domain.rules import EVERYWHERE, Hours, Limits, Mode, Quorum, Rule, RuleValue, Subject
 from bot.domain.verbs import Verb
 from bot.features.insights import counting as insights
@@ -208,7 +209,7 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
     for _ in range(20):
         clock.forward(MINUTE)
         risk = Risk(draw.choice(list(Level)), "why", vouched=draw.random() < 0.7)
-        changes = {"risk": risk, "kind": draw.choice((Kind.CALL, Kind.CALL, Kind.REQUEST))}
+        changes = {"risk": risk, "kind": draw.choice((kinds.CALL, kinds.CALL, kinds.REQUEST))}
         changes |= {"tool_name": draw.choice(("paint", "smash")), "requester": draw.choice((ANA, BEN, ADA))}
         made.propose(at=draw.choice((ROOM, HALL)), **changes)
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
@@ -243,7 +244,7 @@ def _judged(session: Session, policies: Policies, tried: Rule) -> dict[Effect, i
     later = today.with_book(replace(today.book, rules=(*kept, tried)))
     found = dict.fromkeys(Effect, 0)
     for p in proposals.in_states(session, list(State)):
-        if p.kind is Kind.CALL and p.risk.writes:
+        if p.kind is kinds.CALL and p.risk.writes:
             call = rights.call_of(session, p)
             old, new = (each.judge(call) for each in (today, later))
             if effect := _effect(p, old, new):

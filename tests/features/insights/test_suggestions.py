@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from bot.domain import kinds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.people import Actor
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
 from bot.store import rules
@@ -46,7 +47,7 @@ async def painted(nod: Nod, times: int = 3, **changes: Any) -> list[Proposal]:
 
 async def suggested(nod: Nod, later: timedelta = DAY) -> list[Proposal]:
     await nod.tick(later)
-    return [p for p in await nod.proposals() if p.kind is Kind.SUGGESTION and p.state is State.PROPOSED]
+    return [p for p in await nod.proposals() if p.kind is kinds.SUGGESTION and p.state is State.PROPOSED]
 
 
 async def test_what_was_always_approved_is_suggested_to_admins_and_set_in_their_name(nod: Nod) -> None:

@@ -7,26 +7,29 @@ from datetime import timedelta
 import pytest
 from sqlmodel import select
 
+from bot.domain import kinds
 from bot.domain.chat import Address, Answer, Request
 from bot.domain.conversations import LineRole
 from bot.domain.outcomes import end_of
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
-from bot.domain.proposals import Kind, Proposal, State
+from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.rules import Mode
 from bot.domain.verbs import Verb
 from bot.errors import NotDeliverable
 from bot.store import messages
 from bot.store.tables.conversations import TurnRow
-from bot.tools.tool import FixedToolset
+from bot.tools.tool import FixedToolset, ToolOutput
 from tests.kit import ADA, ANA, BEN, ROOM, WALL, Hold, Nod, RecordingChannel, ShowingChannel, call, says
 
 SCRIPT = Actor("chat", "ci", "ci")
 
 
 def hide(nod: Nod, **changes: object) -> None:
-    """Take the tool `paint` out of every model's sight."""
+    """Take the tool `paint` out of every model's sight; of a kind that has no run it has none."""
+    if changes.get("kind") is kinds.REQUEST:
+        changes |= {"run": None, "conclude": lambda _: ToolOutput("approved")}
     tools = [replace(t, offered=False, **changes) if t.name == "paint" else t for t in nod.toolset.fixed]
     nod.toolset = FixedToolset("lamps", tuple(tools))
     nod.rebuild()
@@ -188,7 +191,7 @@ async def test_a_hidden_tool_is_shown_edited_and_run_like_any_other(nod):
 @pytest.mark.parametrize("mode", sorted(set(Mode) - {Mode.FORBID}))
 async def test_a_request_is_asked_whatever_the_policy_and_never_decided_by_who_asks(make_nod, mode):
     nod = make_nod(policy=Policy(mode, approvers=frozenset({str(BEN), str(SCRIPT)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await asked(nod, actor=SCRIPT)
     assert p.state is State.PROPOSED
     assert p.deciders.four_eyes
@@ -201,7 +204,7 @@ async def test_a_request_is_asked_whatever_the_policy_and_never_decided_by_who_a
 
 async def test_a_request_that_no_one_else_could_decide_is_refused_with_the_reason(make_nod):
     nod = make_nod(policy=Policy(admins=frozenset({str(SCRIPT)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     request = Request(SCRIPT, "paint", {"lamp": "desk", "color": "red"}, ROOM, "Look.")
     reply = await nod.assistant.handle(request)
     assert reply.answer is Answer.REFUSED
@@ -211,7 +214,7 @@ async def test_a_request_that_no_one_else_could_decide_is_refused_with_the_reaso
 
 async def test_an_admins_script_cannot_hand_its_own_request_to_itself(make_nod):
     nod = make_nod(policy=Policy(admins=frozenset({str(BEN), str(SCRIPT)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await asked(nod, actor=SCRIPT)
     await nod.press(Verb.REASSIGN, p, by=SCRIPT, reason=f"requester {SCRIPT}")
     assert (await nod.press(Verb.APPROVE, p, by=SCRIPT)).answer is Answer.REFUSED
@@ -220,7 +223,7 @@ async def test_an_admins_script_cannot_hand_its_own_request_to_itself(make_nod):
 async def test_a_scripts_card_goes_where_cards_are_routed_to_and_is_decided_there(make_nod):
     web, wall = ShowingChannel("web"), RecordingChannel("wall")
     nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await asked(nod, actor=SCRIPT, address=Address("web", "ci/1"))
     assert wall.card_of(p).pending
     reply = await nod.press(Verb.APPROVE, p, by=BEN, at=WALL)
@@ -233,7 +236,7 @@ async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable
     web, wall = ShowingChannel("web"), RecordingChannel("wall")
     wall.refusals["post_card"] = NotDeliverable("archived")
     nod = make_nod(channels=[web, wall], routes=[WALL], policy=Policy(approvers=frozenset({str(BEN)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await nod.now(await asked(nod, actor=SCRIPT, address=Address("web", "ci/1")))
     assert end_of(p) == "undeliverable"
     assert nod.model.transcripts == []
@@ -241,7 +244,7 @@ async def test_a_request_whose_card_can_arrive_nowhere_is_ended_as_undeliverable
 
 async def test_an_edit_lets_no_one_outside_wait_longer(make_nod):
     nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await asked(nod, actor=SCRIPT, ttl=timedelta(minutes=5))
     nod.clock.forward(timedelta(minutes=4))
     await nod.press(Verb.EDIT, p, by=BEN, arguments={"lamp": "desk", "color": "blue"})
@@ -249,9 +252,9 @@ async def test_an_edit_lets_no_one_outside_wait_longer(make_nod):
     assert (edited.arguments["color"], edited.expires_at) == ("blue", p.expires_at)
 
 
-async def test_a_request_that_runs_cannot_be_stopped(make_nod):
+async def test_what_is_no_call_cannot_be_stopped_while_it_runs(make_nod):
     nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.MEMORY)
     nod.world.before["paint"] = hold = Hold()
     p = await asked(nod, actor=SCRIPT)
     await nod.press(Verb.APPROVE, p, by=BEN)
@@ -265,9 +268,37 @@ async def test_a_request_that_runs_cannot_be_stopped(make_nod):
     assert (p.state, p.cause) == (State.SUCCEEDED, None)
 
 
+async def test_an_approved_request_runs_nothing(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    hide(nod, kind=kinds.REQUEST)
+    p = await nod.approve(await asked(nod, actor=SCRIPT), by=BEN)
+    assert (p.state, p.result) == (State.SUCCEEDED, "approved")
+    assert nod.world.runs == []
+
+
+async def test_a_tool_of_a_kind_without_a_run_can_have_none(nod):
+    paint = next(tool for tool in nod.toolset.fixed if tool.name == "paint")
+    with pytest.raises(TypeError, match="one of kind request has to conclude, and no run"):
+        replace(paint, kind=kinds.REQUEST)
+    with pytest.raises(TypeError, match="one of kind call has a run"):
+        replace(paint, run=None)
+
+
+async def test_an_approved_request_is_refused_where_its_tool_is_of_another_kind_by_then(make_nod):
+    nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
+    fixed = nod.toolset.fixed
+    hide(nod, kind=kinds.REQUEST)
+    p = await asked(nod, actor=SCRIPT)
+    nod.toolset = FixedToolset("lamps", fixed)  # the same tool and version, as an ordinary call
+    nod.rebuild()
+    p = await nod.approve(p, by=BEN)
+    assert (p.state, p.cause) == (State.FAILED, Cause.TOOL_CHANGED)
+    assert nod.world.runs == []
+
+
 async def test_no_grant_reaches_a_request(make_nod):
     nod = make_nod(policy=Policy(approvers=frozenset({str(BEN)})))
-    hide(nod, kind=Kind.REQUEST)
+    hide(nod, kind=kinds.REQUEST)
     p = await asked(nod, actor=SCRIPT)
     assert "similar" not in nod.chat.card_of(p).verbs
     assert await nod.lookup.ladder(p.id, BEN) == []
@@ -278,7 +309,7 @@ async def test_no_grant_reaches_a_request(make_nod):
 
 async def test_a_question_is_asked_while_its_turn_still_runs_and_only_where_the_call_was(make_nod):
     nod = make_nod(channels=[RecordingChannel(), RecordingChannel("wall")], routes=[WALL], admins=[ADA])
-    hide(nod, kind=Kind.QUESTION)
+    hide(nod, kind=kinds.FORM)
     hold = Hold()
     nod.model.will(says("I look.", call("look", lamp="desk")), says("Seen.", hold=hold))
     await nod.say()

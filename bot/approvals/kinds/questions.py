@@ -1,0 +1,16 @@
+"""Questions of the agent: those it names answer, not those whom the rules name."""
+
+from sqlmodel import Session
+
+from bot.approvals import asking
+from bot.approvals.kinds.procedure import Procedure
+from bot.domain.conversations import Transcript
+from bot.domain.proposals import Deciders
+from bot.tools.tool import Arguments
+
+
+def _name_deciders(session: Session, transcript: Transcript, arguments: Arguments, _: Deciders) -> Deciders:
+    return asking.addressed(session, transcript, arguments)
+
+
+ASKING = Procedure(name_deciders=_name_deciders)

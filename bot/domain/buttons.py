@@ -1,0 +1,70 @@
+"""The buttons of a card: what the button of a verb says and asks for on one proposal, in every channel."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from bot.domain.proposals import Level, ProposalKind
+from bot.domain.times import span
+from bot.domain.verbs import BUTTONS, CHOICES, PERHAPS_TEXT, RETRY_CHECK, Button, Look, Needs, Sure, Verb
+
+_TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
+_DELETES = ("delete ", "remove ", "drop ", "erase ", "purge ")
+
+
+def make_button(
+    verb: Verb,
+    *,
+    kind: ProposalKind,
+    level: Level,
+    title: str,
+    fillable: bool = True,
+    wait: timedelta | None = None,
+    count: int | None = None,
+    left_out: int = 0,
+    undoing: str = "",
+    undoable: str = "",
+    choices: Sequence[str] = (),
+    unsure: bool = False,
+) -> Button:
+    """Return the button of a verb on a card.
+
+    ``fillable``: a question has something to fill in. ``wait`` is how long it waits again; ``count`` how many
+    are still open in its group; ``left_out``: of these, what can't be undone. ``undoing``: what Undo does;
+    ``undoable``: that it can be undone although it is destructive, in words. ``choices``: of a question.
+    ``unsure``: it failed, and may have happened all the same.
+    """
+    found = _with_harm(kind.buttons.get(verb, BUTTONS[verb]), level)
+    match verb:
+        case Verb.APPROVE if kind.is_answer:
+            return found if fillable else replace(found, label="Done, continue")
+        case Verb.APPROVE if level is Level.DESTRUCTIVE:
+            sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
+            sure = replace(sure, more=undoable or sure.more)
+            if title.lower().startswith(_DELETES):
+                found = replace(found, label="Approve deletion")
+                sure = replace(sure, yes=title.split(maxsplit=1)[0], no="Keep")
+            return replace(found, look=Look.DANGER, needs=Needs.CONFIRM, sure=sure)
+        case Verb.UNDO if undoing:
+            return replace(found, sure=Sure("Undo it?", "Undo", "Keep it", f"What undoes it: {undoing}."))
+        case Verb.RETRY if unsure:
+            return replace(found, sure=RETRY_CHECK)
+        case Verb.RETRY if level is Level.DESTRUCTIVE:
+            return replace(found, sure=Sure(f"{title.rstrip('.?')}?", found.label, "Not now"))
+        case _ if verb in CHOICES[: len(choices)]:
+            return replace(found, label=choices[CHOICES.index(verb)])
+        case Verb.EXTEND if wait and wait >= _TOLD_FROM:
+            return replace(found, label=f"Extend {span(wait)}")
+        case Verb.APPROVE_ALL if count is not None and left_out:
+            return replace(found, label=f"Approve {count - left_out} of {count}")
+        case Verb.APPROVE_ALL | Verb.DECLINE_ALL if count is not None:
+            return replace(found, label=f"{found.label} {count}")
+    return found
+
+
+def _with_harm(found: Button, level: Level) -> Button:
+    """The button of running something for real, where that can't be undone; any other as it is."""
+    if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
+        return found
+    sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))
+    return replace(found, look=Look.DANGER, sure=sure)

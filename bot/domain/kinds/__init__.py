@@ -1,0 +1,44 @@
+"""The kinds of proposals: one value each, one module each, found by the name that rows have.
+
+Begin with ``calls.py``. A new kind is a value in a module here and its name in `KINDS`: every process that
+reads rows knows all of them. Nothing here reads rows, and nothing is drawn here.
+"""
+
+from bot.domain.kinds.calls import CALL
+from bot.domain.kinds.memory import MEMORY
+from bot.domain.kinds.plans import PLAN
+from bot.domain.kinds.questions import FORM, QUESTION
+from bot.domain.kinds.requests import REQUEST
+from bot.domain.kinds.suggestions import SUGGESTION
+from bot.domain.proposals import Proposal, ProposalKind
+from bot.domain.verbs import Verb
+
+__all__ = (
+    "CALL",
+    "FORM",
+    "KINDS",
+    "MEMORY",
+    "PLAN",
+    "QUESTION",
+    "REQUEST",
+    "SUGGESTION",
+    "find_kind",
+)
+
+KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY)
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    return ()
+
+
+def find_kind(name: str, *, called: bool = False) -> ProposalKind:
+    """Return the kind of a proposal; ``called``: a call of the model led to it.
+
+    A kind that this Nod does not know is shown and can be withdrawn. It is not decided, and never runs.
+    """
+    found = _BY_NAME.get(name)
+    if found is None:
+        return ProposalKind(name, "This version of Nod can't decide it.", runs=False, offer=_offer_nothing)
+    return found.of_agent if called and found.of_agent else found

@@ -1,0 +1,14 @@
+"""Calls: one write call of a tool."""
+
+from bot.domain.proposals import ProposalKind
+from bot.domain.verbs import Verb
+
+CALL = ProposalKind(
+    "call",
+    "Waiting for a decision. Nothing has been changed.",
+    takes=frozenset({Verb.SIMILAR, Verb.STOP}),
+    always_asks=False,
+    may_be_undone=True,
+    is_batched=True,
+    is_locked=True,
+)

@@ -1,0 +1,74 @@
+"""Plans: what the agent or a teammate wants to do, step by step."""
+
+from dataclasses import replace
+
+from bot.domain.outcomes import because
+from bot.domain.plans import Plan
+from bot.domain.proposals import Cause, Proposal, ProposalKind, State, Tone
+from bot.domain.verbs import BUTTONS, Verb
+
+
+def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
+    who, why = p.decided_by or "someone", because(p)
+    match p.state:
+        case State.PROPOSED:
+            until = f" Until then {p.teammate} can only look around." if p.teammate else ""
+            return Tone.WAITING, f"Plan waiting for approval.{until}"
+        case State.SUCCEEDED:
+            steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
+            begun = steps if p.ticked or not p.teammate else f"{p.teammate} may carry it out."
+            return Tone.GOOD, f"Plan approved by {who}. {begun}"
+        case State.DECLINED if p.cause is Cause.REVISE:
+            return Tone.QUIET, f"Sent back for changes by {who}{why}."
+        case State.DECLINED:
+            return Tone.QUIET, f"Plan rejected by {who}{why}."
+        case State.CANCELLED if p.cause is Cause.SUPERSEDED:
+            return Tone.QUIET, "Replaced by a newer version of the plan."
+    return None
+
+
+def _tell_model(p: Proposal) -> str:
+    """Return the words of a plan that was sent back, rejected or replaced."""
+    if p.state is State.CANCELLED and p.cause is Cause.SUPERSEDED:
+        return "CANCELLED: a newer version of the plan took its place."
+    if p.state is not State.DECLINED:
+        return ""
+    who, locked = p.decided_by or "someone", "You are still locked. " if p.teammate else ""
+    if p.cause is Cause.REVISE:
+        return (
+            f"CHANGES ASKED FOR: {who} sent the plan back. What should change: {p.decline_reason}. "
+            f"{locked}Submit a new version with plan_submit."
+        )
+    return (
+        f"DECLINED: {who} rejected the plan. Reason: {p.decline_reason or 'none given'}. "
+        f"{locked}Submit another plan only if the reason asks for one; otherwise end with what "
+        "you found."
+    )
+
+
+def _offer(p: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    asks = (Verb.ASK,) if p.called else ()
+    steps = (Verb.APPROVE_STEPS,) if p.quorum == 1 and p.teammate else ()
+    return (Verb.APPROVE, Verb.DECLINE, Verb.REVISE, *asks, *steps, Verb.EXTEND)
+
+
+PLAN = ProposalKind(
+    "plan",
+    "Plan waiting for approval.",
+    declined_text="Plan rejected.",
+    duplicate_text="ERROR: You already submitted a plan in this answer. One is enough.",
+    no_edit_text="A plan is the agent's own words: ask for changes instead of editing it.",
+    find_outcome=_find_outcome,
+    tell_model=_tell_model,
+    takes=frozenset({Verb.REVISE, Verb.APPROVE_STEPS}),
+    offer=_offer,
+    buttons={
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Approve plan"),
+        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Reject", doing="Rejecting…"),
+    },
+    has_lead=True,
+    has_steps=True,
+    runs_locked=True,
+    shows_itself=True,
+    may_be_requested=False,
+)

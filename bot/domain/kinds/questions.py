@@ -1,0 +1,105 @@
+"""Questions: the agent's to people, and those of a tool's server to the person whose call it runs.
+
+An answer approves nothing. Rows call both ``question``; a call of the model leads to those of the agent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bot.domain.outcomes import WAITING, because, why_expired
+from bot.domain.proposals import AskerFacts, Cause, Proposal, ProposalKind, State, introduce_asker
+from bot.domain.text import one_line
+from bot.domain.verbs import BUTTONS, CHOICES, Verb
+
+_WAITING_TEXT = "Waiting for an answer."
+
+
+def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _introduce(asker: AskerFacts) -> str:
+    """Return whose question it is; where the one who asked answers, it is asked of them."""
+    words = introduce_asker(asker)
+    return words.replace("Asked by", "Asked of", 1) if asker.decides else words
+
+
+def _introduce_asked(asker: AskerFacts) -> str:
+    return introduce_asker(asker).replace("Asked by", "Asked of", 1)
+
+
+def _offer_choices(p: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    return (*CHOICES[: len(p.choices or ())], Verb.ANSWER, Verb.DECLINE)
+
+
+def _offer_form(_: Proposal, *, fillable: bool, **_given: bool) -> tuple[Verb, ...]:
+    filling = (Verb.EDIT,) if fillable else ()
+    return (*filling, Verb.APPROVE, Verb.DECLINE)
+
+
+def _tell_model(p: Proposal) -> str:
+    who = p.decided_by or "someone"
+    match p.state:
+        case State.PROPOSED:
+            may = one_line(p.deciders.in_words(p.requester.label))
+            return f"{WAITING}: the question is open, and {may} can answer it. Do not ask it again."
+        case State.SUCCEEDED:
+            return f"ANSWERED by {who}: “{p.result}”. An answer approves nothing."
+        case State.DECLINED:
+            return f"DECLINED: {who} gives no answer{because(p)}. Do not ask it again."
+        case State.EXPIRED:
+            return f"EXPIRED: {why_expired(p, 'answered')}. Continue without an answer, or say what you need."
+        case State.CANCELLED if p.cause is Cause.WRITTEN:
+            return f"CANCELLED: {who} wrote in the conversation instead. What they wrote may be the answer."
+        case State.CANCELLED:
+            return f"CANCELLED: it was withdrawn or reached no one{because(p)}. Continue without an answer."
+        case State.FAILED:
+            return f"FAILED: the answer was lost: {p.error or 'no one knows why'}. You may ask it again."
+        case State.APPROVED | State.EXECUTING:
+            return f"{WAITING}: {who} has answered, and you get the answer in a moment."
+
+
+QUESTION = ProposalKind(
+    "question",
+    _WAITING_TEXT,
+    answered="Answered",
+    decided="answered",
+    duplicate_text="ERROR: You already ask a question in this answer. Ask one at a time.",
+    risk_text="An answer approves nothing.",
+    no_approval_text="It is a question: answer it. There is nothing to approve.",
+    no_edit_text="It is a question: answer it. There is nothing to edit.",
+    introduce=_introduce,
+    tell_model=_tell_model,
+    takes=frozenset({Verb.ANSWER, *CHOICES}),
+    offer=_offer_choices,
+    is_own=_belongs_to_asked,
+    is_final=True,
+    is_answer=True,
+    hides_arguments=True,
+    may_be_requested=False,
+    is_counted=False,
+)
+"""A question of the agent, with choices or for words."""
+
+FORM = ProposalKind(
+    "question",
+    _WAITING_TEXT,
+    answered="Answered",
+    decided="answered",
+    approved_text="Sent.",
+    edited_text="Filled in, not sent yet. Press Send answer on its card.",
+    introduce=_introduce_asked,
+    offer=_offer_form,
+    buttons={
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="Send answer", doing="Sending…"),
+        Verb.EDIT: replace(BUTTONS[Verb.EDIT], label="Fill in"),
+    },
+    is_own=_belongs_to_asked,
+    is_final=True,
+    is_answer=True,
+    is_form=True,
+    is_counted=False,
+    of_agent=QUESTION,
+)
+"""A question of a tool's server: people fill in its arguments, and the call that waits for them continues."""

@@ -1,0 +1,19 @@
+"""Requests: something that a script outside asks people to approve. The script acts, not Nod."""
+
+from bot.domain.proposals import AskerFacts, ProposalKind, introduce_asker
+
+
+def _introduce(asker: AskerFacts) -> str:
+    if asker.pending:
+        return f"Asked by {asker.name}, whose script carries it out"
+    return introduce_asker(asker)
+
+
+REQUEST = ProposalKind(
+    "request",
+    "Waiting for a decision.",
+    introduce=_introduce,
+    of_script=True,
+    runs=False,
+    is_final=True,
+)
