@@ -7,7 +7,7 @@ What those who write tools or channels import is here: ``from bot import tool``.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"  # the only place that says it
+__version__ = "1.0.0rc1"  # the only place that says it
 
 _PUBLIC = {
     "Actor": "bot.domain.people",

@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 
 
-def notes(changelog: str, version: str) -> str:
-    """The part of one version, or of what is not released yet. Raises LookupError for an unknown one."""
+def notes(changelog: str, version: str = "") -> str:
+    """Return the part of one version, by default the newest. Raises LookupError for an unknown one."""
     parts = re.split(r"^## \[([^\]]+)\].*\n", changelog, flags=re.MULTILINE)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True)).get(version)
+    found = dict(zip(parts[1::2], parts[2::2], strict=True)).get(version or parts[1])
     if found is None:
         raise LookupError(f"CHANGELOG.md has no [{version}]. It has: {', '.join(parts[1::2])}")
     return re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", found).strip()
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1] if len(sys.argv) > 1 else "Unreleased"
-    print(notes((Path(__file__).parent.parent / "CHANGELOG.md").read_text(), wanted))
+    print(notes((Path(__file__).parent.parent / "CHANGELOG.md").read_text(), *sys.argv[1:]))

@@ -6,6 +6,7 @@ from runpy import run_path
 from xml.etree import ElementTree as ET
 
 import pytest
+from typer.main import get_group
 from typer.testing import CliRunner
 
 from bot.cli.main import main
@@ -48,6 +49,16 @@ def test_every_nod_command_in_the_documents_exists() -> None:
     for words in sorted(said):
         done = CliRunner().invoke(main, [*words.split(), "--help"])
         assert done.exit_code == 0, f"nod {words}: {done.output}"
+
+
+def test_every_command_of_nod_is_on_the_page_of_commands() -> None:
+    page = (DOCS / "command-line.md").read_text()
+    commands = get_group(main).commands
+    assert [name for name in commands if f"`nod {name}" not in page] == []
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    assert len(README.splitlines()) <= 170
 
 
 def test_every_test_that_a_page_names_exists() -> None:

@@ -1,11 +1,15 @@
 """What contributors meet: the hooks run what the check runs, and the forms are ones that GitHub can show."""
 
+import re
+import tomllib
 from pathlib import Path
 from runpy import run_path
 from typing import Any
 
 import pytest
 import yaml
+
+from bot import __version__
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,9 +44,23 @@ def test_each_issue_form_asks_questions_with_names_of_their_own():
 def test_the_notes_of_a_release_are_its_part_of_the_changelog():
     notes = run_path(str(ROOT / "docs" / "notes.py"))["notes"]
     changelog = (
-        "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-22\n\n### Added\n- [A](docs/a.md) page.\n"
+        "# Changelog\n\n## [2.0.0]\n- New.\n\n## [1.0.0] - 2026-11-22\n\n### Added\n- [A](docs/a.md) page.\n"
     )
-    assert notes(changelog, "0.1.0") == "### Added\n- A page."
-    with pytest.raises(LookupError, match=r"no \[9\]. It has: Unreleased, 0.1.0"):
+    assert notes(changelog, "1.0.0") == "### Added\n- A page."
+    assert notes(changelog) == "- New."
+    with pytest.raises(LookupError, match=r"no \[9\]. It has: 2.0.0, 1.0.0"):
         notes(changelog, "9")
-    assert notes((ROOT / "CHANGELOG.md").read_text(), "Unreleased").startswith("### ")
+
+
+def test_the_changelog_begins_with_this_release_and_is_read_in_two_screens():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    headings = re.findall(r"^## \[(.*?)\]", text, re.MULTILINE)
+    assert headings[0] == __version__
+    assert len(headings) == len(set(headings))
+    newest = run_path(str(ROOT / "docs" / "notes.py"))["notes"](text)
+    assert len(newest.splitlines()) <= 110, "lines came back in a merge: keep the file of main, add your own"
+
+
+def test_the_client_has_the_version_of_nod():
+    project = (ROOT / "clients" / "python" / "pyproject.toml").read_text()
+    assert tomllib.loads(project)["project"]["version"] == __version__
