@@ -43,14 +43,14 @@ async def test_in_slack_no_program_no_channel_and_no_one_whose_account_is_off_st
     slack.slack.records |= {BOT_USER: {"is_bot": True}, "U8": {"deleted": True}}
     for account in (f"slack:T1/{BOT_USER}", "slack:T1/U8", "slack:T1/C2"):
         said = await slack.command(f"/nod away {account} for 3d")
-        assert said.startswith("I know no one as ")
+        assert said.startswith("I don't know ")
         assert " there. Have them write to me first, or name someone else." in said
     assert await slack.command("/nod away") == "No one is away."
 
 
 async def test_in_telegram_neither_nod_nor_a_group_stands_in(telegram: TelegramDriver) -> None:
     for account in (f"telegram:{BOT['id']}", "telegram:-100200"):
-        assert (await telegram.command(f"/nod away {account} for 3d")).startswith("I know no one as ")
+        assert (await telegram.command(f"/nod away {account} for 3d")).startswith("I don't know ")
 
 
 async def test_in_telegram_who_was_named_decides_in_private_without_being_let_in(
@@ -83,7 +83,7 @@ async def test_in_discord_a_guest_whom_nod_never_met_and_nod_itself_do_not_stand
     assert "is not of this team, so they can't decide for you. Name someone else." in said
     for account in (nod, "111/222", "900000000000000003"):
         said = await discord.command(f"/nod away discord:{account} for 3d")
-        assert said.startswith("I know no one as ")
+        assert said.startswith("I don't know ")
 
 
 async def test_in_telegram_eve_decides_for_ana_while_she_is_away(telegram: TelegramDriver) -> None:

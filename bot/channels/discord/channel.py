@@ -58,7 +58,9 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _BROKEN = "Something went wrong on my side. Nothing was decided. Try again."
-_STRANGER = "I don't work in this server, or for you. An admin can name it in DISCORD_SERVERS."
+_STRANGER = (
+    "I'm not enabled for this server or your account. An admin can name the server in DISCORD_SERVERS."
+)
 _UNSURE = "I can't check who you are right now. Try again."
 _SLOW = "That took too long. Press again."
 _ASKING = "- `/nod ask TEXT`: ask me something"

@@ -388,7 +388,7 @@ export class Card {
       const offered = await ladder(this.id);
       if (this.form || round !== this.proposal.round || this.proposal.state !== "proposed") return;
       if (offered.ladder.length) this.open(similarForm(offered, this.answers("similar")), "similar");
-      else this.say("Nothing like this can be allowed by you here.");
+      else this.say("You can't allow similar calls here.");
     } catch (error) {
       this.say(error.message, true);
     }

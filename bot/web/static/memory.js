@@ -10,7 +10,7 @@ const LONGEST = 500;
 
 export class Memory extends Page {
   head() {
-    return [h("p", { class: "muted" }, "What people approved to be remembered. What is for you alone, no one else sees here. To add a fact, ask Nod to remember it.")];
+    return [h("p", { class: "muted" }, "What people approved Nod to remember. Only you can see your private facts. To add a fact, ask Nod to remember it.")];
   }
 
   load() {
@@ -19,7 +19,7 @@ export class Memory extends Page {
 
   draw({ facts }) {
     if (!facts.length) {
-      this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. A card shows it before."));
+      this.body.replaceChildren(nothing("Nothing is remembered", "Ask Nod to remember something. You approve it on a card first."));
       return;
     }
     const save = () => this.save("api/memory", "memory.json");
