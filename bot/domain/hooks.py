@@ -5,7 +5,7 @@ kernel asks each hook that it was given and knows no feature by name. What a hoo
 part of it: where it raises, nothing of the transaction is kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Protocol
@@ -69,6 +69,19 @@ class ChangePerson(Protocol):
     def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
 
 
+class QuietAudience(Protocol):
+    """Asked before people are reminded of an open proposal, in a transaction that may be a read.
+
+    ``notified`` are the places and the accounts that would be told, as ``channel:key``. Returns those of them
+    that need not be told now. Cards are posted all the same; where no one would be left who may decide,
+    everyone is told, and so they are where it raises.
+    """
+
+    def __call__(
+        self, session: Session, proposal: Proposal, notified: Collection[str]
+    ) -> Collection[str]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks of one feature, or of several joined, asked in the order in which features are listed."""
@@ -81,6 +94,7 @@ class Hooks:
     send_digest: tuple[SendDigest, ...] = ()
     end_proposal: tuple[EndProposal, ...] = ()
     change_person: tuple[ChangePerson, ...] = ()
+    quiet_audience: tuple[QuietAudience, ...] = ()
 
     @classmethod
     def join(cls, several: Iterable["Hooks"]) -> "Hooks":

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -9,12 +10,15 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals.accounts import linking
+from bot.domain.chat import Answer
 from bot.domain.hooks import Hooks
+from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
+from bot.store import posted_cards
 from bot.store.rules import Policies
-from tests.kit import ANA, BEN, MakeNod, Nod, call, says
+from tests.kit import ADA, ANA, BEN, EVE, ROOM, WALL, MakeNod, Nod, RecordingChannel, call, says
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +70,7 @@ def hostile(random: Random) -> Hooks:
         send_digest=(nothing_or_raise,),
         end_proposal=(nothing_or_raise,),
         change_person=(nothing_or_raise,),
+        quiet_audience=(random.choice([now, lambda _, __, notified: notified]),),
     )
 
 
@@ -111,6 +116,54 @@ async def test_whatever_hooks_answer_or_raise_nothing_runs_that_no_one_allowed(
         assert not runs or may_have_run(nod, proposal, pressed)
     grants = {p.grant_id for p in await nod.proposals() if p.grant_id is not None}
     assert not grants or any(Verb.SIMILAR in verbs for verbs in pressed.values())
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_whatever_hooks_answer_each_open_card_stands_and_someone_who_may_decide_is_reminded(
+    make_nod: MakeNod, seed: int
+) -> None:
+    random = Random(seed)
+    nod = make_nod(hooks=Hooks(quiet_audience=hostile(random).quiet_audience))
+    await play(nod, random)
+    still_open = [each for each in await nod.proposals() if each.state is State.PROPOSED]
+    await nod.tick(timedelta(hours=20))
+    reminded = {ref: people for ref, _, people in nod.chat.reminders}
+    for proposal in still_open:
+        [copy] = nod.database.read_now(posted_cards.of_proposal, proposal.card_id)
+        assert copy.ref in nod.chat.cards
+        assert reminded[copy.ref] == (ANA,)
+
+
+async def remind_of_a_card_for_two(make_nod: MakeNod, *quiet: str) -> tuple[Nod, list[tuple[Actor, ...]]]:
+    """Have Ben and Eve decide, with hooks that leave some out; gives who was named in each reminder."""
+    hooks = Hooks(quiet_audience=(lambda *_: quiet,))
+    nod = make_nod(admins=[ADA], channels=[RecordingChannel(), RecordingChannel("wall")], hooks=hooks)
+    for words in (f"approvers {BEN} {EVE} for paint", f"route {WALL} for paint"):
+        reply = await nod.command(f"/approvals {words}", by=ADA)
+        assert reply.answer is Answer.ACCEPTED, reply.text
+    await nod.asked(call("paint", lamp="desk", color="red"))
+    await nod.tick(timedelta(hours=20))
+    wall = nod.channels["wall"]
+    return nod, [people for each in (nod.chat, wall) for _, _, people in each.reminders]
+
+
+@pytest.mark.parametrize(
+    ("quiet", "reminders"),
+    [
+        ((), [(BEN, EVE), (BEN, EVE)]),
+        ((str(EVE),), [(BEN,), (BEN,)]),
+        ((str(ROOM),), [(BEN, EVE)]),
+        ((str(BEN), str(EVE)), [(BEN, EVE), (BEN, EVE)]),  # no one who may decide would be left
+        ((str(ROOM), str(WALL)), [(BEN, EVE), (BEN, EVE)]),
+    ],
+)
+async def test_a_hook_leaves_people_and_places_out_of_a_reminder_but_never_the_last_who_may_decide(
+    make_nod: MakeNod, quiet: tuple[str, ...], reminders: list[tuple[Actor, ...]]
+) -> None:
+    nod, named = await remind_of_a_card_for_two(make_nod, *quiet)
+    assert named == reminders
+    [proposal] = await nod.proposals()
+    assert len(nod.database.read_now(posted_cards.of_proposal, proposal.id)) == 2
 
 
 async def test_a_hook_that_stops_the_model_is_told_in_its_words(make_nod: MakeNod) -> None:

@@ -11,19 +11,19 @@ from functools import partial
 
 from sqlmodel import Session
 
-from bot.approvals import lifecycle, rights
+from bot.approvals import lifecycle
 from bot.approvals.lookup.proposals import cards_of
 from bot.channels.base import Channel, Poster, poster_at, posters
+from bot.channels.delivery import audience
 from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.batches import batch_card
 from bot.domain.cards import Card, Elsewhere, placed
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, Role, called, channel_called, is_group
-from bot.domain.policy import Policy, same_chat
+from bot.domain.people import Actor, Names, called, channel_called
+from bot.domain.policy import same_chat
 from bot.domain.proposals import Proposal, State
-from bot.domain.rules import Subject
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
@@ -38,7 +38,6 @@ log = logger(__name__)
 
 _MOMENT = 0.05  # seconds
 _MOMENTS = 20
-_MOST_ASKED = 10  # people who get a card in their own chats
 _ASKED_FOR = 5.0  # seconds that a platform has to say whether Nod can post somewhere
 _MAX_PASSES = 5  # redraws of one card in a row; the next tick continues
 
@@ -102,7 +101,7 @@ class Cards:
                 jobs.update(await self._post_card(poster, proposal.id, address))
             except ChannelError as error:
                 failures[address] = error
-                asker = _own_chat(proposal.requester)
+                asker = audience.find_asker(proposal)
                 if not isinstance(error, NotDeliverable):
                     continue
                 if asker not in wanted and asker != address:
@@ -153,23 +152,13 @@ class Cards:
         final: Mapping[Address, ChannelError],
     ) -> None:
         """Have people told of the places that refused a card, once, unless one who may decide has it."""
-        if any(self._may_be_decided_at(session, proposal, address) for address in there):
+        policy = self.policies.load(session)
+        if any(audience.may_be_decided_at(session, policy, proposal, address) for address in there):
             return
         for address, error in final.items():
             if (proposal.id, address) not in self._told:
                 self._told.add((proposal.id, address))
                 self.notices.unreached(session, proposal, address, error.message)
-
-    def _may_be_decided_at(self, session: Session, proposal: Proposal, address: Address) -> bool:
-        """Whether it is a place for those who may decide: any but the requester's own, and where they asked.
-
-        Who reads along in a group, no platform tells.
-        """
-        conversation = conversations.get_conversation(session, proposal.conversation_id)
-        theirs = {_own_chat(proposal.requester), conversation.origin if conversation else None}
-        requester = people.person_of(session, proposal.requester)
-        objection = self.policies.load(session).objection
-        return address not in theirs or objection(proposal, requester, requester, str(address)) is None
 
     async def hindrance(self, address: Address) -> str:
         """Why the platform will never take a card there; empty where it does, or does not say in time."""
@@ -245,29 +234,8 @@ class Cards:
         return places
 
     def _addresses(self, session: Session, conversation: Conversation, proposal: Proposal) -> list[Address]:
-        """Where its card is posted first, each place once: where it was asked for, then the routes."""
-        if proposal.own:
-            return [conversation.origin]
         policy = self.policies.load(session)
-        ruled = bool(policy.book.about(Subject.ROUTE))
-        routes = policy.book.routes(rights.call_of(session, proposal)) if ruled else ()
-        further = (*self.routes, *map(Address.parse, routes))
-        # deciders first: the requester's card says that they have it
-        others = () if further or not conversation.private else self._others(session, policy, proposal)
-        return list(dict.fromkeys((*others, conversation.origin, *further)))
-
-    def _others(self, session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
-        """Private chats of those who may decide, where no one in the requester's own may approve it."""
-        requester = people.person_of(session, proposal.requester)
-        asks = proposal.state is State.PROPOSED
-        if not asks or policy.objection(proposal, requester, requester) is None:
-            return []
-        roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
-        named = policy.spelled_out(proposal.deciders.people)
-        accounts = {each for each in named.union(*roles) if not is_group(each)}
-        accounts |= {str(each.stand_in) for each in policy.absences if str(each.who) in accounts}
-        accounts -= requester.accounts
-        return [Address.parse(account) for account in sorted(accounts)[:_MOST_ASKED]]
+        return audience.find_card_places(session, policy, conversation, proposal, self.routes)
 
     @property
     def stand_anywhere(self) -> bool:
@@ -356,10 +324,6 @@ class Cards:
         """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
         available = await self.registry.available()
         return await self.database.read(lambda s: cards_of(s, self.policies, available, find(s)))
-
-
-def _own_chat(actor: Actor) -> Address:
-    return Address(actor.channel, actor.key)
 
 
 def _card(

@@ -5,17 +5,18 @@ says when what a platform refused for a moment is tried again.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from sqlmodel import Session
 
 from bot.channels.base import Channel, Poster, poster_at
+from bot.channels.delivery import audience
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion
 from bot.domain.outcomes import bounded
-from bot.domain.people import Actor, Role, place_called
+from bot.domain.people import Actor, place_called
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -78,15 +79,16 @@ class Notices:
 
     def for_admins(self, session: Session, text: str) -> None:
         """As part of a transaction: have each admin told."""
-        for admin in sorted(self.policies.load(session).holders(Role.ADMIN)):
-            notices.keep(session, Address.parse(admin), text, self.clock())
+        for admin in audience.find_admins(self.policies.load(session)):
+            notices.keep(session, admin, text, self.clock())
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
-        """As part of a transaction: have a line said once in each place where a proposal's card is."""
-        shown = proposal.card_id
-        there = {copy.address for copy in posted_cards.of_proposal(session, shown) if not copy.gone}
-        for address in sorted(there, key=str):
-            notices.keep(session, address, as_written(text), self.clock(), shown)
+        """As part of a transaction: have a line said once in each place of a proposal's card.
+
+        Places that hooks leave out are told nothing.
+        """
+        for address in audience.find_audience(session, self.policies, proposal).places:
+            notices.keep(session, address, as_written(text), self.clock(), proposal.card_id)
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """As part of a transaction: tell who asked and the admins where a card can't be posted."""
@@ -94,9 +96,9 @@ class Notices:
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."
         conversation = conversations.get_conversation(session, proposal.conversation_id)
-        asker = Address(proposal.requester.channel, proposal.requester.key)
+        asker = audience.find_asker(proposal)
         origin = conversation.origin if conversation else asker
-        admins = {Address.parse(each) for each in self.policies.load(session).holders(Role.ADMIN)}
+        admins = audience.find_admins(self.policies.load(session))
         for each in sorted({origin if origin != address else asker, *admins} - {address}, key=str):
             notices.keep(session, each, text, self.clock(), None, asker if each == origin else None)
 
@@ -184,26 +186,22 @@ class Notices:
             notices.keep(session, around, notice.text, self.clock())
         elif proposal is not None:
             self.unreached(session, proposal, notice.address, why)
-        elif str(notice.address) not in self.policies.load(session).holders(Role.ADMIN):
+        elif notice.address not in audience.find_admins(self.policies.load(session)):
             self.for_admins(session, f"I can't post in {notice.address}. {why}")
 
 
 def _card_at(
     session: Session, policies: Policies, ident: str, address: Address
 ) -> tuple[str, list[Actor] | None]:
-    """The newest card of an open proposal there, if any, and who may decide by name; None: it is not open."""
+    """The newest card of an open proposal there, if any, and who is named; None: it is not open."""
     found = proposals.get(session, ident)
     shown = proposals.of_batch(session, found.batch) if found and found.batch else [found] if found else []
     proposal = next((each for each in shown if each.state is State.PROPOSED), None)
     if proposal is None:
         return "", None
     there = [c.ref for c in posted_cards.of_proposal(session, ident) if c.address == address and not c.gone]
-    by_name = proposal.deciders.named(proposal.requester)
-    away = policies.load(session).absences
-    by_name = tuple(dict.fromkeys((*by_name, *(each.stand_in for each in away if each.who in by_name))))
-    named = people.known(session, map(str, by_name))
-    deciders = [replace(each, name=each.name or named.get(str(each), "")) for each in by_name]
-    return (there or [""])[-1], deciders
+    named = audience.find_audience(session, policies, proposal).people
+    return (there or [""])[-1], list(named)
 
 
 _LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
