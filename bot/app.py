@@ -428,15 +428,31 @@ def registry_of(
         decision_tools(database, policies),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         ask_tools(),
-        *(each for feature in FEATURES for each in feature.make_toolsets(parts)),
+        *_toolsets_of_features(parts, named=False),
     ]
-    builtin = builtin_tools(settings, database) if toolsets is None else []
+    builtin = _named_tools(parts) if toolsets is None else []
     brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
     taken = frozenset(tool.name for tool in brought.fixed)
     own = load_own(settings.tools, taken)
     mcp = _mcp(settings, database, parts.clock, lambda: own.known | taken, questions)
     found = [brought, own, mcp] if toolsets is None else [*toolsets, brought]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
+
+
+def _toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
+    """Make the toolsets of features: those that the settings name, or those that are always there."""
+    return [
+        each
+        for feature in FEATURES
+        if feature.has_named_tools is named
+        for each in feature.make_toolsets(parts)
+    ]
+
+
+def _named_tools(parts: FeatureParts) -> list[FixedToolset]:
+    """Make the tools that Nod brings itself, as far as the settings name them."""
+    builtin = builtin_tools(parts.settings, parts.database)
+    return [*builtin[:1], *_toolsets_of_features(parts, named=True), *builtin[1:]]
 
 
 def builtin_tools(settings: Settings, database: Database) -> list[FixedToolset]:

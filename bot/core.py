@@ -35,6 +35,7 @@ from bot.jobs.reminders import Reminders
 from bot.settings import Settings
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
+from bot.store.hooks import give_hooks
 from bot.store.processes import Leases
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
@@ -97,7 +98,7 @@ def core(
     ``commands`` are those of features.
     """
     database, clock, bounds = ports.database, ports.clock, bounds or Bounds()
-    database.hooks = hooks = hooks or Hooks()
+    give_hooks(database, hooks := hooks or Hooks())
     channels, dispatcher, notifier = ports.channels, ports.dispatcher, ports.notifier
     notices = Notices(channels, database, policies, clock, routes)
     leases = Leases(database, ports.process.id)

@@ -72,7 +72,8 @@ from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.store import conversations, messages, notices, teams, transitions, turns
 from bot.store.audit.log import By
-from bot.store.database import Database, hooks_of
+from bot.store.database import Database
+from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.telemetry import tracing

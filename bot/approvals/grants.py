@@ -22,7 +22,7 @@ from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
-from bot.store.database import hooks_of
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.row import changed, table_of, value_of
 from bot.store.tables.rules import GrantRow

@@ -36,7 +36,7 @@ from bot.store import (
     turns,
 )
 from bot.store.audit.log import By
-from bot.store.database import hooks_of
+from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 

@@ -40,6 +40,7 @@ from bot.errors import NodError, SettingsError
 from bot.features.feature import FeatureParts
 from bot.settings import Settings
 from bot.store.database import Database
+from bot.store.hooks import give_hooks
 from bot.store.locks.process_lock import notify
 from bot.telemetry import tracing
 from bot.tools.mcp.base import SETTLE_SECONDS
@@ -161,7 +162,7 @@ async def tools_of(
     ``all_now``: they all start immediately, and those that fail are reported.
     """
     parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
-    database.hooks = hooks_of(parts)
+    give_hooks(database, hooks_of(parts))
     registry, own, mcp = registry_of(parts)
     await own.start()
     try:

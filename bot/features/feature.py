@@ -66,12 +66,15 @@ class Feature:
     """One part of Nod: a name, and what it brings. Nothing runs until one of the functions is called.
 
     ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
-    bring, each with its description. Everything else is made over the parts that it is given.
+    bring, each with its description. ``has_named_tools``: its tools are of those that the settings name, so
+    toolsets that are given in their place leave them out. Everything else is made over the parts that it is
+    given.
     """
 
     name: str
     api: Sequence[APIRouter] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    has_named_tools: bool = False
     make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
     make_commands: Callable[[CommandParts], CommandSet] = lambda _: CommandSet()
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()

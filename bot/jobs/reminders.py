@@ -22,7 +22,8 @@ from bot.domain.times import span
 from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
-from bot.store.database import Database, hooks_of
+from bot.store.database import Database
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 

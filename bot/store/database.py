@@ -13,17 +13,17 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlmodel import Session
 
-from bot.domain.hooks import Hooks
 from bot.errors import LostRace
 from bot.store.audit import chain
 from bot.store.engine import (
@@ -44,9 +44,7 @@ _TRIES = 8  # times one write may run
 _MAX_BATCH = 64  # writes that share a transaction on SQLite
 _IN_A_ROW = 16  # of the first that go before one of the rest, so that none waits for good
 
-_HOOKS = "hooks"
-"""Where a session has the hooks of features."""
-_NO_HOOKS = Hooks()
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 READ_ONCE = "read once"
 """Where a session that reads one snapshot to its end, and changes nothing, has a dictionary for it."""
 
@@ -120,7 +118,7 @@ class Database:
             self._snapshots = self.engine.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
-        self.hooks = Hooks()  # what features are told in transactions, once they are made
+        self.info: dict[str, Any] = {}  # what every session of it carries
         self._writable_until = 0.0  # of time.monotonic()
         self._waiting = _Waiting()
         self._writers = ThreadPoolExecutor(1 if self._file else POSTGRES_WRITERS, "nod-write")
@@ -185,7 +183,7 @@ class Database:
             with self._snapshots.connect() as connection:
                 if self._file:
                     connection.exec_driver_sql("BEGIN")
-                info = {READ_ONCE: {}, _HOOKS: self.hooks}
+                info = {READ_ONCE: {}, **self.info}
                 with Session(connection, autoflush=False, expire_on_commit=False, info=info) as session:
                     value = function(session, *args, **kwargs)
                     if not self._file:
@@ -210,7 +208,7 @@ class Database:
 
         def once() -> T:
             with self._writing() as connection:
-                return run(connection, work, self.hooks)
+                return run(connection, work, self.info)
 
         return _until_done(once)
 
@@ -245,9 +243,9 @@ class Database:
             with self._writing() as connection:
                 writes += self._waiting.take(_MAX_BATCH - len(writes))
                 if len(writes) == 1:
-                    outcomes = [(run(connection, writes[0].work, self.hooks), None)]
+                    outcomes = [(run(connection, writes[0].work, self.info), None)]
                 else:
-                    outcomes = [_in_savepoint(connection, write.work, self.hooks) for write in writes]
+                    outcomes = [_in_savepoint(connection, write.work, self.info) for write in writes]
         except BaseException as error:  # noqa: BLE001 - whatever it is, every caller must get it
             outcomes = [(None, error)] * len(writes)
         for write, (value, fault) in zip(writes, outcomes, strict=True):
@@ -260,12 +258,6 @@ class Database:
 def is_snapshot(session: Session) -> bool:
     """Whether it only reads, so that all it sees is committed."""
     return READ_ONCE in session.info
-
-
-def hooks_of(session: Session) -> Hooks:
-    """Return what features are told in this transaction; nothing in a session of one's own."""
-    hooks: Hooks = session.info.get(_HOOKS, _NO_HOOKS)
-    return hooks
 
 
 def keep(session: Session, key: Hashable, found: object) -> None:
@@ -298,13 +290,13 @@ def _until_done(transaction: Callable[[], T]) -> T:
     return transaction()
 
 
-def run(connection: Connection, work: Callable[[Session], T], hooks: Hooks = _NO_HOOKS) -> T:
+def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING) -> T:
     """A store function in the transaction of this connection, which its caller commits."""
     with Session(
         connection,
         expire_on_commit=False,
         join_transaction_mode="rollback_only",
-        info={chain.ADDED_ROWS: [], _HOOKS: hooks},
+        info={chain.ADDED_ROWS: [], **info},
     ) as session:
         value = work(session)
         session.flush()
@@ -313,11 +305,13 @@ def run(connection: Connection, work: Callable[[Session], T], hooks: Hooks = _NO
         return value
 
 
-def _in_savepoint(connection: Connection, work: Callable[[Session], Any], hooks: Hooks) -> _Outcome:
+def _in_savepoint(
+    connection: Connection, work: Callable[[Session], Any], info: Mapping[str, Any]
+) -> _Outcome:
     """What came of it; what fails leaves nothing, and the others' work stands."""
     try:
         with connection.begin_nested():
-            return run(connection, work, hooks), None
+            return run(connection, work, info), None
     except Exception as error:  # noqa: BLE001 - handed to the caller
         return None, error
 

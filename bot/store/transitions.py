@@ -14,8 +14,8 @@ from bot.domain.text import hashed, storable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import By, Change
-from bot.store.database import hooks_of
 from bot.store.engine import insert_or_ignore
+from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow

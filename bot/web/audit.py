@@ -25,7 +25,7 @@ T = TypeVar("T")
 _LINES = "application/x-ndjson"
 _FORMATS = {"jsonl": _LINES, "csv": "text/csv"}
 _LAST = "Nod-Last-Row"
-_NOT_GATHERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_NOT_GATHERED = {"X-Accel-Buffering": "no"}
 _NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
 
 

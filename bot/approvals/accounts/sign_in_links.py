@@ -17,8 +17,8 @@ from bot.domain.text import hashed
 from bot.store import events, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.database import hooks_of
 from bot.store.events import DialogueRow
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import changed

@@ -9,4 +9,4 @@ def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
     return (issue_tools(parts.database, parts.clock),) if parts.settings.issues else ()
 
 
-ISSUES = Feature(name="issues", make_toolsets=_make_toolsets)
+ISSUES = Feature(name="issues", has_named_tools=True, make_toolsets=_make_toolsets)

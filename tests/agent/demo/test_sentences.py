@@ -81,7 +81,8 @@ def change(number: int, **fields: Any) -> Call:
 
 
 def create(title: str, **fields: Any) -> Call:
-    return ("create_issue", {"title": title, **fields})
+    left_out = {"body": "", "assignee": "", "priority": "normal", "labels": []}
+    return ("create_issue", {"title": title, **left_out, **fields})
 
 
 def comment(number: int, body: str) -> Call:

@@ -159,7 +159,7 @@ def test_an_edit_the_server_refuses_says_so_at_the_field_then_goes_through(nod: 
     button(shown, "Ask again").click()
     shown = card(page, "Create issue “Export as CSV”")
     expect(button(shown, "Approve")).to_be_visible()
-    expect(shown.locator(".note")).to_contain_text("You changed title: Add CSV export → Export as CSV")
+    expect(shown.locator(".note")).to_contain_text("title: Add CSV export → Export as CSV")
     button(shown, "Approve").click()
     expect(shown.locator(".state")).to_have_text("Done")
     assert issue(nod, 7)["title"] == "Export as CSV"
