@@ -415,7 +415,7 @@ def _again(p: Proposal) -> str:
         return ""
     more = len(p.read_again) - _REREAD
     each = ", ".join(one_line(f.words) for f in p.read_again[:_REREAD])
-    return f"Read again: {each}{f' and {more} more as approved' if more > 0 else ''}."
+    return f"Checked: {each}{f' and {more} more as approved' if more > 0 else ''}."
 
 
 def _of_undo(p: Proposal) -> Iterator[str]:
@@ -426,7 +426,7 @@ def _of_undo(p: Proposal) -> Iterator[str]:
         return
     if p.misread:
         each = ", ".join(one_line(f.words) for f in p.misread[:_REREAD])
-        yield f"⚠️ Read again, it is not what was approved: {each}."
+        yield f"⚠️ Checked: this is not what was approved: {each}."
     if p.undo_seconds and p.inverse and p.inverse.reason:
         yield sentence(f"It can't be undone after all: {one_line(p.inverse.reason)}")
     if p.undone_by and not p.undone:

@@ -165,7 +165,7 @@ class Inverse:
     @property
     def words(self) -> str:
         """For example ``Change priority of issue #3 (Priority: high → normal)``."""
-        each = [f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}" for f in self.fields if _short(f)]
+        each = [f"{f.field}: {_change(f)}" for f in self.fields if _short(f)]
         return f"{self.title} ({', '.join(each)})" if each else self.title
 
 
@@ -208,10 +208,7 @@ class Edited:
     @property
     def words(self) -> str:
         """For example ``Ben changed color: red → blue``; of what is nested the field alone."""
-        each = (
-            f.field if _is_nested(f) else f"{f.field}: {_brief(f.old_value)} → {_brief(f.new_value)}"
-            for f in self.fields
-        )
+        each = (f.field if _is_nested(f) else f"{f.field}: {_change(f)}" for f in self.fields)
         return f"{self.by} changed {', '.join(each)}"
 
     @property
@@ -224,6 +221,12 @@ class Edited:
 def _is_nested(field: PreviewField) -> bool:
     """Whether one of its values is an object or a list of them, which the card shows as an outline."""
     return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
+
+
+def _change(field: PreviewField) -> str:
+    """Return the old and the new value; where there was none before, the new one alone."""
+    new = _brief(field.new_value)
+    return new if field.old_value is None else f"{_brief(field.old_value)} → {new}"
 
 
 def _brief(text: str | None) -> str:

@@ -622,7 +622,7 @@ class Contract(RulesContract):
         card = await proposed(driver, ("rewrite", {"text": "bread"}), "Rewritten.")
         assert "Can be undone for 30 min" in card.words
         await driver.press(card, Verb.APPROVE)
-        done = await becomes(driver, 0, "Read again: first note is bread")
+        done = await becomes(driver, 0, "Checked: first note is bread")
         assert done.verbs == (Verb.UNDO,)
         await refused(driver, done, Verb.UNDO)
         assert driver.world.notes == ["bread"]

@@ -121,7 +121,7 @@ def priority(nod: Nod, number: int = 3) -> str:
 async def test_what_is_there_is_read_once_more_and_the_card_says_it(nod: Workshop) -> None:
     done = await nod.done("update_issue", number=3, priority="high", labels=["a, b", "design"])
     assert nod.chat.card_of(done).end == (
-        "Approved by Ana. Read again: priority is high, labels is a, b, design"
+        "Approved by Ana. Checked: priority is high, labels is a, b, design"
     )
     assert "read again" not in for_model(done)
 
@@ -131,7 +131,7 @@ async def test_what_is_not_what_was_approved_is_told_loudly_and_to_the_model(nod
     done = await nod.done("dial", level="5")
     card = nod.chat.card_of(done)
     assert (done.state, card.tone) == (State.SUCCEEDED, "warned")
-    assert card.notes[0] == "⚠️ Read again, it is not what was approved: level is 4, not 5."
+    assert card.notes[0] == "⚠️ Checked: this is not what was approved: level is 4, not 5."
     assert "But read again, it is not what was approved:" in for_model(done)
     assert "level is 4, not 5. Tell the person." in for_model(done)
 

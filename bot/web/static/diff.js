@@ -6,22 +6,22 @@ const SHORT = 64; // characters beyond which a value gets lines of its own
 
 /** The list of changes of one proposal. */
 export function changes(fields, all = fields) {
-  // where everything comes, or everything goes, one value of each tells it
-  const one = (name) => all.length > 1 && all.every((each) => each[name] === null);
-  const fresh = one("old_value") ? "come" : one("new_value") ? "gone" : "";
-  return h("dl", { class: "changes" }, fields.map((each) => h("div", { class: "change" }, change(each, fresh))));
+  // where everything goes, the old value of each tells it
+  const allGone = all.length > 1 && all.every((each) => each.new_value === null);
+  return h("dl", { class: "changes" }, fields.map((each) => h("div", { class: "change" }, change(each, allGone))));
 }
 
-function change({ field, old_value: before, new_value: after, diff }, fresh) {
+function change({ field, old_value: before, new_value: after, diff }, allGone) {
   const short = [before, after].every((value) => value === null || (value.length <= SHORT && !/[\n\r]/.test(value)));
-  return [h("dt", { ...DATA }, shown(field)), h("dd", {}, diff ? compared(diff) : short ? inline(before, after, fresh) : full(before, after))];
+  return [h("dt", { ...DATA }, shown(field)), h("dd", {}, diff ? compared(diff) : short ? inline(before, after, allGone) : full(before, after))];
 }
 
-function inline(before, after, fresh) {
+function inline(before, after, allGone) {
   if (before !== null && before === after) return h("span", { class: "values" }, data(after), h("span", { class: "muted" }, " (unchanged)"));
   const gone = value(before, "old", "old value");
   const come = value(after, "new", "new value");
-  if (fresh) return h("span", { class: "values" }, fresh === "come" ? come : gone);
+  if (allGone) return h("span", { class: "values" }, gone);
+  if (before === null) return h("span", { class: "values" }, come);
   return h("span", { class: "values" }, gone, h("span", { class: "arrow" }, icon("arrow"), h("span", { class: "hidden" }, "becomes")), come);
 }
 

@@ -58,7 +58,7 @@ def test_a_trial_is_shown_applied_and_undone(
             if (sure := shown.get_by_role("form", name="Approve")).count():
                 sure.get_by_role("button", name="Approve").click()
             expect(shown).to_contain_text("Applied what it did when tried: 5 files changed")
-            expect(shown).to_contain_text("Read again: code of .git/hooks is folder, mode 755")
+            expect(shown).to_contain_text("Checked: code of .git/hooks is folder, mode 755")
             assert (around.workspace / "a.txt").read_text() == "one\ntwo\nthree\n"
             _picture(page, f"trial-ended-{name}")
             button(shown, "Undo").click()

@@ -20,7 +20,7 @@ def test_a_change_is_undone_where_it_was_approved(nod: Served, new_page: NewPage
     shown = card(page, "issue #3").first
     expect(shown).to_contain_text("Can undo for 30 min")
     button(shown, "Approve").click()
-    expect(shown).to_contain_text("Read again: priority is urgent.")
+    expect(shown).to_contain_text("Checked: priority is urgent.")
     button(shown, "Undo").click()
     form = shown.get_by_role("form", name="Undo")
     expect(form).to_contain_text("Priority: urgent → low")
@@ -31,7 +31,7 @@ def test_a_change_is_undone_where_it_was_approved(nod: Served, new_page: NewPage
     expect(shown).to_contain_text("Undone by you")
     expect(shown.locator("[data-verb=undo]")).to_have_count(0)
     expect(page.locator("#thread")).to_contain_text("Undo pressed by you")
-    expect(card(page, "issue #3").nth(1)).to_contain_text("Read again: priority is low.")
+    expect(card(page, "issue #3").nth(1)).to_contain_text("Checked: priority is low.")
     assert violations(page) == []
 
 
