@@ -17,7 +17,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Subject
 from bot.store import conversations, people, posted_cards
-from bot.store.database import hooks_of
+from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.telemetry.logs import logger
 
