@@ -80,7 +80,7 @@ from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.outages import in_a_line
 from bot.tools.registry import AvailableTools
-from bot.tools.tool import Tool
+from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
@@ -181,7 +181,8 @@ class Loop:
         """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
         run = _Run(turn, delivered)
         try:
-            available = (await self.gate.registry.available()).offered
+            there = CallContext(turn.transcript.conversation.id, str(turn.transcript.asker))
+            available = (await self.gate.registry.available(there)).offered
             while run.ending is None:
                 if (jobs := await self._bring_up_to_date(run.turn.transcript)) is not None:
                     yield FollowUpJobs(jobs)

@@ -46,6 +46,11 @@ def decoded(arguments: str) -> dict[str, Any]:
     return raw
 
 
+def context_of(proposal: Proposal) -> CallContext:
+    """Return what a proposal's tool may know when it looks: for whom and where, and what the card shows."""
+    return CallContext(proposal.conversation_id, str(proposal.requester), preview=proposal.preview)
+
+
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """One line for people, for cards and lists; secrets are hidden first."""
     return _headline(tool.summary(shown(arguments, tool.parameters)))

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import in_time, preview_of, run_tool, watched, words_of
+from bot.approvals.drafts import context_of, in_time, preview_of, run_tool, watched, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
@@ -101,7 +101,8 @@ class Execution:
     async def _touched(self, proposal: Proposal) -> str:
         """The name of the resource it would change; of a tool that can't say, the tool's own name."""
         try:
-            tool = (await self.registry.available()).get(proposal.tool_name)
+            available = await self.registry.available(context_of(proposal))
+            tool = available.get(proposal.tool_name)
             if proposal.applies and tool.trying is not None and tool.trying.touches:
                 return tool.trying.touches
             return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
@@ -114,7 +115,7 @@ class Execution:
         Nor while another process changes the resource ``name``: `Recovery` starts it again later.
         """
         try:
-            available = await self.registry.available()
+            available = await self.registry.available(context_of(proposal))
             tool = available.get(proposal.tool_name)
             if proposal.teammate and not proposal.kind.runs_locked:
                 barred = await self.database.read(teams.barred, proposal.conversation_id)

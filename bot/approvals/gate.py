@@ -215,7 +215,7 @@ class Gate:
         """``full``: there is room for no further proposal."""
         summary, undo = call.name, 0.0
         try:
-            tool = case.available.get(call.name)
+            tool = case.available.get(call.name).in_context(_context_of(case.transcript))
             raw = decoded(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = await tool.checked(raw, case.zone)
@@ -292,15 +292,15 @@ class Gate:
         if not tool.kind.runs_locked:
             check_unlocked(transcript.teammate, tool)
         if tool.check is not None:
-            there = CallContext(transcript.conversation.id, str(transcript.asker))
-            await self.database.read(tool.check, there, arguments)
+            await self.database.read(tool.check, _context_of(transcript), arguments)
 
     async def open(self, request: Request) -> Opened:
         """Open a proposal that no model call led to, judged as any other. Returns once it is committed.
 
         Raises BadArguments, UnknownTool, Refused, KeyTaken, or ToolError where it cannot be previewed.
         """
-        tool = (await self.registry.available()).get(request.tool_name)
+        context = CallContext(request.into or "", str(request.actor))
+        tool = (await self.registry.available(context)).get(request.tool_name)
         if tool.effect is not None or not tool.kind.may_be_requested:
             raise Refused(f"{tool.name} can't be asked for: Nod uses it by itself.")
         if tool.undoes:
@@ -500,3 +500,7 @@ def apply_effects(
             jobs += done.jobs
     messages.add_results(session, message_id, results)
     return jobs
+
+
+def _context_of(transcript: Transcript) -> CallContext:
+    return CallContext(transcript.conversation.id, str(transcript.asker))

@@ -13,7 +13,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, rights
-from bot.approvals.drafts import as_error, draft, preview_of, title_of, undoable, unhidden
+from bot.approvals.drafts import as_error, context_of, draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.gate import Gate
 from bot.approvals.trials import Shown
 from bot.approvals.votes import Contents, Decided, Prepared, Undoing, UndoneTogether
@@ -29,6 +29,7 @@ from bot.errors import BadArguments, LostRace, ToolError
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.telemetry import tracing
+from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
 _AT_A_TIME = 10  # rows in one transaction
@@ -206,7 +207,7 @@ class Presses:
             return None
         p, inverse, arguments = found
         with as_error(inverse.tool_name):
-            tool = (await self.gate.registry.available()).get(inverse.tool_name)
+            tool = (await self._list_tools(p, press.actor)).get(inverse.tool_name)
             if digest(tool.name, tool.version, arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
@@ -241,7 +242,7 @@ class Presses:
         if proposal.kind.no_edit_text:
             raise ToolError(proposal.kind.no_edit_text)
         with as_error(proposal.tool_name):
-            tool = (await self.gate.registry.available()).get(proposal.tool_name)
+            tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             seen = shown(proposal.arguments, tool.parameters)
             arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
             unchanged = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
@@ -251,10 +252,15 @@ class Presses:
             contents = await self._contents(tool, arguments, proposal)
             return replace(contents, description=await title_of(tool, arguments))
 
+    async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
+        """Return the tools as they look for a proposal, or for who asks where that is someone else."""
+        context = context_of(replace(proposal, requester=requester or proposal.requester))
+        return await self.gate.registry.available(context)
+
     async def _current(self, proposal: Proposal) -> Contents:
         """What an expired proposal would show today; raises ToolError where it can't be proposed now."""
         with as_error(proposal.tool_name):
-            tool = (await self.gate.registry.available()).get(proposal.tool_name)
+            tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
@@ -310,7 +316,7 @@ class Presses:
 
     async def _scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """What a grant for calls like this one may cover; raises ToolError when the tool is not there."""
-        tool = (await self.gate.registry.available()).get(proposal.tool_name)
+        tool = (await self._list_tools(proposal)).get(proposal.tool_name)
         with as_error(proposal.tool_name):
             like = await tool.likeness(proposal.arguments)
         if proposal.risk.level is Level.DESTRUCTIVE:
@@ -322,7 +328,7 @@ class Presses:
         """The words of a rung, with how many of the last calls it would have let run."""
         if scope.rung is not GrantScope.PREFIX:
             return words
-        tool = (await self.gate.registry.available()).get(proposal.tool_name)
+        tool = (await self._list_tools(proposal)).get(proposal.tool_name)
         since = self.clock() - _LOOKED_BACK
         last = await self.database.read(proposals.last_of, tool.name, tool.version, since, _LOOKED_AT)
         covered = 0

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import as_text, in_time, preview_of, summary_of, watched, words_of
+from bot.approvals.drafts import as_text, context_of, in_time, preview_of, summary_of, watched, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State, digest
@@ -154,6 +154,7 @@ class Trials:
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
         """How a run ended that a crash cut off: the state and what else is stored; None: no one knows."""
         tool = available.tools.get(lost.tool_name)
+        tool = tool.in_context(context_of(lost)) if tool else None
         trying = tool.trying if tool and lost.applies else None
         if tool is None or (trying.settle if trying else tool.settle) is None:
             return None

@@ -17,7 +17,7 @@ from bot.errors import SettingsError
 from bot.plugins import ENTRY, TOOLS, imported, where_it_failed
 from bot.plugins import load as load_entry
 from bot.telemetry.logs import logger
-from bot.tools.tool import FixedToolset, Tool, Toolset
+from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, list_tools
 
 log = logger(__name__)
 
@@ -46,23 +46,23 @@ class OwnTools:
 
     async def start(self) -> None:
         """Raises SettingsError for tools whose names are taken or that models cannot call."""
-        _, faults = await self._look()
+        _, faults = await self._look(None)
         if faults:
             raise SettingsError("; ".join(faults))
 
-    async def tools(self) -> Sequence[Tool]:
+    async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
         """All that fit. What a `Toolset` changed for the worse since the start is left out, and logged."""
-        found, faults = await self._look()
+        found, faults = await self._look(context)
         for fault in faults:
             log.error("custom tool skipped", why=fault)
         return found
 
-    async def _look(self) -> tuple[list[Tool], list[str]]:
+    async def _look(self, context: CallContext | None) -> tuple[list[Tool], list[str]]:
         found: dict[str, Tool] = {}
         owners: dict[str, str] = {}
         faults = []
         for source in self.sources:
-            tools, broken = await _tools_of(source)
+            tools, broken = await _tools_of(source, context)
             faults += broken
             for tool in tools:
                 owner = "Nod itself" if tool.name in self._taken else owners.get(tool.name)
@@ -78,12 +78,12 @@ class OwnTools:
         return list(found.values()), faults
 
 
-async def _tools_of(source: Source) -> tuple[list[Tool], list[str]]:
+async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[Tool], list[str]]:
     found: list[Tool] = []
     faults = []
     for toolset in source.toolsets:
         try:
-            brought = await toolset.tools()
+            brought = await list_tools(toolset, context)
             found += [
                 each if each.open_world is not None else replace(each, open_world=True) for each in brought
             ]

@@ -15,7 +15,7 @@ from bot.domain.rules import Rulebook
 from bot.domain.text import storable
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
-from bot.tools.tool import Tool, Toolset
+from bot.tools.tool import CallContext, Tool, Toolset, list_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +95,19 @@ class Registry:
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = tuple(toolsets)
 
-    async def available(self) -> AvailableTools:
-        """Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable."""
+    async def available(self, context: CallContext | None = None) -> AvailableTools:
+        """Return the tools there are, for whom and where ``context`` says, if that is known.
+
+        Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable.
+        """
         found: dict[str, Tool] = {}
         for toolset in self._toolsets:
-            for each in await toolset.tools():
+            for each in await list_tools(toolset, context):
                 if each.name in found:
                     raise SettingsError(
                         f"Two tools are called {each.name!r}; rename the one in {toolset.name}."
                     )
-                found[each.name] = each
+                found[each.name] = each.in_context(context) if context else each
         return AvailableTools(found)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:

@@ -5,6 +5,7 @@ databases can keep.
 """
 
 import copy
+import functools
 import inspect
 import re
 import textwrap
@@ -199,6 +200,23 @@ def _takes_none(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         return _takes_none(get_args(annotation)[0])
     return get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation)
+
+
+def find_parameter(function: object, kind: type) -> str:
+    """Return the name of the first parameter annotated ``kind`` or ``kind | None``, or an empty text.
+
+    A callable whose annotations can't be read has none.
+    """
+    inner = function.func if isinstance(function, functools.partial) else function
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    written = inner if inspect.isroutine(inner) else getattr(inner, "__call__", None)  # noqa: B004 - its hints
+    try:
+        hints = get_type_hints(written)
+    except Exception:  # noqa: BLE001 - code of others: a name that is there for type checkers alone
+        return ""
+    hints.pop("return", None)
+    named = (name for name, hint in hints.items() if hint is kind or kind in get_args(hint))
+    return next((name for name in named if name not in bound), "")
 
 
 _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")

@@ -11,7 +11,7 @@ import inspect
 import json
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from typing import Any, Protocol, overload
 
@@ -34,9 +34,13 @@ from bot.domain.text import storable
 from bot.domain.trials import TriedFile
 from bot.errors import BadArguments, ToolError
 from bot.tools.schema import fits_strict
-from bot.tools.signature import Signature, docstring
+from bot.tools.signature import Signature, docstring, find_parameter
 
 Arguments = Mapping[str, Any]
+
+_LOOKS = ("preview", "title", "key", "begins", "touches", "current", "undo", "settle")
+_TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
+"""The callables that may take a `CallContext`, of a `Tool` and of `Trying`."""
 
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
@@ -48,9 +52,12 @@ async def _no_one(words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a running tool may know about its call; taken by a parameter annotated ``CallContext``.
+    """What a tool may know about its call; taken by a parameter annotated ``CallContext``.
 
-    ``idempotency_key`` is the same for every run of one proposal and empty for reads. ``preview`` is what the
+    Every callable of a tool that looks before or after a run may take it so, too (`preview`, `title`, `key`,
+    `undo` and the others); so may `Toolset.tools`, which then says for whom and where it is asked. Both ids
+    are empty where that is not known. ``idempotency_key`` is the same for every run of one proposal and empty
+    for reads and looks. ``preview`` is what the
     card showed, so that a tool can check that nothing changed up to the moment it acts; empty for reads.
     ``progress`` tells people how far it is, such as ``await context.progress("3 of 10 files")``; it never
     raises, and what comes too often is left out. ``printed`` does so with the last lines of its output.
@@ -126,25 +133,55 @@ class Trying:
     is applied, nothing else of the name ``touches`` is changed.
     """
 
-    trial: Callable[[Arguments], Awaitable[TrialOutput]]
+    trial: Callable[..., Awaitable[TrialOutput]]
     apply: Callable[[Arguments, Any, CallContext], Awaitable[ToolOutput]]
-    unchanged: Callable[[Arguments, Any], Awaitable[bool]] | None = None
-    settle: Callable[[Arguments, Any, str], Awaitable[ToolOutput | None]] | None = None
-    current: Callable[[Sequence[TriedFile]], Awaitable[Mapping[str, str | None]]] | None = None
+    unchanged: Callable[..., Awaitable[bool]] | None = None
+    settle: Callable[..., Awaitable[ToolOutput | None]] | None = None
+    current: Callable[..., Awaitable[Mapping[str, str | None]]] | None = None
     undo: "Undo | None" = None
     touches: str = ""
+
+    def __post_init__(self) -> None:
+        for name, look in _bind_looks(self, _TRYING_LOOKS).items():
+            object.__setattr__(self, name, look)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextualCall:
+    """A callable of a tool that takes a `CallContext`, by the name ``parameter``, and its context."""
+
+    function: Callable[..., Any]
+    parameter: str
+    context: CallContext = CallContext("", "")
+
+    def __call__(self, *given: Any) -> Any:
+        return self.function(*given, **{self.parameter: self.context})
+
+
+def _bind_looks(
+    part: Any, names: Sequence[str], context: CallContext | None = None
+) -> dict[str, ContextualCall]:
+    """Return those of the named callables that take a `CallContext`, with this one or their own."""
+    looks: dict[str, ContextualCall] = {}
+    for name in names:
+        found = getattr(part, name)
+        if isinstance(found, ContextualCall):
+            looks[name] = replace(found, context=context or found.context)
+        elif callable(found) and (parameter := find_parameter(found, CallContext)):
+            looks[name] = ContextualCall(found, parameter, context or CallContext("", ""))
+    return looks
 
 
 Run = Callable[[Arguments, CallContext], Awaitable[ToolOutput]]
 Conclude = Callable[[Arguments], ToolOutput]
 Apply = Callable[[Arguments, Any, CallContext], Awaitable[Any]]
-Preview = Callable[[Arguments], Awaitable[Sequence[PreviewField]]]
-Title = Callable[[Arguments], Awaitable[str]]
-Key = Callable[[Arguments], Awaitable[Mapping[str, Any]]]
+Preview = Callable[..., Awaitable[Sequence[PreviewField]]]
+Title = Callable[..., Awaitable[str]]
+Key = Callable[..., Awaitable[Mapping[str, Any]]]
 """The arguments, or what they resolve to (a real folder), by which two calls are of one kind."""
 
 
-Current = Callable[[Arguments], Awaitable[Mapping[str, str | None]]]
+Current = Callable[..., Awaitable[Mapping[str, str | None]]]
 """What the fields of a preview are now, as text by field; None where nothing is there."""
 
 
@@ -174,14 +211,14 @@ class InverseCall:
     arguments: Arguments
 
 
-Undo = Callable[[Ran], Awaitable[InverseCall | str]]
+Undo = Callable[..., Awaitable[InverseCall | str]]
 """The inverse of a call, or the reason why it has none, in words for people."""
 
 
-Settle = Callable[[Arguments, str], Awaitable[ToolOutput | None]]
+Settle = Callable[..., Awaitable[ToolOutput | None]]
 """How a run ended that was cut off, by its idempotency key: as ``settle`` of `Trying` without a token."""
 
-Begins = Callable[[Arguments], Awaitable[Beginning]]
+Begins = Callable[..., Awaitable[Beginning]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +284,7 @@ class Tool:
     names: Mapping[str, Referent] = field(default_factory=dict)  # what the text in an argument names
     follow: Callable[[Arguments], Arguments] | None = None  # arguments that go through links, with their ends
     kind: ProposalKind = kinds.CALL  # what a proposal of it is
-    touches: Callable[[Arguments], str] | None = None  # a name for what a call changes; "": nothing of note
+    touches: Callable[..., str] | None = None  # a name for what a call changes; "": nothing of note
     destructive: bool = False  # True: no call of it can be undone, so no rule may call it reading
     waits: bool = False  # ``validate`` waits for a child process, so it is called in a thread
     open_world: bool | None = None  # whether it reaches servers outside; None: it was not said
@@ -266,7 +303,18 @@ class Tool:
         if self.kind.runs is (self.run is None) or self.kind.runs is (self.conclude is not None):
             needs = "a run" if self.kind.runs else "to conclude, and no run"
             raise TypeError(f"tool {self.name}: one of kind {self.kind} has {needs}")
+        for name, look in _bind_looks(self, _LOOKS).items():
+            object.__setattr__(self, name, look)
         object.__setattr__(self, "spec", _spec(self))
+
+    def in_context(self, context: CallContext) -> "Tool":
+        """Return the tool as it looks for one person in one conversation."""
+        looks: dict[str, Any] = dict(_bind_looks(self, _LOOKS, context))
+        tried = _bind_looks(self.trying, _TRYING_LOOKS, context) if self.trying else {}
+        if self.trying and tried:
+            changes: dict[str, Any] = dict(tried)
+            looks["trying"] = replace(self.trying, **changes)
+        return replace(self, **looks) if looks else self
 
     @property
     def harm(self) -> str:
@@ -355,12 +403,21 @@ def _spec(tool: Tool) -> ToolSpec:
 
 
 class Toolset(Protocol):
-    """A source of tools; asked again for each turn, so a source may come, go and change."""
+    """A source of tools; asked again for each turn, so a source may come, go and change.
+
+    ``tools`` may take a parameter annotated ``CallContext | None``: for whom and where it is asked, or None.
+    """
 
     @property
     def name(self) -> str: ...
 
     async def tools(self) -> Sequence[Tool]: ...
+
+
+async def list_tools(toolset: Toolset, context: CallContext | None) -> Sequence[Tool]:
+    """Return the tools of a source, asked with the context if it takes one."""
+    parameter = find_parameter(toolset.tools, CallContext)
+    return await (toolset.tools(**{parameter: context}) if parameter else toolset.tools())
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +452,7 @@ def tool(
     timeout: float = 30.0,
     version: str = "1",
     open_world: bool | None = None,
-    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
+    trial: Callable[..., Awaitable[TrialOutput]] | None = None,
     apply: Apply | None = None,
     current: Current | None = None,
     undo: Undo | None = None,
@@ -422,7 +479,7 @@ def tool(
     timeout: float = 30.0,
     version: str = "1",
     open_world: bool | None = None,
-    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None = None,
+    trial: Callable[..., Awaitable[TrialOutput]] | None = None,
     apply: Apply | None = None,
     current: Current | None = None,
     undo: Undo | None = None,
@@ -525,7 +582,7 @@ def _as_output(answer: Any) -> ToolOutput:
 
 def _trying(
     name: str,
-    trial: Callable[[Arguments], Awaitable[TrialOutput]] | None,
+    trial: Callable[..., Awaitable[TrialOutput]] | None,
     apply: Apply | None,
     undo: Undo | None,
 ) -> Trying | None:

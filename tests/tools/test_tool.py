@@ -13,8 +13,10 @@ from sqlmodel import Session
 from bot.approvals.drafts import summary_of
 from bot.domain.proposals import Level, PreviewField
 from bot.errors import BadArguments, SettingsError, UnknownTool
+from bot.tools.custom import OwnTools, Source
 from bot.tools.registry import Registry
-from bot.tools.tool import CallContext, FixedToolset, Tool, ToolOutput, tool
+from bot.tools.signature import find_parameter
+from bot.tools.tool import Arguments, CallContext, FixedToolset, Tool, ToolOutput, TrialOutput, tool
 
 CONTEXT = CallContext("c1", "http:ana", "key-1")
 
@@ -443,6 +445,64 @@ async def test_two_tools_of_one_name_are_refused_naming_where_to_rename():
     registry = Registry([shelf_of(pack), shelf_of(pack, name="theirs")])
     with pytest.raises(SettingsError, match=r"'pack'.*theirs"):
         await registry.available()
+
+
+async def test_only_callables_that_take_a_context_are_given_one():
+    seen: list[object] = []
+
+    async def title(arguments: Arguments) -> str:
+        return "plain"
+
+    async def preview(arguments: Arguments, there: CallContext) -> list[PreviewField]:
+        seen.append(there)
+        return []
+
+    async def trial(arguments: Arguments, there: CallContext) -> TrialOutput:
+        seen.append(there)
+        return TrialOutput([])
+
+    async def apply(arguments: Arguments, token: Any, context: CallContext) -> str:
+        return "done"
+
+    @tool(title=title, preview=preview, trial=trial, apply=apply)
+    async def move() -> None: ...
+
+    assert await move.preview_fields({}) == ()
+    assert seen == [CallContext("", "")]
+    for context in (CallContext("c1", "http:ana"), CallContext("c2", "http:ben")):
+        move = move.in_context(context)
+        assert move.trying is not None
+        await move.preview_fields({})
+        await move.trying.trial({})
+        assert seen[-2:] == [context, context]
+        assert move.title is title
+    assert pack.in_context(CONTEXT) is pack
+
+
+@pytest.mark.parametrize("hint", [CallContext, CallContext | None, "CallContext | None"])
+async def test_a_toolset_may_be_told_for_whom_it_is_asked(hint: Any):
+    seen: list[CallContext | None] = []
+
+    class Telling:
+        name = "telling"
+
+        async def tools(self, there: CallContext | None = None) -> Sequence[Tool]:
+            seen.append(there)
+            return [pack]
+
+        tools.__annotations__["there"] = hint
+
+    registry = Registry([OwnTools([Source("theirs", (Telling(),))]), FixedToolset("fixed", ())])
+    await registry.available(CONTEXT)
+    await registry.available()
+    assert seen == [CONTEXT, None]
+
+
+def test_annotations_that_can_not_be_read_take_no_context():
+    async def preview(arguments: Arguments, other: "NotThere" = None) -> None: ...  # noqa: F821
+
+    assert find_parameter(preview, CallContext) == ""
+    assert find_parameter(object(), CallContext) == ""
 
 
 async def test_a_toolset_is_asked_again_for_every_shelf():
