@@ -60,7 +60,7 @@ const thread = new Thread($("thread"), {
     $("welcome").hidden = !(thread.id === null && thread.empty);
     follow(always);
   },
-}, () => feed.live);
+}, () => feed);
 const inbox = new Inbox($("inbox-list"));
 
 /** The pages, in the order of the menu; those without a sign are not in it. `admins`: for no one else. */
@@ -118,7 +118,7 @@ function route() {
   $("skip").textContent = inChat ? "Skip to the message box" : "Skip to the content";
   closeSide();
   for (const [name, { page }] of Object.entries(PAGES)) if (name !== opened) page.hide();
-  if (opened) PAGES[opened].page.show(id);
+  if (opened) showPage(opened, id);
   if (inChat) {
     if (conversation !== thread.id || !conversation) {
       remember(LAST, conversation ?? "");
@@ -133,6 +133,13 @@ function route() {
     if (matchMedia("(pointer: fine)").matches) $("message").focus({ preventScroll: true });
   }
   drawSide();
+}
+
+/** Show a page, with what is so from when it is told of on. */
+async function showPage(name, id) {
+  const asked = location.hash;
+  if (!feed.started) await feed.begun;
+  if (route.shown === asked) PAGES[name].page.show(id);
 }
 
 const decoded = (text) => {
@@ -556,9 +563,12 @@ async function start() {
   });
   if (!location.hash && recall(LAST)) history.replaceState(null, "", `#/c/${encodeURIComponent(recall(LAST))}`);
   addEventListener("hashchange", () => route.shown !== location.hash && route());
+  const unseen = document.hidden;
   listen();
   route();
   listConversations();
+  await feed.begun;
+  await Promise.all([proposals.refreshWaiting(), ...(unseen ? [lookAgain(), listConversations()] : [])]).catch(() => {});
 }
 
 /** Listen to what happens, through whichever tab of this browser holds the stream. */

@@ -5,6 +5,7 @@ import { Leader } from "./leader.js";
 import { Subscription } from "./stream.js";
 
 const PATH = "api/events?turns=true";
+const PATIENCE = 1000; // milliseconds for which what is to be shown waits for the stream
 
 /** Names what tabs of the same person share, whichever way they signed in; no token can be read from it. */
 export function nameOf(account, token) {
@@ -18,12 +19,15 @@ export function nameOf(account, token) {
 
 export class Feed {
   /**
-   * `event` gets each event; `opened()` is called where something may have been missed: a stream was opened, or the tab
-   * was hidden. `state` gets "live" or "down"; `away()` says whether a hidden tab listens, too; `signedOut()` that the
+   * `event` gets each event; `opened(returned)` is called where something may have been missed since `begun`: a stream
+   * was opened, or the tab was hidden. What is asked for then is told of from there on. `state` gets "live" or "down"; `away()` says whether a hidden tab listens, too; `signedOut()` that the
    * person did, in another tab.
    */
   constructor(name, { event, opened, state, away = () => false, signedOut = () => {} }) {
     Object.assign(this, { event, opened, state, away, signedOut, live: false, lastId: null, subscription: null });
+    // resolved where there is a stream for the first time, or none comes: what is asked for before it may be missed
+    this.begun = new Promise((begin) => (this.begin = begin));
+    this.started = this.returned = false;
     this.channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : null;
     if (this.channel) {
       this.leader = new Leader(this.channel, name, {
@@ -46,12 +50,34 @@ export class Feed {
       this.close();
       return;
     }
-    if (again && !document.hidden) this.opened(true);
+    if (again && !document.hidden) this.returned = true;
+    if (this.returned || !this.started) this.expect();
     if (this.leader) this.leader.stand();
     else if (!this.subscription) this.open();
   }
 
+  /** Ask for what was missed with the stream, which is there or about to be; after a while without it, too. */
+  expect() {
+    if (this.live) this.ask();
+    else this.patience ??= setTimeout(() => this.ask(), PATIENCE);
+  }
+
+  ask() {
+    const { started, returned } = this;
+    this.forgetPatience();
+    Object.assign(this, { started: true, returned: false });
+    if (started) this.opened(returned);
+    else this.begin();
+  }
+
+  forgetPatience() {
+    clearTimeout(this.patience);
+    this.patience = null;
+  }
+
   close() {
+    this.forgetPatience();
+    this.live = false;
     if (this.leader) this.leader.withdraw();
     else this.shut();
   }
@@ -60,6 +86,7 @@ export class Feed {
   end() {
     this.ended = true;
     this.close();
+    this.begin();
     this.turn("down");
   }
 
@@ -77,7 +104,7 @@ export class Feed {
         this.channel?.postMessage({ kind: "event", term: this.leader.term, by: this.leader.id, event, id });
         this.event(event);
       },
-      opened: () => this.opened(false),
+      opened: () => this.ask(),
       state: (state) => {
         this.turn(state);
         this.leader?.beat();
@@ -106,7 +133,7 @@ export class Feed {
     this.lastId = said.lastId ?? this.lastId;
     const began = said.live && (changed || !this.live);
     this.turn(said.live ? "live" : "down");
-    if (began) this.opened(false);
+    if (began) this.ask();
   }
 
   turn(state) {

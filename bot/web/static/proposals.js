@@ -9,7 +9,7 @@ let clock = 0; // counts what is asked for and what is told
 const known = new Map(); // by id: the proposal, and when it was told or asked for
 const listeners = new Set();
 const returns = new Set();
-const behind = new Map();
+const behind = new Map(); // by id, of those that are asked for again: the timer, and when their group changed
 
 /** Call `listener(proposal)` at every change; gives the function that ends it. */
 export function listen(listener) {
@@ -65,15 +65,17 @@ export function put(proposal, at = (clock += 1)) {
   if (before && (before.version > proposal.version || (before.version === proposal.version && then > at))) return;
   known.set(proposal.id, { proposal, at });
   for (const listener of [...listeners]) listener(proposal, before ?? null);
-  if (!before || before.version !== proposal.version) catchUp(proposal);
+  if (!before || before.version !== proposal.version) catchUp(proposal, at);
 }
 
-/** The card that carries its group's buttons tells of the others, so it is asked for again. */
-function catchUp(changed) {
+/** The card that carries its group's buttons tells of the others, so it is asked for again if it was told of before. */
+function catchUp(changed, at) {
   for (const p of siblings(changed)) {
     if (p.id === changed.id || !p.group) continue;
-    clearTimeout(behind.get(p.id));
-    behind.set(p.id, setTimeout(() => refresh(p.id).catch(() => {}), 120));
+    const { timer, since } = behind.get(p.id) ?? { since: 0 };
+    clearTimeout(timer);
+    const last = Math.max(since, at);
+    behind.set(p.id, { since: last, timer: setTimeout(() => known.get(p.id).at < last && refresh(p.id).catch(() => {}), 120) });
   }
 }
 

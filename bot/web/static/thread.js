@@ -30,11 +30,11 @@ const remark = (words) => h("p", { class: "aside remark" }, words);
 
 export class Thread {
   /**
-   * `tell` gets what the page around has to know: begun(id), turned(), working(on), missing(), shown(). `live()`: whether
-   * `receive` is told what happens; else the answer to a message brings it.
+   * `tell` gets what the page around has to know: begun(id), turned(), working(on), missing(), shown(). `feed()` has
+   * `live`: whether `receive` is told what happens; else the answer to a message brings it.
    */
-  constructor(element, tell, live) {
-    Object.assign(this, { element, tell, live, id: null, rowsAsked: new Newest(), teamAsked: new Newest() });
+  constructor(element, tell, feed) {
+    Object.assign(this, { element, tell, feed, id: null, rowsAsked: new Newest(), teamAsked: new Newest() });
     this.team = new Team(document.getElementById("team"), () => this.tell.shown());
     this.reset();
   }
@@ -62,7 +62,8 @@ export class Thread {
     this.visit?.abort();
     this.id = id;
     this.reset();
-    if (id) await this.load();
+    if (!this.feed().started) await this.feed().begun;
+    if (id && id === this.id) await this.load();
   }
 
   get empty() {
@@ -327,7 +328,7 @@ export class Thread {
           this.accept(data, element);
           accepted();
           // what is heard tells it, unless nothing is heard now
-          if (this.live() || this.posting) return stop.abort();
+          if (this.feed().live || this.posting) return stop.abort();
           feeding = this.posting = true;
         } else {
           if (data.type === "done" || data.type === "error") this.posting = feeding = false;
@@ -360,7 +361,7 @@ export class Thread {
     this.tell.begun(conversation);
     const early = this.early?.get(conversation) ?? [];
     this.early = null;
-    if (this.live()) early.forEach((event) => this.receive(conversation, event));
+    if (this.feed().live) early.forEach((event) => this.receive(conversation, event));
   }
 
   async stop() {

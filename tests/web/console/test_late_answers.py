@@ -168,7 +168,7 @@ def test_a_team_is_not_shown_as_it_was_before(nod: Served, new_page: NewPage):
     page = begun(nod, new_page)
     (plan,) = nod.waiting()
     team = page.locator("#team .team-list")
-    held = reloaded(page, nod, f"api/conversations/{plan['conversation_id']}/team", asked=2)
+    held = reloaded(page, nod, f"api/conversations/{plan['conversation_id']}/team")
     nod.press(plan, "approve")
     expect(team).to_contain_text("waiting for approval", timeout=30_000)
     held.come()
@@ -184,7 +184,7 @@ def test_a_message_that_was_sent_while_the_conversation_was_on_its_way_stays(ser
         expect(said(page, "Hello.")).to_be_visible()
         expect(page.locator("#working")).to_be_hidden()
         conversation = nod.client.get("api/conversations").json()["conversations"][0]["id"]
-        held = reloaded(page, nod, f"api/conversations/{conversation}/messages", asked=2)
+        held = reloaded(page, nod, f"api/conversations/{conversation}/messages")
         ask(page, "and now?")
         second = page.locator("#thread .user[data-message]", has_text="and now?")
         expect(second).to_be_visible()
@@ -200,7 +200,7 @@ def test_a_group_of_which_one_was_decided_does_not_offer_it_again(nod: Served, n
     expect(button(page, "Approve all 3")).to_be_visible()
     (carrier,) = (each for each in nod.waiting() if each["group"])
     other = next(each for each in nod.waiting() if not each["group"])
-    held = reloaded(page, nod, f"api/conversations/{carrier['conversation_id']}/proposals", asked=2)
+    held = reloaded(page, nod, f"api/conversations/{carrier['conversation_id']}/proposals")
     expect(page).to_have_title(re.compile(r"\(3\)"))
     with page.expect_response(f"**/api/proposals/{carrier['id']}"):  # as the card with the group's buttons
         nod.press(other, "decline")

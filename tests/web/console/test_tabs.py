@@ -218,3 +218,85 @@ def test_a_tab_of_someone_else_becomes_that_of_who_is_signed_in_now(serve: Serve
         expect(other.locator("#who")).to_have_text("Signed in as ben")
         page.locator("#to-tools").click()
         expect(page.locator("#who")).to_have_text("Signed in as ben")
+
+
+def asked_of(page: Page) -> list[str]:
+    """What the page asks the API for, by name, as a list that grows."""
+    asked: list[str] = []
+
+    def note(address: str) -> None:
+        if "/api/" in address:
+            asked.append(address.partition("/api/")[2])
+
+    page.on("request", lambda request: note(request.url))
+    return asked
+
+
+WAITS = """ // for the stream, however slow this machine is
+    const { setTimeout } = self;
+    self.setTimeout = (does, time, ...more) => setTimeout(does, time === 1000 ? 60_000 : time, ...more);
+"""
+
+
+def test_a_tab_that_opens_asks_once_for_all_it_shows(nod: Served, new_page: NewPage):
+    nod.ask("close #2 and assign #3 to Ana")
+    conversation = f"conversations/{nod.waiting()[0]['conversation_id']}"
+    page = new_page("about:blank")
+    page.add_init_script(WAITS)
+    asked = asked_of(page)
+    inbox = ["proposals?mine=decide&limit=30&order=expires", "proposals/ID/questions"]
+    thread = [f"{conversation}/{each}" for each in ("messages", "team", "proposals")]
+    views = (("inbox", inbox), (f"c/{conversation.partition('/')[2]}", thread))
+    for waits, (view, own) in enumerate(views, 2):
+        page.goto("about:blank")
+        asked.clear()
+        page.goto(f"{nod.url}#/{view}")
+        expect(button(page.locator(".card"), "Approve").first).to_be_visible()
+        expect(page).to_have_title(re.compile(rf"\({waits}\)"))
+        await_streams(page, nod, 1)
+        nod.ask("close #4")
+        expect(page).to_have_title(
+            re.compile(rf"\({waits + 1}\)")
+        )  # told by the stream, after all that was asked
+        always = ["me", "conversations?", "events?turns=true", "proposals?state=proposed"]
+        found = [re.sub(r"proposals/\w+/", "proposals/ID/", each) for each in asked]
+        assert sorted(found) == sorted([*always, *own])
+
+
+def test_a_tab_that_opens_behind_another_loads_its_view_when_it_is_looked_at(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    page = new_page("about:blank")
+    asked = asked_of(page)
+    page.add_init_script(f"{HIDES} self.away = true;")
+    page.goto(f"{nod.url}#/inbox")
+    expect(page).to_have_title("Inbox · Nod")
+    page.wait_for_load_state("networkidle")
+    assert sorted(asked) == ["conversations?", "me"]
+    nod.press(nod.waiting()[0], "decline")
+    nod.ask("delete #5")
+    page.evaluate("turnAway(false)")
+    expect(page.locator(".row")).to_have_text([re.compile("Delete issue #5")])
+    await_streams(page, nod, 1)
+
+
+def test_a_tab_that_comes_back_asks_once_for_what_it_missed(nod: Served, leading):
+    page, _ = leading(nod, 0)
+    expect(page.get_by_text("You're all caught up")).to_be_visible()
+    page.evaluate("turnAway(true)")
+    await_streams(page, nod, 0)
+    asked = asked_of(page)
+    page.evaluate("turnAway(false)")
+    await_streams(page, nod, 1)
+    nod.ask("close #2")
+    expect(page.locator(".row")).to_have_count(1)
+    assert "me" in asked
+    assert [each for each in set(asked) if asked.count(each) > 1 and "questions" not in each] == []
+
+
+def test_where_no_stream_comes_the_view_is_loaded_without_it(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    page = new_page("about:blank")
+    page.route("**/api/events*", lambda route: route.abort())
+    page.goto(f"{nod.url}#/inbox")
+    expect(page.locator(".row")).to_have_count(1)
+    expect(button(page.locator("#inbox-detail .card"), "Approve")).to_be_visible()
