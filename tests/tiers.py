@@ -40,6 +40,9 @@ NIGHT = {
     "tests/clients/test_examples.py::test_the_dag": "needs an Airflow",
     "tests/deploy/test_rolling.py": "a rolling restart of real processes",
     "tests/test_benchmarks.py": "measures speed; each part's rows are the same in every change",
+    "tests/web/test_document.py::test_a_validator_of_openapi": (
+        "three seconds; answers are held to the document in the day"
+    ),
     "tests/web/test_fuzz.py": "generated requests to every path of the document",
     "tests/features/mcp/test_conformance.py": "the public suite, from npm",
     "tests/tools/mcp/test_conformance.py::test_the_client_passes": "the public suite, from npm",

@@ -19,6 +19,7 @@ from bot.domain.progress import Progress, ignore
 from bot.errors import NodError, SettingsError
 from bot.store.audit.chain import KEYS
 from bot.store.tables.row import table_of
+from bot.telemetry.outages import files_left
 
 BACKUP_PAGES = 1000  # copied in one step
 
@@ -98,6 +99,20 @@ def _into(dialect: str, rows: Table) -> Any:
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
 
 
+_POOLER = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
+_ADVICE = {
+    "SQLITE_FULL": "Make room, then start again.",
+    "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
+    "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
+    "SQLITE_CANTOPEN": "Name a folder that exists and that Nod may write to, then start again.",
+    "SQLITE_IOERR": "Look at its disk and at the quota there, then start again.",
+    "53100": "Make room on the disk of PostgreSQL, then start again.",
+    "too many clients": "Give PostgreSQL more connections, or end others, then start again.",
+    "connection slots": "Give PostgreSQL more connections, or end others, then start again.",
+    "25006": "Name a PostgreSQL server that takes writes, then start again.",
+    "42501": "Let the role of this address make and change tables, then start again.",
+}
+_NO_FILES = "Let this process open more files (ulimit -n), then start again."
 PATIENCE = 10.0  # seconds to wait for another process that writes
 READERS = 4  # threads, each with a connection
 POSTGRES_WRITERS = 4  # SQLite's file has one
@@ -118,11 +133,15 @@ _PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
 
 
 def why_refused(error: object) -> str:
-    """Why the database can't be used, in a line that names the setting."""
-    first = str(error).strip().splitlines()[0]
-    if "unsupported startup parameter" in first:  # PgBouncer's own words
-        first = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"
-    return f"NOD_DATABASE_URL: {first}; nod doctor looks closer"
+    """Why the database can't be used, in a line that names the setting and says what to do."""
+    first = str(error).strip().splitlines()[0].rstrip(".")
+    if "unsupported startup parameter" in first:
+        first = _POOLER
+    code = str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "")
+    found = next((_ADVICE[sign] for sign in _ADVICE if code.startswith(sign) or sign in first), "")
+    if code.startswith("SQLITE_CANTOPEN") and not files_left():
+        found = _NO_FILES
+    return f"NOD_DATABASE_URL: {first}{f'. {found}' if found else '; nod doctor looks closer'}"
 
 
 def open_engine(

@@ -1,5 +1,6 @@
 """Whether a fault is the database's own, whatever it was asked: then the same may succeed in a moment."""
 
+import os
 import sqlite3
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -51,3 +52,12 @@ def in_a_line(error: BaseException | None) -> str:
 def _code(error: BaseException | None) -> str:
     """SQLite's name or PostgreSQL's code for it; psycopg has none where there is no connection."""
     return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
+
+
+def files_left() -> bool:
+    """Whether this process can open one more file, without which it takes no connection and makes none."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True

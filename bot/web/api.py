@@ -29,14 +29,14 @@ from bot.domain.people import Actor, Role
 from bot.domain.rules import Pause
 from bot.settings import Network
 from bot.telemetry.logs import logger
-from bot.telemetry.outages import FileFault, in_a_line
+from bot.telemetry.outages import FileFault, files_left, in_a_line
 from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
 from bot.web.answers import HANDLERS, Fault
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
 from bot.web.schemas.status import HealthBody, HeardView, McpHealthView, Me, ModelView, PauseView
-from bot.web.server import files_left, most_connections
+from bot.web.server import most_connections
 from bot.web.sign_in import sessions
 from bot.web.sign_in.oidc import BACK
 from bot.web.sign_in.proxies import Forwarded

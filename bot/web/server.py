@@ -5,7 +5,6 @@ import contextlib
 import errno
 import hmac
 import logging
-import os
 import resource
 import signal
 import socket
@@ -41,15 +40,6 @@ def raise_file_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             return most
     return most if soft == resource.RLIM_INFINITY else soft
-
-
-def files_left() -> bool:
-    """Whether this process can open one more file, without which it takes no connection and makes none."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError:
-        return False
-    return True
 
 
 def most_connections(wanted: int) -> int:

@@ -13,6 +13,7 @@ from fastapi import APIRouter
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import bot
 from bot.domain.files import File
@@ -299,3 +300,11 @@ async def test_the_document_has_only_words_of_the_version_that_it_names(serve: S
     kinds = [kind for answer in answers for kind in answer.get("content", {}).values()]
     words = {word for kind in kinds for word in kind if not word.startswith("x-")}
     assert words <= {"schema", "example", "examples", "encoding"}
+
+
+async def test_a_validator_of_openapi_finds_nothing(serve: Serve):
+    async with serve() as nod:
+        document = (await nod.client.get("/openapi.json")).json()
+    assert document["openapi"].startswith("3.1.")
+    faults = OpenAPIV31SpecValidator(document).iter_errors()
+    assert [f"{fault.json_path}: {fault.message}" for fault in faults] == []
