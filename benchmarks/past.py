@@ -60,7 +60,7 @@ async def rows(where: Path, *, count: int, times: int = 5) -> list[Row]:
         for words, rule in tried.items():
 
             async def page(rule: Rule = rule) -> int:
-                given = await database.read(past.tried, policies, rule, at - _MONTH)
+                given = await database.read(past.try_rule, policies, rule, at - _MONTH)
                 return given.looked
 
             took, held, looked = await _measured(page, times)
@@ -77,7 +77,7 @@ async def rows(where: Path, *, count: int, times: int = 5) -> list[Row]:
             ]
 
         async def seen() -> int:
-            given = await database.read(insights.seen_by, policies, PEOPLE[0], at - _MONTH)
+            given = await database.read(insights.find_insights, policies, PEOPLE[0], at - _MONTH)
             return given.total.asked if given else 0
 
         async def rest() -> int:

@@ -173,7 +173,7 @@ class App:
                 self.scheduler.start()
                 stack.push_async_callback(self.scheduler.stop)
             watch = asyncio.create_task(self._watch(), name="rings")
-            stack.push_async_callback(ended, watch)
+            stack.push_async_callback(cancel_and_wait, watch)
             if self.settings.public_url:  # a proxy asks again before the server is gone
                 stack.push_async_callback(asyncio.sleep, _DRAIN_SECONDS)
             stack.enter_context(self.site.ready())
@@ -203,7 +203,7 @@ class App:
                 log.error("a look at the rows failed", exc_info=error)
 
 
-async def ended(task: "asyncio.Task[None]") -> None:
+async def cancel_and_wait(task: "asyncio.Task[None]") -> None:
     """Cancel a task, and wait until it is gone."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -498,7 +498,7 @@ def _mcp(
 
 
 def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> OidcSignIn | None:
-    """Where an organisation's people sign in, if the settings say so."""
+    """Return where an organisation's people sign in, if the settings say so."""
     secret = settings.oidc_client_secret
     if not settings.oidc_issuer:
         return None

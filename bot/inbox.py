@@ -143,7 +143,7 @@ class Assistant:
         if new:
             mentioned = incoming.mentions if isinstance(incoming, Command) else ()
             await self.database.write(_learn, new, incoming.actor, *mentioned)
-            self._learned(new)
+            self._note_names(new)
         match incoming:
             case Press() | Choice():
                 return await self._press(incoming)
@@ -155,16 +155,16 @@ class Assistant:
                 return await self._request(incoming)
 
     def _new_names(self, incoming: Incoming) -> Names:
-        """What the platform calls people and places, where that is new to this process."""
+        """Return what the platform calls people and places, where that is new to this process."""
         return {key: name for key, name in names_in(incoming).items() if self._named.get(key) != name}
 
-    def _learned(self, new: Names) -> None:
+    def _note_names(self, new: Names) -> None:
         if len(self._named) >= _NAMES_KEPT:
             self._named.clear()
         self._named |= new
 
     def _not_allowed(self, session: Session, incoming: Message | Command) -> str | None:
-        """Why Nod does not listen to this person there, in words."""
+        """Return why Nod does not listen to this person there, in words."""
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
@@ -176,7 +176,7 @@ class Assistant:
             return await self._work[job.work](job.key)
 
     async def queue_of(self, job: Job) -> Queue:
-        """Where a job waits for its place: turns by person, everything else as it comes."""
+        """Return where a job waits for its place: turns by person, everything else as it comes."""
         if job == CHANGED or (job.work is Work.REDRAW and not self.cards.stand_anywhere):
             return HERE
         if job.work is not Work.TURN:
@@ -201,7 +201,7 @@ class Assistant:
             accepted = await self.database.write(self._accept, message, new, self.clock(), owner)
         except (TooMuch, LostRace) as error:
             return Reply(_REFUSALS[type(error)], error.message)
-        self._learned(new)
+        self._note_names(new)
         if isinstance(accepted, str):
             return Reply(Answer.REFUSED, accepted)
         if accepted is None:
@@ -220,7 +220,7 @@ class Assistant:
     def _accept(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
     ) -> arrive.Accepted | str | None:
-        """Where it is now; why it is not heard, in words; None where it was taken in before."""
+        """Return where it is now; why it is not heard, in words; None where it was taken in before."""
         if new:
             _learn(session, new, message.actor)
         return self._not_allowed(session, message) or arrive.accept(session, message, now, self.bounds, owner)
@@ -232,7 +232,7 @@ class Assistant:
             fields = error.fields if isinstance(error, BadArguments) else {}
             return Reply(_REFUSALS.get(type(error), Answer.INVALID), error.message, fields=fields)
         if not opened.again:
-            tracing.proposed(opened.proposal.id, opened.proposal.tool_name)
+            tracing.trace_proposal(opened.proposal.id, opened.proposal.tool_name)
         await self.dispatcher.wake(*opened.jobs)
         answer = Answer.DUPLICATE if opened.again else Answer.ACCEPTED
         return Reply(answer, "", (opened.proposal,), conversation_id=opened.proposal.conversation_id)
@@ -287,10 +287,12 @@ class Assistant:
         shows_rows = self.shown.shows_rows(conversation, policy.book)
         made: list[Job] = []
         teammate = turn.transcript.teammate
-        traced = tracing.turn(conversation_id, teammate.name if teammate else "", _ended(turn.transcript))
+        traced = tracing.turn(
+            conversation_id, teammate.name if teammate else "", _list_ended(turn.transcript)
+        )
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
-                events_of_turn = self._watched(turn, made, noted, delivered=shows_rows)
+                events_of_turn = self._watch_turn(turn, made, noted, delivered=shows_rows)
                 made += await self.shown.show(
                     conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
                 )
@@ -321,7 +323,7 @@ class Assistant:
     def _take_up(self, session: Session, conversation_id: str) -> tuple[Turn | None, Policy]:
         return teams.take_up(session, conversation_id), self.gate.policies.load(session)
 
-    async def _watched(
+    async def _watch_turn(
         self, turn: Turn, made: list[Job], noted: tracing.Noted, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
         """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
@@ -333,7 +335,7 @@ class Assistant:
                     continue
                 match event:
                     case ProposalOpened(proposal):
-                        tracing.proposed(proposal.id, proposal.tool_name, noted)
+                        tracing.trace_proposal(proposal.id, proposal.tool_name, noted)
                         if proposal.state is State.APPROVED:
                             made.append(Job(Work.EXECUTE, proposal.id))
                     case TurnEnded(ending):
@@ -364,7 +366,7 @@ class Assistant:
         return ()
 
 
-def _ended(transcript: Transcript) -> list[str]:
+def _list_ended(transcript: Transcript) -> list[str]:
     """The ids of the proposals that the agent has to be told of: those of what it said last."""
     spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not spoken or spoken[-1].role is not LineRole.ASSISTANT:
@@ -375,7 +377,7 @@ def _ended(transcript: Transcript) -> list[str]:
 def _stop(
     session: Session, found: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
-    """Whether a turn was stopped, the ids of the teammates that were, and the work it made."""
+    """Return whether a turn was stopped, the ids of the teammates that were, and the work it made."""
     conversation_lock.in_conversation(session, found.id)
     by = people.by(session, Act.STOP, who)
     spoke = turns.stop_turn(session, found.id, now)
@@ -398,7 +400,7 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     if jobs := plans.fail(session, ident, _GIVEN_UP, now):
         return jobs
     messages.add_notice(session, ident, _GIVEN_UP, turn.transcript.seen, now, delivered=False)
-    if turns.joined(session, turn.id, ident):
+    if turns.has_joined(session, turn.id, ident):
         turns.want_turn(session, ident, now)
         return (Job(Work.DELIVER, ident), Job(Work.TURN, ident))
     return (Job(Work.DELIVER, ident),)

@@ -26,14 +26,14 @@ def channel_names() -> frozenset[str]:
     return frozenset({"http", "cli", *(point.name for point in entry_points(group=CHANNELS))})
 
 
-def unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
+def list_unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
     """The entry points that installed packages other than Nod offer and ``names`` does not name."""
     found = sorted(entry_points(group=group))
     return [p for p in found if not is_own(p) and f"{ENTRY}{p.name}" not in names]
 
 
 def is_own(point: EntryPoint) -> bool:
-    """Whether Nod itself brings it."""
+    """Return whether Nod itself brings it."""
     return point.module.partition(".")[0] == "bot"
 
 
@@ -60,7 +60,7 @@ def load(group: str, setting: str, name: str) -> Any:
             f"{setting}: {name} is brought by several packages ({', '.join(sorted(map(origin, found)))}); "
             "uninstall all but one"
         )
-    value: Any = imported(setting, name, found[0].module)
+    value: Any = import_named(setting, name, found[0].module)
     for part in filter(None, (found[0].attr or "").split(".")):
         value = getattr(value, part, None)
     if value is None:
@@ -70,7 +70,7 @@ def load(group: str, setting: str, name: str) -> Any:
     return value
 
 
-def imported(setting: str, name: str, module: str) -> ModuleType:
+def import_named(setting: str, name: str, module: str) -> ModuleType:
     """Import a module that ``name`` in a setting stands for; raises SettingsError with how to fix it."""
     importlib.invalidate_caches()
     try:
@@ -87,7 +87,7 @@ def imported(setting: str, name: str, module: str) -> ModuleType:
 
 
 def where_it_failed(error: BaseException) -> str:
-    """What failed and where, on one line."""
+    """Return what failed and where, on one line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

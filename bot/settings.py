@@ -42,7 +42,7 @@ from sqlalchemy.exc import ArgumentError
 from bot.domain.named_models import Api, NamedModel, ToolCalls, is_one_word, model_address, read_models
 from bot.domain.people import Actor
 from bot.domain.prices import Prices, read_prices
-from bot.domain.times import duration, written
+from bot.domain.times import duration, format_length
 from bot.errors import SettingsError
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def words(value: object) -> object:
 
 
 def is_of_a_cluster(name: str, value: str) -> bool:
-    """Whether Kubernetes set this variable for a Service, and no one for Nod."""
+    """Return whether Kubernetes set this variable for a Service, and no one for Nod."""
     linked = name.startswith("NOD") and name.endswith("_PORT") and _SERVICE_LINK.fullmatch(value)
     return bool(linked or _SERVICE_NAMES.fullmatch(name))
 
@@ -169,7 +169,7 @@ def network(text: object) -> object:
 
 
 def two_prices(text: object) -> object:
-    """What a million tokens cost, of prompts and of answers; raises ValueError for anything else."""
+    """Return what a million tokens cost, of prompts and of answers; raises ValueError for anything else."""
     if not isinstance(text, str):
         return text
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*,\s*\d+(\.\d+)?\s*", text):
@@ -178,7 +178,7 @@ def two_prices(text: object) -> object:
 
 
 def _read(path: Path, read: Callable[[str], T]) -> T:
-    """What a file of settings says; raises ValueError with the wrong line."""
+    """Return what a file of settings says; raises ValueError with the wrong line."""
     try:
         return read(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -258,7 +258,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Where values come from: what is given, then the environment, then .env."""
+        """Return where values come from: what is given, then the environment, then .env."""
         return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
 
     database_url: DatabaseAddress = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
@@ -496,7 +496,7 @@ class Settings(BaseSettings):
 
     @property
     def organised(self) -> bool:
-        """Whether people sign in with their organisation's accounts."""
+        """True if people sign in with their organisation's accounts."""
         return bool(self.oidc_issuer or self.user_header)
 
     def _check_workspace(self, workspace: Path) -> None:
@@ -579,7 +579,7 @@ class Settings(BaseSettings):
 
     @property
     def scripted(self) -> bool:
-        """Whether no model is named, so that the offline one answers."""
+        """True if no model is named, so that the offline one answers."""
         return self.openai_api_key is None and self.openai_base_url is None and self.model_file is None
 
     @property
@@ -593,11 +593,11 @@ class Settings(BaseSettings):
         found = {}
         for name, field in type(self).model_fields.items():
             if (value := getattr(self, name)) not in (None, "", ()):
-                found[str(field.validation_alias)] = _written(value)
+                found[str(field.validation_alias)] = _as_text(value)
         return found
 
     def marks(self) -> dict[str, str]:
-        """What tells one value from another, of each setting that all processes on one database need.
+        """Return what tells one value from another, of each setting that all processes on one database need.
 
         It is too short to tell the value.
         """
@@ -610,7 +610,7 @@ class Settings(BaseSettings):
         return urlsplit(self.public_url or "").path.rstrip("/")
 
     def site_url(self) -> str:
-        """Where people find the console, without a slash at its end."""
+        """Return where people find the console, without a slash at its end."""
         return (self.public_url or self.own_url).rstrip("/")
 
     @property
@@ -653,7 +653,7 @@ class Settings(BaseSettings):
         return {str(field.validation_alias): field.default for field in cls.model_fields.values()}
 
 
-def _written(value: Any) -> str:
+def _as_text(value: Any) -> str:
     match value:
         case SecretStr():
             return str(value.get_secret_value())
@@ -662,7 +662,7 @@ def _written(value: Any) -> str:
         case tuple():
             return ",".join(map(str, value))
         case timedelta():
-            text = written(value.total_seconds())
+            text = format_length(value.total_seconds())
             return f"{round(value.total_seconds())}s" if " " in text else text
     return str(value)
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from bot.domain.times import written
+from bot.domain.times import format_length
 from bot.settings import Settings
 
 _HEAD = """\
@@ -54,7 +54,7 @@ def _default(value: Any) -> str:
         case bool():
             return f"`{str(value).lower()}`"
         case timedelta():
-            return f"`{written(value.total_seconds())}`"
+            return f"`{format_length(value.total_seconds())}`"
         case tuple():
             return f"`{','.join(map(str, value))}`"
     return f"`{value}`"

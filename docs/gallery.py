@@ -19,7 +19,7 @@ from bot.agent.demo.model import DemoModel
 from bot.agent.demo.team import REQUEST
 from bot.app import App, build
 from bot.channels.slack.card import render
-from bot.channels.telegram.card import rendered
+from bot.channels.telegram.card import render_card
 from bot.domain import kinds
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Command, Message, Press
@@ -206,7 +206,7 @@ async def states() -> tuple[dict[str, Card], AskedQuestion]:
 
 def texts(name: str, card: Card) -> str:
     """What Slack and Telegram show, to be read."""
-    shown, view = render(card, "T1"), rendered(card)
+    shown, view = render(card, "T1"), render_card(card)
     rows = view.keyboard.inline_keyboard if view.keyboard else ()
     lines = [f"===== {name}", f"Slack, {len(shown.blocks)} blocks; notification: {shown.text}"]
     lines += (f"   {json.dumps(block, ensure_ascii=False)}" for block in shown.blocks)

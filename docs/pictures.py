@@ -23,7 +23,7 @@ from playwright.async_api import Browser, Page, async_playwright
 from bot.agent.demo.model import DemoModel
 from bot.app import build
 from bot.channels.slack.card import render
-from bot.channels.telegram.card import rendered
+from bot.channels.telegram.card import render_card
 from bot.channels.telegram.text import Rich, from_markdown
 from bot.domain.cards import Card
 from bot.domain.text import as_written
@@ -170,7 +170,7 @@ _MARKS = {"bold": "b", "italic": "i", "code": "code", "pre": "pre"}
 
 def bubble(card: Card) -> str:
     """A card as Telegram draws it: text with entities, and the buttons below."""
-    view = rendered(card)
+    view = render_card(card)
     rows = view.keyboard.inline_keyboard if view.keyboard else ()
     buttons = "".join(f"<div class=r>{''.join(map(_key, row))}</div>" for row in rows)
     return said(view.rich, buttons)

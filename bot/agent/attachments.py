@@ -89,7 +89,7 @@ class AttachmentReader:
         if not seen:
             return transcript
         found = await self.database.read(outputs.contents, seen[-_PICTURES:])
-        return replace(transcript, pictures=await asyncio.to_thread(_encoded, found))
+        return replace(transcript, pictures=await asyncio.to_thread(_encode_pictures, found))
 
 
 def _tell(name: str, fault: str, note: str) -> str:
@@ -99,7 +99,7 @@ def _tell(name: str, fault: str, note: str) -> str:
     return f"I read {name}. {note}" if note else ""
 
 
-def _encoded(found: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
+def _encode_pictures(found: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:
     return {handle: Picture(kind, base64.b64encode(data).decode()) for handle, (kind, data) in found.items()}
 
 

@@ -19,8 +19,8 @@ from sqlmodel import Session
 from bot.agent.attachments import AttachmentReader
 from bot.agent.model_output import ModelOutput, ReasoningFilter
 from bot.agent.models import Models
-from bot.agent.prompt import Briefing, system_prompt, told_there
-from bot.agent.summary import summed_up
+from bot.agent.prompt import Briefing, system_prompt, write_surroundings
+from bot.agent.summary import sum_up
 from bot.agent.transcript import NOTE, history_of, size_of
 from bot.approvals import asking, budgets, grants
 from bot.approvals.gate import Gate, JudgedCall, apply_effects
@@ -62,11 +62,11 @@ from bot.domain.model import (
     ToolSpec,
 )
 from bot.domain.people import Role
-from bot.domain.plans import carried_out, current
+from bot.domain.plans import current, list_carried_out
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
-from bot.domain.redaction import secrets_in, shown, veiled
+from bot.domain.redaction import redact_arguments, secrets_in, veil
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
@@ -207,10 +207,10 @@ class Loop:
                 yield FollowUpJobs(jobs)
             seen = run.turn.transcript.seen
             choices = error.choices if isinstance(error, ModelError) else ModelError.choices
-            ended = TurnEnded(Ending.WAITING, seen, _joined(run.said))
+            ended = TurnEnded(Ending.WAITING, seen, _join_paragraphs(run.said))
             yield TurnFailed(told, seen, choices) if told else ended
         else:
-            yield TurnEnded(run.ending, run.turn.transcript.seen, _joined(run.said))
+            yield TurnEnded(run.ending, run.turn.transcript.seen, _join_paragraphs(run.said))
 
     async def _read_rows(self, run: _Run) -> None:
         before = run.turn.transcript
@@ -221,7 +221,7 @@ class Loop:
         """Read what people attached, and tell them of what can't be read."""
         transcript = run.turn.transcript
         yield Waited(f"Reading {', '.join(each.name for each in transcript.unread)}.")
-        pictures = self.models.about(await self._chosen(transcript)).images
+        pictures = self.models.about(await self._choose_model(transcript)).images
         if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
@@ -230,7 +230,7 @@ class Loop:
         """Withdraw questions that were overtaken, tick off what is done; None for neither."""
         if left := asking.overtaken(transcript):
             return await self.database.write(asking.withdraw, left, self.clock)
-        if done := _done_since(transcript):
+        if done := _find_done_steps(transcript):
             return await self.database.write(plans.tick, *done, self.clock())
         return None
 
@@ -265,13 +265,15 @@ class Loop:
             yield ToolStarted(call.id, call.tool_name, call.summary, available.arguments_of(call))
             yield ToolFinished(call.id, call.tool_name, ok=False, result=results[call.id].text)
         for call, tool, arguments in reads:
-            yield ToolStarted(call.id, call.tool_name, call.summary, shown(arguments, tool.parameters))
+            yield ToolStarted(
+                call.id, call.tool_name, call.summary, redact_arguments(arguments, tool.parameters)
+            )
         async for told in self._read(reads, turn.transcript, results):
             yield told
         for call, tool, arguments in reads:
-            text = veiled(results[call.id].text, secrets_in(arguments, tool.parameters))
+            text = veil(results[call.id].text, secrets_in(arguments, tool.parameters))
             yield ToolFinished(call.id, call.tool_name, results[call.id].ok, text)
-        run.turn = turn = replace(turn, usage=self._spent(turn.usage, answer.model, finished))
+        run.turn = turn = replace(turn, usage=self._add_usage(turn.usage, answer.model, finished))
         run.said.append(said)
         extras = {c.id: c.extra for c in calls}
         judged = [replace(c, call=replace(c.call, extra=extras[c.call.id])) for c in judged]
@@ -295,7 +297,7 @@ class Loop:
         """Raises ModelError where the model may not be asked once more."""
         if _steps(turn) >= self.limits.model_calls:
             raise ModelTooManySteps
-        if turn.transcript.teammate and (spent := self._spent_up(turn.transcript.teammate)):
+        if turn.transcript.teammate and (spent := self._find_reached_bound(turn.transcript.teammate)):
             raise ModelError(spent)
         for stop_model_call in self.hooks.stop_model_call:
             if why := await stop_model_call(turn.transcript):
@@ -321,7 +323,7 @@ class Loop:
         briefing = self.briefing.on_the_clock(zone, private=transcript.conversation.private)
         prompt = await self._prompt(transcript, reach, briefing)
         offered = sum(spec.size for spec in specs)
-        chosen = await self._chosen(transcript)
+        chosen = await self._choose_model(transcript)
 
         seen = await self._with_pictures(transcript)
 
@@ -383,17 +385,17 @@ class Loop:
         turn, upto, now = run.turn, asked.overdue[-1].id, self.clock()
         run.summed_up = True
         try:
-            text, finished = await summed_up(asked.model, turn.transcript, asked.overdue, asked.room)
+            text, finished = await sum_up(asked.model, turn.transcript, asked.overdue, asked.room)
         except ModelError as error:
             log.warning("no summary was written", model=asked.model.name, why=error.message)
             return
-        spent = self._spent(turn.usage, asked.model.name, finished)
+        spent = self._add_usage(turn.usage, asked.model.name, finished)
         usage = replace(spent, model_calls=turn.usage.model_calls)  # those are answers
         await self.database.write(_keep_summary, turn, text, upto, usage, now)
         summary = Line(0, LineRole.SUMMARY, text, upto, None, (), {}, now)
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
-    async def _chosen(self, transcript: Transcript) -> Model:
+    async def _choose_model(self, transcript: Transcript) -> Model:
         """The model that answers there, by the rules."""
         book = self.gate.policies.held.book
         if book.about(Subject.MODEL):
@@ -420,7 +422,7 @@ class Loop:
             workspace = await asyncio.to_thread(self.briefing.workspace)
         asked = held.book.instructions(str(here.origin)) if held.book.about(Subject.INSTRUCTIONS) else ()
         sections = [await add(transcript, now) for add in self.hooks.add_to_prompt]
-        there = told_there(transcript, now, briefing, asked, sections)
+        there = write_surroundings(transcript, now, briefing, asked, sections)
         return system_prompt(reach, transcript.teammate, briefing, workspace, there)
 
     async def _stream(  # noqa: C901 - one case for each part of an answer
@@ -509,8 +511,8 @@ class Loop:
         async for told in _while(all_):
             yield told
 
-    def _spent(self, usage: Usage, model: str, finished: Finished) -> Usage:
-        """What a turn has used with one more answer."""
+    def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
+        """Return what a turn has used with one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
         return Usage(
@@ -521,7 +523,7 @@ class Loop:
             model,
         )
 
-    def _spent_up(self, teammate: Teammate) -> str | None:
+    def _find_reached_bound(self, teammate: Teammate) -> str | None:
         """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
         most = self.limits.team
         if teammate.model_calls >= most.model_calls:
@@ -532,7 +534,7 @@ class Loop:
 
 
 async def _while(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
-    """What work tells while it is done; raises what it raises."""
+    """Yield what work tells while it is done; raises what it raises."""
     told: asyncio.Queue[T | None] = asyncio.Queue()
     doing = asyncio.ensure_future(work(told.put_nowait))
     doing.add_done_callback(lambda _: told.put_nowait(None))
@@ -636,16 +638,16 @@ def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usa
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
-def _done_since(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
+def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
     """The approved plan and its steps that are done, where its card does not show them all yet."""
     found = transcript.proposals.values()
     plan = current(found)
-    done = carried_out(plan, found) if plan else ()
+    done = list_carried_out(plan, found) if plan else ()
     return (plan, done) if plan and done != plan.ticked else None
 
 
 def _continues(transcript: Transcript) -> bool:
-    """Whether the model was just told to continue an answer that was cut."""
+    """Return whether the model was just told to continue an answer that was cut."""
     return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
 
 
@@ -733,5 +735,5 @@ def _show_more(answer: ModelOutput, text: str, *, further: bool) -> str:
     return _BREAK + shown if shown and first else shown
 
 
-def _joined(said: Sequence[str]) -> str:
+def _join_paragraphs(said: Sequence[str]) -> str:
     return _BREAK.join(text for text in said if text.strip())

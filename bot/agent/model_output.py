@@ -42,7 +42,7 @@ class ModelOutput:
         return self._show() if self._speaks else ""
 
     def rest(self) -> str:
-        """What was held back when the answer ended; nothing of one that is silent."""
+        """Return what was held back when the answer ended; nothing of one that is silent."""
         silent = not self._speaks and _bare(self._held) in ("", SILENT)
         return "" if silent else self._show()
 
@@ -58,7 +58,7 @@ class ModelOutput:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the model fell silent of itself without a word or a call, where it should not."""
+        """True if the model fell silent of itself without a word or a call, where it should not."""
         silent = self.finished is not None and self.finished.stop is Stop.FINISHED
         return silent and not self.may_be_silent and not self._calls and not self.text.strip()
 
@@ -121,7 +121,7 @@ class ReasoningFilter:
         return redact_text(said)
 
     def rest(self) -> str:
-        """What is still held when the thought ends."""
+        """Return what is still held when the thought ends."""
         said, self._held = self._held, ""
         return redact_text(said) if said else ""
 

@@ -48,12 +48,12 @@ class Models:
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
 
     def about(self, model: Model) -> NamedModel:
-        """What the settings say of it."""
+        """Return what the settings say of it."""
         return self._named.get(model.name) or NamedModel(model.name)
 
     @property
     def take_pictures(self) -> bool:
-        """Whether one of them does."""
+        """True if one of them does."""
         return any(each.images for each in self._named.values())
 
     def chosen(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:

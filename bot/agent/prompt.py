@@ -80,12 +80,12 @@ def system_prompt(
     whose = _as_teammate(teammate) if teammate else ""
     if team := [tool.name for tool in available if tool.effect and tool.group == "team"]:
         whose += _TEAM.format(tools=", ".join(team))
-    own = _INSTRUCTIONS.format(text=_indented(briefing.instructions)) if briefing.instructions else ""
-    files = _WORKSPACE.format(text=_indented(workspace)) if workspace else ""
+    own = _INSTRUCTIONS.format(text=_indent(briefing.instructions)) if briefing.instructions else ""
+    files = _WORKSPACE.format(text=_indent(workspace)) if workspace else ""
     return f"{_RULES}{whose}{own}{files}{there}"
 
 
-def told_there(
+def write_surroundings(
     transcript: Transcript,
     now: datetime,
     briefing: Briefing,
@@ -93,7 +93,7 @@ def told_there(
     sections: Sequence[str] = (),
 ) -> str:
     """What changes between places and times, as the end of a system prompt. ``sections`` are of features."""
-    asked = _THERE.format(text=_indented("\n".join(instructions))) if instructions else ""
+    asked = _THERE.format(text=_indent("\n".join(instructions))) if instructions else ""
     return f"{asked}{''.join(sections)}{scene(transcript, now, briefing)}"
 
 
@@ -172,11 +172,11 @@ have {left} of {rounds} versions left.
 
 
 def _as_teammate(teammate: Teammate) -> str:
-    who = _TEAMMATE.format(name=teammate.name, role=one_line(teammate.role), task=_indented(teammate.task))
+    who = _TEAMMATE.format(name=teammate.name, role=one_line(teammate.role), task=_indent(teammate.task))
     left = max(0, MAX_ROUNDS - teammate.rounds)
     return who + (_LOCKED.format(left=left, rounds=MAX_ROUNDS) if teammate.locked else "")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """So that no line of it looks like a part of the prompt."""
     return "\n    ".join(text.splitlines())

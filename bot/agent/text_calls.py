@@ -100,7 +100,7 @@ class _Blocks:
         return shown
 
     def rest(self) -> str:
-        """What was held back when the answer ended. A call at its end needs no last fence."""
+        """Return what was held back when the answer ended. A call at its end needs no last fence."""
         shown = self._take("", end="")
         if self._inside == FENCE:
             self._close()
@@ -135,7 +135,7 @@ class _Blocks:
 def _calls(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolCall]:
     if not blocks:
         return
-    said = _squeezed("\n".join(e.text for e in transcript if isinstance(e, UserText | ToolResult)))
+    said = _remove_spaces("\n".join(e.text for e in transcript if isinstance(e, UserText | ToolResult)))
     for block in blocks:
         ident = f"call_{uuid4().hex}"
         try:
@@ -143,7 +143,7 @@ def _calls(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolC
         except (ValueError, RecursionError):
             yield ToolCall(ident, "call", block, refused=_NO_JSON)
             continue
-        if (why := _misfit(found)) or _squeezed(block) in said:
+        if (why := _misfit(found)) or _remove_spaces(block) in said:
             yield ToolCall(ident, "call", json.dumps({"written": block}), refused=why or QUOTED)
         else:
             yield ToolCall(ident, found["name"], json.dumps(found["arguments"], ensure_ascii=False))
@@ -158,7 +158,7 @@ def _misfit(found: Any) -> str:
     return "" if fits else _NO_CALL
 
 
-def _squeezed(text: str) -> str:
+def _remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 

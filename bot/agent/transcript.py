@@ -14,10 +14,10 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from bot.domain.attachments import called, sized
+from bot.domain.attachments import describe_kind, format_size
 from bot.domain.conversations import Call, Line, LineRole, Transcript
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, UserText
-from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, for_model, kept_under, shortened
+from bot.domain.outcomes import EARLIER, FROM_FILE, MAX_RESULT, WAITING, find_kept, for_model, shorten_result
 from bot.domain.proposals import Proposal
 from bot.domain.text import one_line
 
@@ -69,7 +69,7 @@ class _Part:
 
     @property
     def lost(self) -> bool:
-        """Whether words of it are no longer told."""
+        """True if words of it are no longer told."""
         return self.length >= _Length.BRIEF and (self.length is _Length.GONE or len(self.line.text) > _KEPT)
 
     def cut(self, length: _Length, share: int = 0) -> None:
@@ -101,7 +101,7 @@ def history_of(transcript: Transcript, prompt: str, room: int, zone: tzinfo = UT
     summary = transcript.summary.text if transcript.summary else ""
     room = max(_LEAST_ROOM, room - len(prompt) - len(summary))
     parts: list[_Part] = []
-    total, later, before = 0, _told_later(transcript), None
+    total, later, before = 0, _find_told_later(transcript), None
     read = _read(transcript)
     for line in read:
         parts.append(_Part(line, transcript, later=later, when=_when(line, before, zone)))
@@ -158,7 +158,7 @@ def _shorten(parts: Sequence[_Part], room: int) -> None:
 
 
 def _steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Length]]:
-    """What is cut, one after the other: the oldest first, and what is asked now last."""
+    """Yield what is cut, one after the other: the oldest first, and what is asked now last."""
     asked = [at for at, part in enumerate(parts) if part.line.role is LineRole.USER] or [0]
     now, recent = asked[-1], asked[-_WORD_FOR_WORD:][0]
     before = parts[1:now]
@@ -209,13 +209,13 @@ def _when(line: Line, before: Line | None, zone: tzinfo) -> str:
 
 
 def _ends_before(transcript: Transcript, lines: Sequence[Line]) -> list[str]:
-    """How calls ended in answers before those that are read."""
+    """Return how calls ended in answers before those that are read."""
     read = {line.id for line in lines}
     return [_end(p) for p in transcript.proposals.values() if p.called and p.message_id not in read]
 
 
 def ends_of(transcript: Transcript, line: Line) -> list[str]:
-    """How the calls of a line ended that needed a decision, a line for each."""
+    """Return how the calls of a line ended that needed a decision, a line for each."""
     found = (transcript.proposals.get((line.id, call.id)) for call in line.calls)
     return [_end(p) for p in found if p]
 
@@ -231,8 +231,8 @@ def _line(part: _Part) -> Sequence[Entry]:
         told = not transcript.conversation.private or line.text.lstrip().startswith(NOTE)
         # a note may follow someone's request, but it is not in their words
         named = line.actor if told and line.role is LineRole.USER else None
-        pictures = [transcript.pictures.get(handle) for handle in _shown_pictures(part)]
-        said = "\n\n".join(filter(None, [text, *_attached(part)]))
+        pictures = [transcript.pictures.get(handle) for handle in _list_pictures(part)]
+        said = "\n\n".join(filter(None, [text, *_format_attachments(part)]))
         return [UserText(said, named.label if named else "", part.when, tuple(filter(None, pictures)))]
     if not line.calls and not line.text.strip():
         return []  # servers refuse a history with an answer that is empty
@@ -243,23 +243,22 @@ def _line(part: _Part) -> Sequence[Entry]:
     return [AssistantText(text, calls), *(_result(at, c, part) for at, c in enumerate(line.calls))]
 
 
-def _shown_pictures(part: _Part) -> Sequence[str]:
+def _list_pictures(part: _Part) -> Sequence[str]:
     """Handles of the pictures of a line, while it is told in full."""
     return part.line.files if part.length < _Length.THIN else ()
 
 
-def _attached(part: _Part) -> Iterator[str]:
+def _format_attachments(part: _Part) -> Iterator[str]:
     """What came with a line, each file as data from outside: no line of it can pass for anything else."""
-    shown = _shown_pictures(part)
+    shown = _list_pictures(part)
     most = MAX_RESULT if part.length is _Length.FULL else part.share if part.length is _Length.BOUNDED else 0
     for handle in part.line.files:
         file = part.transcript.files.get(handle)
         if file is None:
             yield f"{FROM_FILE} A file that came with this is no longer kept.]"
             continue
-        about = (
-            f"{FROM_FILE} “{file.name}”, {called(file.kind) if file.kind else 'unknown'}, {sized(file.size)}"
-        )
+        kind = describe_kind(file.kind) if file.kind else "unknown"
+        about = f"{FROM_FILE} “{file.name}”, {kind}, {format_size(file.size)}"
         if file.fault:
             yield f"{about}. It can't be read: {file.fault}.]"
         elif file.is_picture:
@@ -328,16 +327,16 @@ def _result(at: int, call: Call, part: _Part) -> ToolResult:
         text = _LATER if p.id in part.later else for_model(p)
     else:
         text = found.text if found else "ERROR: no result was kept for this call."
-    handle, length = kept_under(text) or (f"call-{line.id}-{at}", len(text))
+    handle, length = find_kept(text) or (f"call-{line.id}-{at}", len(text))
     if part.length is _Length.BOUNDED:
-        text = shortened(text, handle, max(500, part.share // len(line.calls)), length)
+        text = shorten_result(text, handle, max(500, part.share // len(line.calls)), length)
     elif part.length >= _Length.THIN and len(text) > 2 * _KEPT:
         left = f"{length - _KEPT:,} more characters left out to save room"
         text = f"{text[:_KEPT]}… [{left}: output_read(handle={handle!r})]"
     return ToolResult(call.id, text, outside=p is None and found is not None and found.outside)
 
 
-def _told_later(transcript: Transcript) -> set[str]:
+def _find_told_later(transcript: Transcript) -> set[str]:
     """Ids of the proposals that ended after the conversation continued: a note of `settle` tells that."""
     spoken = sorted(
         (each for each in transcript.lines if each.role is not LineRole.NOTICE), key=attrgetter("id")

@@ -93,7 +93,7 @@ class WrittenCall:
 
 
 def has_tokens(text: str) -> bool:
-    """Whether a text has marks that only a model's own template brings about."""
+    """Return whether a text has marks that only a model's own template brings about."""
     return len(text) <= _MAX_CHARS and _TOKENS.search(_CODE.sub("", text)) is not None
 
 
@@ -161,7 +161,7 @@ def _is_within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _end_of_object(text: str, at: int) -> int:
-    """Where a JSON object ends that begins there; 0 for none."""
+    """Return where a JSON object ends that begins there; 0 for none."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):

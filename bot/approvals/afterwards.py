@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.approvals.drafts import in_time, preview_of, title_of, watched, words_of
-from bot.domain.cards import redacted
+from bot.domain.cards import redact_fields
 from bot.domain.proposals import (
     Inverse,
     PreviewField,
@@ -15,10 +15,10 @@ from bot.domain.proposals import (
     Reread,
     canonical,
     digest,
-    left_values,
+    hash_left_values,
 )
 from bot.domain.redaction import HIDDEN, secrets_in
-from bot.domain.text import one_line, shortened, storable
+from bot.domain.text import one_line, shorten, storable
 from bot.telemetry.logs import logger
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Ran, Tool, ToolOutput, Undo
@@ -76,13 +76,13 @@ def _reread(field: str, now: object, approved: str | None) -> Reread:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else shortened(text, _BRIEF)
+    return None if text is None else shorten(text, _BRIEF)
 
 
 async def _inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """What undoes it and the arguments of that call; without them, why nothing does."""
+    """Return what undoes it and the arguments of that call; without them, why nothing does."""
     try:
         asked = watched(undo(Ran(p.arguments, p.preview, output)), tool.name)
         call = await in_time(asked, seconds)
@@ -96,11 +96,11 @@ async def _inverse(
         title = await title_of(other, arguments)
     except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
         return Inverse(one_line(words_of(error, tool.name))), None
-    fields = redacted(preview, other.parameters, secrets_in(arguments, other.parameters))
+    fields = redact_fields(preview, other.parameters, secrets_in(arguments, other.parameters))
     return Inverse(
         tool_name=other.name,
         digest=digest(other.name, other.version, arguments),
-        left=left_values(preview),
+        left=hash_left_values(preview),
         title=title,
         fields=tuple(PreviewField(f.field, _cut(f.old_value), _cut(f.new_value)) for f in fields),
     ), arguments

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.approvals import grants
-from bot.domain.attachments import Upload, sized
+from bot.domain.attachments import Upload, format_size
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Message, Request
 from bot.domain.conversations import Call, LineRole
@@ -89,7 +89,7 @@ def accept(
             f"You sent {bounds.messages:,} messages within an hour. Please wait, then send it again."
         )
     most = bounds.conversations
-    if begins and conversations.begun_since(session, message.actor, now - _DAY, now, most + 1) > most:
+    if begins and conversations.count_begun_since(session, message.actor, now - _DAY, now, most + 1) > most:
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
@@ -109,9 +109,9 @@ def _take_files(
 ) -> None:
     """Raises TooMuch where this person has sent more files than they may within a day."""
     outputs.take_in(session, conversation_id, message.actor, files, now)
-    count, size = outputs.taken_since(session, message.actor, now - _DAY)
+    count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
     if count > bounds.files.files_a_day or size > bounds.files.a_day:
-        most = f"{bounds.files.files_a_day} files and {sized(bounds.files.a_day)}"
+        most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.a_day)}"
         raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
 
 
@@ -148,8 +148,8 @@ class Opened:
     again: bool = False
 
 
-def opened_before(session: Session, request: Request) -> Opened | None:
-    """What an earlier request with the same event opened; None when there was none."""
+def find_opened_before(session: Session, request: Request) -> Opened | None:
+    """Return what an earlier request with the same event opened; None when there was none."""
     if request.event_id is None:
         return None
     message_id = messages.message_of_event(session, request.address.channel, request.event_id)
@@ -170,7 +170,7 @@ def open_request(
 
     ``process``: the id of the one that waits for the answer, if it is a question.
     """
-    if before := opened_before(session, request):
+    if before := find_opened_before(session, request):
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
     line = add_request(session, request, call, now)

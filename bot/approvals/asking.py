@@ -14,7 +14,7 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import end
-from bot.approvals.votes import Decided, PressContext, accepted, refused
+from bot.approvals.votes import Decided, PressContext, accept, refuse
 from bot.domain import kinds
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript
@@ -80,25 +80,27 @@ def ask_tools() -> FixedToolset:
 
 def check_in_a_row(transcript: Transcript) -> None:
     """Raises ModelTooManyQuestions where the model asks again although it was told that it may not."""
-    if _asked(transcript) > IN_A_ROW:
+    if _count_asked(transcript) > IN_A_ROW:
         raise ModelTooManyQuestions
 
 
-def addressed(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
-    """Who may answer a question. Raises ToolError where it can't be asked now, or not of them."""
+def choose_answerers(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
+    """Return who may answer a question. Raises ToolError where it can't be asked now, or not of them."""
     if any(_SECRET.search(text) for text in (arguments["question"], *(arguments.get("choices") or ()))):
         raise ToolError(_NO_SECRETS)
-    if _asked(transcript) >= IN_A_ROW:
+    if _count_asked(transcript) >= IN_A_ROW:
         raise ToolError(_ENOUGH)
     if waiting := _open(transcript):
         raise ToolError(_OPEN.format(question=one_line(waiting[0].description)))
     if not (names := arguments.get("who")):
         return Deciders(requester=True)
     here = {line.actor: None for line in transcript.lines if line.role is LineRole.USER and line.actor}
-    return Deciders(requester=False, people=tuple(str(_called(session, list(here), name)) for name in names))
+    return Deciders(
+        requester=False, people=tuple(str(_find_by_name(session, list(here), name)) for name in names)
+    )
 
 
-def _called(session: Session, here: Sequence[Actor], name: str) -> Actor:
+def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
     """The person of that name among those who wrote there. Raises ToolError where none of the team is."""
     wanted = name.strip().lstrip("@").casefold()
     found = {str(each): each for each in here if wanted in (each.label.casefold(), str(each).casefold())}
@@ -118,10 +120,10 @@ def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
     said = press.reason or "" if press.verb is Verb.ANSWER else _choice(p.choices or (), press.verb)
     said = redact_text(storable(one_line(said)))
     if not said:
-        return refused(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
+        return refuse(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
     if len(said) > _LONGEST:
         most = f"That is {len(said):,} characters. An answer has at most {_LONGEST:,}."
-        return refused(Answer.INVALID, p, most, {"reason": most})
+        return refuse(Answer.INVALID, p, most, {"reason": most})
     context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=said))
     given = {**p.arguments, "answer": said}
     p = context.moved(
@@ -134,7 +136,7 @@ def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
         **context.decided,
     )
     later = " Everything is paused, so the agent is told after /approvals resume." if context.paused else ""
-    return accepted(session, p, f"Answered.{later}", Job(Work.EXECUTE, p.id))
+    return accept(session, p, f"Answered.{later}", Job(Work.EXECUTE, p.id))
 
 
 def _choice(choices: Sequence[str], verb: Verb) -> str:
@@ -178,7 +180,7 @@ def _open(transcript: Transcript) -> list[Proposal]:
     ]
 
 
-def _asked(transcript: Transcript) -> int:
+def _count_asked(transcript: Transcript) -> int:
     """In how many answers to the request that is under way the model asked."""
     since = 0 if transcript.teammate else transcript.order
     answers = (line for line in transcript.lines if line.id > since)

@@ -67,11 +67,11 @@ def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
     first = max(over, key=lambda each: (each.until is not None, each.until or now))
     if first.until is None:
         said = f"The budget for one request is used up ({first.words}). Send “continue” to begin another."
-        raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), ("Continue",))
+        raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), ("Continue",))
     extend = f"{EXTEND}{first.rule.id}"
     said = f"The budget is used up ({first.words}). I can answer again from {stamp(first.until, book.zone)}"
     said += f", or once an admin extends it: press the button, or send `{extend}`."
-    raise ModelOverBudget(people.named(session, f"{said} {_STILL}"), (extend,))
+    raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), (extend,))
 
 
 def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
@@ -80,7 +80,7 @@ def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Seq
     To be called once what an answer cost is in the same transaction.
     """
     return [
-        people.named(session, f"{each.share:.0%} of a budget is used: {each.words}.")
+        people.put_names_in(session, f"{each.share:.0%} of a budget is used: {each.words}.")
         for each in concerning(session, book, turn, now)
         if WARNED_AT * each.limit <= each.spent < each.limit
         and events.is_first(
@@ -97,10 +97,10 @@ def _of(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int)
     """A budget as it stands; that of a turn by what answering this line of a person cost."""
     budget, here = rule.budget, now.astimezone(book.zone)
     if budget.per is Per.TURN:
-        return BudgetUse(rule, budget, budget.amount, counts.spent_on_order(session, order), None)
+        return BudgetUse(rule, budget, budget.amount, counts.sum_spent_on_order(session, order), None)
     try:
         accounts = people.person_of(session, Actor.parse(rule.scope)).accounts
     except ValueError:  # everywhere
         accounts = frozenset()
-    spent = counts.spent_since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
+    spent = counts.sum_spent_since(session, budget.per.begin(here).astimezone(UTC), rule.scope, accounts)
     return BudgetUse(rule, budget, budget.limit(here), spent, budget.per.next(here))

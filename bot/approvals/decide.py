@@ -15,7 +15,7 @@ from sqlmodel import Session
 from bot.approvals import asking, questions, rights, undo, votes
 from bot.approvals.lifecycle import expire, redraw
 from bot.approvals.team import teammates
-from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accepted, refused
+from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accept, refuse
 from bot.domain.chat import Answer, Choice, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late
@@ -23,7 +23,7 @@ from bot.domain.people import Actor, Role
 from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, clock
 from bot.domain.record import Act
-from bot.domain.redaction import secrets_in, veiled
+from bot.domain.redaction import secrets_in, veil
 from bot.domain.times import when
 from bot.domain.verbs import CHOICES, Verb
 from bot.store import people, proposals
@@ -99,7 +99,7 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
     group = proposals.group_of(session, found)
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
-    wanted = _chosen(press, group) if isinstance(press, Choice) else _each_of(press, group)
+    wanted = _list_presses(press, group) if isinstance(press, Choice) else _each_of(press, group)
     if isinstance(wanted, Reply):
         return wanted
     alone = [p for p, each in wanted if each.verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
@@ -120,7 +120,7 @@ def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Pr
     ]
 
 
-def _chosen(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
+def _list_presses(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
     """A press on each row that was chosen."""
     by_id = {p.id: p for p in group}
     rows = [(Verb.APPROVE, row) for row in choice.approve] + [(Verb.DECLINE, row) for row in choice.decline]
@@ -153,12 +153,12 @@ def decide_rows(
 
 
 def inverse_of(decided: Decided) -> Proposal | None:
-    """What a press on Undo opened."""
+    """Return what a press on Undo opened."""
     return next((p for p in decided.reply.proposals if p.undoes), None)
 
 
-def counted(rows: Rows, each: Sequence[Decided]) -> Decided:
-    """What became of a press on several proposals, in words: how many, and why not the others."""
+def count_outcomes(rows: Rows, each: Sequence[Decided]) -> Decided:
+    """Return what became of a press on several proposals, in words: how many, and why not the others."""
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
     took: Counter[str] = Counter()
     why: dict[str, list[tuple[Proposal, ...]]] = {}
@@ -185,12 +185,12 @@ def _decide_one(
     session: Session, press: Press, policies: Policies, now: datetime, p: Proposal, prepared: Prepared
 ) -> Decided:
     policy, person = policies.load_for(session, press.actor)
-    refusal, absent = rights.judged(session, policy, p, person, press.actor, press.verb, press.address)
+    refusal, absent = rights.judge_right(session, policy, p, person, press.actor, press.verb, press.address)
     if refusal:
-        return refused(Answer.REFUSED, p, refusal)
+        return refuse(Answer.REFUSED, p, refusal)
     if press.reason:
         schema = proposals.schema(session, p.tool_name, p.tool_version)
-        press = replace(press, reason=veiled(press.reason, secrets_in(p.arguments, schema)))
+        press = replace(press, reason=veil(press.reason, secrets_in(p.arguments, schema)))
     context = PressContext(
         press, person, policies, now, policy.book.paused, prepared, policy.absences, absent
     )
@@ -203,17 +203,17 @@ def _decide_one(
         late = _NOT_NOW.get(press.verb) or too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
     if _is_about_another(press, p):
-        return refused(Answer.STALE, p, _what_changed(p, press.round))
+        return refuse(Answer.STALE, p, _what_changed(p, press.round))
     if press.by_api and p.edited_by and press.verb in _AS_EDITED and _names_nothing(press):
-        return refused(Answer.STALE, p, _SAY_WHICH)
+        return refuse(Answer.STALE, p, _SAY_WHICH)
     if p.undoes and (press.verb in (Verb.EDIT, Verb.SIMILAR) or press.arguments is not None):
-        return refused(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
+        return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _RUNNING and policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
         if why := policy.forbidding(call):
-            return refused(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
+            return refuse(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
     if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
-        return refused(Answer.INVALID, p, _OTHER_KIND[press.verb])
+        return refuse(Answer.INVALID, p, _OTHER_KIND[press.verb])
     return _STEPS[press.verb](session, context, p)
 
 
@@ -244,7 +244,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
     """A press on an expired proposal asks again, with current values."""
     why, jobs = undo.again(session, context, p)
     if why:
-        return refused(Answer.ALREADY, p, why)
+        return refuse(Answer.ALREADY, p, why)
     p = context.moved(
         session,
         p,
@@ -266,24 +266,24 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Want its run ended: the process that runs it reads that, and tells what became of it."""
     if p.cause is Cause.STOPPED:
-        return refused(Answer.ALREADY, p, "It is being stopped already.")
+        return refuse(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
     p = context.moved(session, p, cause=Cause.STOPPED, error=error)
-    return accepted(session, p, "Stopping it.")
+    return accept(session, p, "Stopping it.")
 
 
 def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
     if p.cause is Cause.TOOL_CHANGED:
-        return refused(Answer.STALE, p, "The tool has changed since. Please request it again.")
+        return refuse(Answer.STALE, p, "The tool has changed since. Please request it again.")
     if p.cause is Cause.REFUSED:
-        return refused(Answer.STALE, p, f"Trying again can't help. {p.error}")
+        return refuse(Answer.STALE, p, f"Trying again can't help. {p.error}")
     why, jobs = undo.again(session, context, p)
     if why:
-        return refused(Answer.ALREADY, p, why)
+        return refuse(Answer.ALREADY, p, why)
     unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
     p = context.moved(session, p, State.APPROVED, **unended, round=p.round + 1)
     again = teammates.resume_work(session, p)
-    return accepted(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
+    return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
 
 
 def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -300,7 +300,7 @@ def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     now = context.now
     p = context.moved(session, p, **clock(p.ttl, p.remind_every, now))
-    return accepted(session, p, f"It now expires {when(p.expires_at, now)}.")
+    return accept(session, p, f"It now expires {when(p.expires_at, now)}.")
 
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -311,7 +311,7 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
         told = (
             f"{unknown[0][:40]!r} is no account and no role. Write requester, admin, approver or http:NAME."
         )
-        return refused(Answer.INVALID, p, told)
+        return refuse(Answer.INVALID, p, told)
     deciders = Deciders(
         four_eyes=p.deciders.four_eyes,
         place=p.deciders.place,
@@ -321,9 +321,9 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     )
     requester = people.person_of(session, p.requester)
     if why := context.policies.load(session).too_few(deciders, requester, p.quorum):
-        return refused(Answer.INVALID, p, f"Say who should decide: {why}.")
+        return refuse(Answer.INVALID, p, f"Say who should decide: {why}.")
     p = context.moved(session, p, deciders=deciders, votes=(), for_real=None)
-    return accepted(session, p, "Reassigned. Earlier votes were reset.")
+    return accept(session, p, "Reassigned. Earlier votes were reset.")
 
 
 def _is_account(word: str) -> bool:

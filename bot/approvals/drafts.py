@@ -17,8 +17,8 @@ from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
 from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
-from bot.domain.redaction import HIDDEN, redact_text, secrets_in, shown, veiled
-from bot.domain.text import is_echo, one_line, requested, shortened, storable
+from bot.domain.redaction import HIDDEN, redact_arguments, redact_text, secrets_in, veil
+from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
 from bot.errors import BadArguments, Refused, ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
@@ -34,7 +34,7 @@ _AROUND = 40  # characters around a sentence that is only repeated
 _HELD = 1.0  # seconds of one step, from which the log names the tool
 
 
-def decoded(arguments: str) -> dict[str, Any]:
+def decode_arguments(arguments: str) -> dict[str, Any]:
     """The JSON object that the model wrote; raises BadArguments if it isn't one."""
     try:
         raw = json.loads(arguments or "{}")
@@ -53,29 +53,29 @@ def context_of(proposal: Proposal) -> CallContext:
 
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """One line for people, for cards and lists; secrets are hidden first."""
-    return _headline(tool.summary(shown(arguments, tool.parameters)))
+    return _headline(tool.summary(redact_arguments(arguments, tool.parameters)))
 
 
 async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """The title of a card; it names the object where the tool can look its name up."""
     if tool.title is None:
         return summary_of(tool, arguments)
-    named = watched(tool.title(shown(arguments, tool.parameters)), tool.name)
+    named = watched(tool.title(redact_arguments(arguments, tool.parameters)), tool.name)
     return _headline(await in_time(named, _PREVIEW_SECONDS)) or summary_of(tool, arguments)
 
 
 def _headline(text: str) -> str:
-    """What cards, lists and notices say: a name that a tool looked up may have a secret in it."""
-    return shortened(redact_text(one_line(text)), _TITLE)
+    """Return what cards, lists and notices say: a name that a tool looked up may have a secret in it."""
+    return shorten(redact_text(one_line(text)), _TITLE)
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    """What will change. For a tool without a preview this is every argument, secrets hidden."""
-    given = arguments if tool.preview else shown(arguments, tool.parameters)
+    """Return what will change. For a tool without a preview this is every argument, secrets hidden."""
+    given = arguments if tool.preview else redact_arguments(arguments, tool.parameters)
     fields: tuple[PreviewField, ...] = await in_time(
         watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
     )
-    return tuple(replace(each, titled=_titled(tool, given, each)) for each in as_text(fields))
+    return tuple(replace(each, titled=_is_in_title(tool, given, each)) for each in as_text(fields))
 
 
 def as_text(fields: Sequence[PreviewField]) -> list[PreviewField]:
@@ -108,8 +108,8 @@ async def undoable(
     return replace(verdict, undo=timedelta(), no_undo=one_line(found)) if isinstance(found, str) else verdict
 
 
-def _titled(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
-    """Whether the tool's summary quotes this argument itself: not another one that has its words."""
+def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
+    """Return whether the tool's summary quotes this argument itself: not another one that has its words."""
     value = field.new_value
     if tool.title or field.old_value is not None or not value or re.search("[“”]", value):
         return False
@@ -146,7 +146,7 @@ def draft(
         arguments=arguments,
         description=title,
         preview=preview,
-        reason=veiled(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:500],
+        reason=veil(" ".join(reason.split()), secrets_in(arguments, tool.parameters))[:500],
         requester=requester,
         state=State.APPROVED if auto else State.PROPOSED,
         decided_by=f"policy ({verdict.rule})" if auto else None,
@@ -175,7 +175,7 @@ def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[
     return true
 
 
-def stated(reason: str, answer: str, heard: str) -> str:
+def clean_reason(reason: str, answer: str, heard: str) -> str:
     """The agent's reason: none where it repeats its answer, which stands right above the card.
 
     Where it repeats what the person said (``heard``), it is written as their words.
@@ -184,7 +184,7 @@ def stated(reason: str, answer: str, heard: str) -> str:
     if above and above in plain:
         return ""
     echoed = len(theirs) > _WORD and theirs in plain and len(plain) < len(theirs) + _AROUND
-    return requested(heard) if echoed and not is_echo(reason) else reason
+    return format_request(heard) if echoed and not is_echo(reason) else reason
 
 
 async def in_time(work: Any, seconds: float) -> Any:
@@ -253,7 +253,7 @@ def as_error(tool_name: str) -> Iterator[None]:
 
 
 def words_of(error: Exception, tool_name: str) -> str:
-    """What went wrong, for the model and people; the rest is for the log."""
+    """Return what went wrong, for the model and people; the rest is for the log."""
     if isinstance(error, ToolError):
         return error.message
     log.error("tool raised", tool=tool_name, exc_info=error)

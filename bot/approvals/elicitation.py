@@ -23,7 +23,7 @@ from bot.domain.conversations import Conversation
 from bot.domain.jobs import Dispatcher, Peers
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, PreviewField, Proposal, Risk, State, canonical
-from bot.domain.text import shown
+from bot.domain.text import as_text
 from bot.errors import ToolError
 from bot.store import conversations, messages, proposals
 from bot.store.change_notifier import ChangeNotifier
@@ -59,7 +59,7 @@ class Questions:
     ) -> None:
         self._others = others
         if others is not None:
-            others.on("question", self._asked_elsewhere)
+            others.on("question", self._note_asked_elsewhere)
             others.on("question over", self._over_elsewhere)
             others.on_arrival(self._broadcast_all)
         self._database = database
@@ -95,7 +95,7 @@ class Questions:
             return Elicited(Action.DECLINE)
         conversation, actor = place
         name = f"question:{question.server}:{secrets.token_hex(4)}"
-        self._open[name] = await asyncio.to_thread(self._made, question, name, self._open), question
+        self._open[name] = await asyncio.to_thread(self._make_tool, question, name, self._open), question
         self._broadcast("question", [name, asdict(question)])
         request = Request(
             actor,
@@ -132,11 +132,11 @@ class Questions:
         for name, (_, question) in self._open.items():
             self._broadcast("question", [name, asdict(question)])
 
-    def _asked_elsewhere(self, body: Any) -> None:
+    def _note_asked_elsewhere(self, body: Any) -> None:
         name, question = body[0], Question(**body[1])
         if name in self._elsewhere:
             return
-        self._elsewhere[name] = self._made(question, name, self._elsewhere)
+        self._elsewhere[name] = self._make_tool(question, name, self._elsewhere)
         while len(self._elsewhere) > _MOST_ELSEWHERE:  # the end of some was not told
             del self._elsewhere[next(iter(self._elsewhere))]
 
@@ -156,7 +156,7 @@ class Questions:
             await self._notifier.wait(rings, _LOOK_SECONDS)
         return None
 
-    def _made(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
+    def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
         """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""
         arguments = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
@@ -171,7 +171,9 @@ class Questions:
             if question.url:
                 return [PreviewField("open this address", None, question.url)]
             names = dict.fromkeys((*parameters["properties"], *given))
-            return [PreviewField(name, None, shown(given[name]) if name in given else None) for name in names]
+            return [
+                PreviewField(name, None, as_text(given[name]) if name in given else None) for name in names
+            ]
 
         return Tool(
             name=name,
@@ -203,7 +205,7 @@ class Questions:
                 log.warning("a question was not opened", why=type(error).__name__)
                 return
             for proposal in opened:
-                jobs = await self._database.write(lifecycle.unasked, proposal.id, self._clock())
+                jobs = await self._database.write(lifecycle.cancel_question, proposal.id, self._clock())
                 await self._dispatcher.wake(*jobs)
 
         task = asyncio.create_task(end())
@@ -212,7 +214,7 @@ class Questions:
 
 
 def _place(session: Session, question: Question) -> tuple[Conversation, Actor] | None:
-    """Where to ask, and whom; None where the call belongs to no conversation."""
+    """Return where to ask, and whom; None where the call belongs to no conversation."""
     conversation = conversations.get_conversation(session, question.conversation_id)
     if conversation is None:
         return None
@@ -222,7 +224,7 @@ def _place(session: Session, question: Question) -> tuple[Conversation, Actor] |
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """What the server receives if the person changes nothing."""
+    """Return what the server receives if the person changes nothing."""
     properties = schema.get("properties", {})
     return {
         name: part["default"]

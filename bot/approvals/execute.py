@@ -19,7 +19,7 @@ from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Proposal, State, digest, old_values
-from bot.domain.redaction import secrets_in, veiled
+from bot.domain.redaction import secrets_in, veil
 from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
@@ -78,7 +78,7 @@ class Execution:
         following: tuple[str, ...] = ()
         if proposal is None or proposal.state is not State.APPROVED:
             following = self._resource_lock.forget(proposal_id)
-        elif not (name := await self._touched(proposal)):
+        elif not (name := await self._name_resource(proposal)):
             made = await self._execute(proposal, "", wake)
         elif await self._enter(proposal_id, name):
             try:
@@ -98,7 +98,7 @@ class Execution:
             self._resource_lock.forget(ahead)
         return True
 
-    async def _touched(self, proposal: Proposal) -> str:
+    async def _name_resource(self, proposal: Proposal) -> str:
         """The name of the resource it would change; of a tool that can't say, the tool's own name."""
         try:
             available = await self.registry.available(context_of(proposal))
@@ -118,13 +118,13 @@ class Execution:
             available = await self.registry.available(context_of(proposal))
             tool = available.get(proposal.tool_name)
             if proposal.teammate and not proposal.kind.runs_locked:
-                barred = await self.database.read(teams.barred, proposal.conversation_id)
+                barred = await self.database.read(teams.find_bar, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
             shown = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
             if tool.kind is not proposal.kind or not shown:
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
-            changed = None if proposal.kind.shows_itself else await self._changed(tool, proposal)
+            changed = None if proposal.kind.shows_itself else await self._find_change(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _cause(error), words_of(error, proposal.tool_name))
         now = self.clock()
@@ -143,8 +143,8 @@ class Execution:
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:
             return await self._run(available, tool, claimed, wake, noted)
 
-    async def _changed(self, tool: Tool, proposal: Proposal) -> Shown | None:
-        """What people have to see instead, where what they saw is no longer so; None where it is."""
+    async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
+        """Return what people have to see instead, where what they saw is no longer so; None where it is."""
         if proposal.applies:
             if await self._trials.unchanged(tool, proposal):
                 return None
@@ -185,17 +185,17 @@ class Execution:
             try:
                 output = await running
             except asyncio.CancelledError:
-                stopped = await self._stopped(claimed)
+                stopped = await self._find_who_stopped(claimed)
                 if stopped is None:
                     raise
                 noted.fail("stopped")
                 return await self._fail(claimed, Cause.STOPPED, stopped)
             except ToolTimedOut as error:
                 noted.fail("timeout")
-                return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veiled(error.message, secrets))
+                return await self._fail(claimed, Cause.OUTCOME_UNKNOWN, veil(error.message, secrets))
             except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
                 noted.fail(type(error).__name__)
-                return await self._fail(claimed, _cause(error), veiled(words_of(error, tool.name), secrets))
+                return await self._fail(claimed, _cause(error), veil(words_of(error, tool.name), secrets))
             finally:
                 del self._running[claimed.id]
             try:
@@ -212,12 +212,12 @@ class Execution:
             return await self._trials.apply(tool, claimed, context)
         return await run_tool(tool, claimed.arguments, context)
 
-    async def _stopped(self, claimed: Proposal) -> str | None:
-        """Who stopped it, in words; None where this process ends, and with it all that runs here."""
+    async def _find_who_stopped(self, claimed: Proposal) -> str | None:
+        """Return who stopped it, in words; None where this process ends, and with it all that runs here."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
-        now_is = await self.database.read(lifecycle.stopped_run, claimed)
+        now_is = await self.database.read(lifecycle.find_stopped_run, claimed)
         return now_is.error if now_is else None
 
     async def _fail(self, proposal: Proposal, cause: Cause, error: str) -> tuple[Job, ...]:
@@ -285,7 +285,7 @@ class Progress:
 
     async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
         try:
-            said = cut(veiled(str(words), self._secrets))
+            said = cut(veil(str(words), self._secrets))
             now = self._clock()
             if not said or (
                 self._shown is not None and (now - self._shown[0] < self._pace or said == self._shown[1])

@@ -18,11 +18,11 @@ from bot.approvals import arrive, asking, grants
 from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
     as_error,
-    decoded,
+    clean_reason,
+    decode_arguments,
     draft,
     preview_of,
     run_tool,
-    stated,
     summary_of,
     title_of,
     undoable,
@@ -42,7 +42,7 @@ from bot.domain.files import File
 from bot.domain.forms import defaults_of, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
-from bot.domain.outcomes import REASON, bounded
+from bot.domain.outcomes import REASON, bound_text
 from bot.domain.people import Actor, Person
 from bot.domain.plans import current
 from bot.domain.policy import Judgement, Policy, Verdict
@@ -87,7 +87,7 @@ class JudgedCall:
 
 
 async def no_zone(_: Actor, __: Address) -> tzinfo | None:
-    """Where no platform is connected."""
+    """Return where no platform is connected."""
     return None
 
 
@@ -134,7 +134,12 @@ class Gate:
         def before(session: Session) -> tuple[Policy, Person, AnswerRoom, Mapping[str, str]]:
             policy, person = self.policies.load_for(session, transcript.asker)
             room = proposals.room(session, self.bounds, conversation_id, person.accounts)
-            return policy, person, room, conversations.asked_already(session, conversation_id, self.clock())
+            return (
+                policy,
+                person,
+                room,
+                conversations.find_asked_already(session, conversation_id, self.clock()),
+            )
 
         policy, person, room, asked = await self.groups.read(before)
         whole = available.offered
@@ -147,24 +152,24 @@ class Gate:
         left, proposed = room.left, set[ProposalKind]()
         for position, call in enumerate(calls):
             if position >= CALLS_PER_ANSWER:
-                judged.append(_answered(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
+                judged.append(_answer_call(call, call.name, f"ERROR: {_TOO_MANY_CALLS}"))
                 continue
             if call.refused:
-                judged.append(_answered(call, call.name, f"ERROR: {call.refused}"))
+                judged.append(_answer_call(call, call.name, f"ERROR: {call.refused}"))
                 continue
             each = await self._consider(case, call, position, room if left <= 0 else None)
             if each.proposal is not None and each.proposal.kind in proposed:
                 why = each.proposal.kind.duplicate_text
-                each = _answered(call, each.call.summary, why) if why else each
+                each = _answer_call(call, each.call.summary, why) if why else each
             if each.proposal is not None:
                 proposed.add(each.proposal.kind)
                 left -= 1
             judged.append(each)
         if any(each.tries for each in judged):
-            judged = list(await asyncio.gather(*(self._tried(each, show) for each in judged)))
+            judged = list(await asyncio.gather(*(self._try_call(each, show) for each in judged)))
         return judged
 
-    async def _tried(
+    async def _try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
         """The call with what it would change, unless a grant lets it run without asking anyone."""
@@ -216,7 +221,7 @@ class Gate:
         summary, undo = call.name, 0.0
         try:
             tool = case.available.get(call.name).in_context(_context_of(case.transcript))
-            raw = decoded(call.arguments)
+            raw = decode_arguments(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
             arguments = await tool.checked(raw, case.zone)
             procedure, teammate = find_procedure(tool.kind), case.transcript.teammate
@@ -227,20 +232,20 @@ class Gate:
             who = None if tool.reads else case.asked.get(digest(tool.name, tool.version, arguments))
             if who is not None:
                 words = _JUST_DECLINED.format(who=who) if who else _IS_OPEN
-                return _answered(call, summary, f"ERROR: {words}")
+                return _answer_call(call, summary, f"ERROR: {words}")
             risk = tool.classify(arguments)
             facts = tool.call(arguments, risk, case.place, case.person, self.clock())
             if tool.effect and not case.policy.forbidding(facts):
                 return JudgedCall(kept, effect=(tool, arguments))
-            verdict = case.policy.judge(addressed(facts, tool, case.policy, case.transcript))
+            verdict = case.policy.judge(judge_addresses(facts, tool, case.policy, case.transcript))
             if case.policy.book.conditional:
                 self._note_misfits(case.policy, tool)
             if verdict.judgement is Judgement.REFUSE:
-                return _answered(call, summary, f"REFUSED: {verdict.rule}")
+                return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
                 return JudgedCall(kept, read=(tool, arguments))
             if full is not None:
-                return _answered(call, summary, f"ERROR: {full.words}")
+                return _answer_call(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes:
                 await self._check(case.transcript, tool, arguments)
             if name_deciders := procedure.name_deciders:
@@ -258,7 +263,7 @@ class Gate:
             like = await tool.likeness(arguments)
         except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
             own = isinstance(error, BadArguments | UnknownTool | Refused)
-            return _answered(call, summary, f"ERROR: {words_of(error, call.name)}", outside=not own)
+            return _answer_call(call, summary, f"ERROR: {words_of(error, call.name)}", outside=not own)
         await self.keep_schema(tool)
         drafted = draft(
             tool,
@@ -266,7 +271,7 @@ class Gate:
             preview,
             verdict,
             case.transcript.asker,
-            stated(str(reason), case.said, case.transcript.heard),
+            clean_reason(str(reason), case.said, case.transcript.heard),
             self.clock(),
             title=summary,
         )
@@ -309,7 +314,7 @@ class Gate:
             # a question is opened unanswered: what people fill in is validated
             empty = tool.kind.is_form
             arguments = dict(request.arguments) if empty else await tool.checked(dict(request.arguments))
-        if before := await self.database.read(arrive.opened_before, request):
+        if before := await self.database.read(arrive.find_opened_before, request):
             return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):
             raise TooMuch(
@@ -333,7 +338,7 @@ class Gate:
             judged = JudgedCall(
                 Call("", tool.name, "{}", title), like=like, tries=tool, undo=undo, proposal=drafted
             )
-            drafted = (await self._tried(judged)).proposal or drafted
+            drafted = (await self._try_call(judged)).proposal or drafted
         opened = await self.database.write(
             arrive.open_request,
             self.policies,
@@ -346,7 +351,7 @@ class Gate:
         return await _same(opened, tool, arguments) if opened.again else opened
 
     async def paused(self) -> bool:
-        """Whether nothing runs at the moment."""
+        """Return whether nothing runs at the moment."""
         return bool((await self.database.read(self.policies.load)).book.paused)
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
@@ -366,7 +371,7 @@ class Gate:
         place = Place(str(request.address), request.private)
         with as_error(tool.name):
             facts = tool.call(arguments, tool.classify(arguments), place, person, self.clock())
-            verdict = policy.judge(addressed(facts, tool, policy))
+            verdict = policy.judge(judge_addresses(facts, tool, policy))
         if verdict.judgement is Judgement.REFUSE:
             raise Refused(verdict.rule)
         return verdict
@@ -426,7 +431,7 @@ class Gate:
         """The text, cut to what the model may see in one result, with a handle for reading the rest."""
         if "output_read" in (await self.registry.available()).tools:
             return await outputs.cut(self.database, conversation.id, file, self.clock)
-        return bounded(file.text)
+        return bound_text(file.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,19 +449,21 @@ class _Case:
     zone: tzinfo | None  # of the person who asks, where it is known
 
 
-def addressed(call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None) -> CallFacts:
+def judge_addresses(
+    call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
+) -> CallFacts:
     """The call, counted as a change where it reads and sends an address that is not known there."""
     # a default is the tool's own: no one could have put into it what was read
     given = without_defaults(call.arguments, defaults_of(tool.form))
-    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.sent(given))
+    addresses = () if call.risk.writes or not tool.open_world else tuple(outward.find_addresses(given))
     if not addresses:
         return call
     known = (
-        outward.known(transcript, call.requester.accounts, tool.name, addresses)
+        outward.find_known(transcript, call.requester.accounts, tool.name, addresses)
         if transcript is not None
         else ()
     )
-    return replace(call, risk=outward.judged(call.risk, addresses, known, policy.book.hosts(call)))
+    return replace(call, risk=outward.judge_addresses(call.risk, addresses, known, policy.book.hosts(call)))
 
 
 async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
@@ -468,7 +475,7 @@ async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Ope
     return opened
 
 
-def _answered(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
+def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
     """A call that leads to nothing further."""
     kept = Call(call.id, call.name, call.arguments, summary)
     return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))

@@ -24,7 +24,7 @@ from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
-from bot.store.tables.row import changed, table_of, value_of
+from bot.store.tables.row import count_changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
 
 
@@ -78,7 +78,7 @@ def give(
 
 
 def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str | None:
-    """Why no grant can be given for calls like this, in words; None when one can."""
+    """Return why no grant can be given for calls like this, in words; None when one can."""
     if proposal.kind.always_asks:
         return f"Each {proposal.kind} is decided on its own."
     if proposal.quorum > 1:
@@ -104,7 +104,7 @@ def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
 def reaches(
     session: Session, policies: Policies, proposal: Proposal, person: Person
 ) -> tuple[GrantAudience, ...]:
-    """Whose calls this person may allow, and where, the narrowest first."""
+    """Return whose calls this person may allow, and where, the narrowest first."""
     if proposal.schedule:
         return (GrantAudience.SCHEDULE,)
     found = [GrantAudience.HERE, GrantAudience.REQUESTER]
@@ -118,7 +118,7 @@ def reaches(
 def use(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> Proposal:
     """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is."""
     for grant in _usable(session, policies, proposal, like, now):
-        if not changed(session.connection().execute(_USE, {"grant_id": grant.id})):
+        if not count_changed(session.connection().execute(_USE, {"grant_id": grant.id})):
             continue  # it was revoked a moment ago
         alone = grant.person_id == str(LOCAL)  # who sits at the machine is called "you"
         whose = "your" if alone else f"{grant.person_name}'s"
@@ -128,7 +128,7 @@ def use(session: Session, policies: Policies, proposal: Proposal, like: Likeness
 
 
 def reach(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> bool:
-    """Whether `use` would approve it now."""
+    """Return whether `use` would approve it now."""
     return next(_usable(session, policies, proposal, like, now), None) is not None
 
 
@@ -145,7 +145,7 @@ def _usable(
     if not found or hindrance(session, policies, proposal):
         return
     policy = policies.load(session)
-    singled = _singled_out(policy.book, proposal)
+    singled = _is_singled_out(policy.book, proposal)
     requester = people.person_of(session, proposal.requester)
     place = conversations.place_of(session, proposal.conversation_id).address
     for grant in found:
@@ -163,19 +163,19 @@ def _usable(
             yield grant
 
 
-def _singled_out(book: Rulebook, proposal: Proposal) -> bool:
+def _is_singled_out(book: Rulebook, proposal: Proposal) -> bool:
     """Whether a rule with limits is why it asks: such a rule picks calls out of those that a grant covers."""
     return any(rule.limits and rule.words == proposal.rule for rule in book.about(Subject.POLICY))
 
 
 def _born_under(session: Session, grant: Grant, rule: str) -> bool:
-    """Whether the decision that gave a grant was about a call that asked because of the same rule."""
+    """Return whether the decision that gave a grant was about a call that asked because of the same rule."""
     born = proposals.get(session, grant.proposal_id)
     return born is not None and born.rule == rule
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
-    """Whether the plan a grant came from is still approved; what can't be undone asks anyway."""
+    """Return whether the plan a grant came from is still approved; what can't be undone asks anyway."""
     plan = proposals.get(session, grant.proposal_id)
     stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
     return stands and proposal.risk.level is not Level.DESTRUCTIVE
@@ -276,12 +276,12 @@ def end_with_conversation(session: Session, conversation_id: str, by: By, now: d
 
 
 def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
-    """What was allowed for a schedule's runs ends with it."""
+    """Return what was allowed for a schedule's runs ends with it."""
     return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
 def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:
-    """What an earlier plan of a conversation allowed ends with the next."""
+    """Return what an earlier plan of a conversation allowed ends with the next."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
     return _end(session, _live(now) & there, by, now)
 

@@ -84,7 +84,7 @@ class Groups:
     async def _ask_now(self, name: str) -> str:
         self._faults.pop(name, None)
         # a linked account may press from elsewhere, where no one knows what it is on this platform by now
-        linked = [each.account for each in await self.database.read(people.linked)]
+        linked = [each.account for each in await self.database.read(people.list_linked)]
         try:
             async with asyncio.timeout(_PATIENCE):
                 group = await self.look_up(name, linked)

@@ -46,7 +46,7 @@ def redraw(session: Session, p: Proposal) -> Job:
     return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
 
 
-def moved(
+def move_or_lose(
     session: Session, before: Proposal, by: By, now: datetime, state: State | None = None, **changes: Any
 ) -> Proposal:
     """The proposal that `transitions.move` gives; raises LostRace where it gives none."""
@@ -62,7 +62,7 @@ def end(
     """Bring an open proposal to an end without running it."""
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
-    p = moved(session, p, by, now, state, **changes)
+    p = move_or_lose(session, p, by, now, state, **changes)
     return p, (redraw(session, p), *_of_undoing(session, p, now), *settle(session, p, now))
 
 
@@ -89,7 +89,7 @@ def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -
     return end(session, p, by, now, State.CANCELLED, None, cause=Cause.UNDELIVERABLE, error=why)[1]
 
 
-def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
+def cancel_question(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...]:
     """Cancel a question whose call no longer waits for the answer, unless it has ended."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state not in (State.PROPOSED, State.APPROVED):
@@ -101,7 +101,7 @@ def unasked(session: Session, proposal_id: str, now: datetime) -> tuple[Job, ...
 def cancel_left_questions(session: Session, process: str, now: datetime) -> tuple[Job, ...]:
     """End every question whose process is gone, and the call that asked with it."""
     left = transitions.questions_left(session, process)
-    return tuple(job for ident in left for job in unasked(session, ident, now))
+    return tuple(job for ident in left for job in cancel_question(session, ident, now))
 
 
 def ask_again(
@@ -161,7 +161,7 @@ def _claim(
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
 
 
-def stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
+def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
     """The run of a claim after someone pressed Stop; None where no one did, or it is another run."""
     p = proposals.get(session, claimed.id)
     stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
@@ -195,7 +195,7 @@ def finish(
     if kept is not None and claimed.undo_seconds:
         changes["undo_until"] = now + timedelta(seconds=claimed.undo_seconds)
     p = transitions.move(session, claimed, By.nod(state), now, state, **changes)
-    if p is None and (stopped := stopped_run(session, claimed)) is not None:
+    if p is None and (stopped := find_stopped_run(session, claimed)) is not None:
         p = transitions.move(session, stopped, By.nod(state), now, state, **changes)
     if p is None:
         return None
@@ -233,10 +233,10 @@ def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]
     if p.state is not State.SUCCEEDED:
         until = now + timedelta(seconds=original.undo_seconds or 0)
         by = By.nod(Act.NOT_UNDONE, f"by proposal {p.id}: {p.state}")
-        original = moved(session, original, by, now, undone_by=None, undo_until=until)
+        original = move_or_lose(session, original, by, now, undone_by=None, undo_until=until)
         return (redraw(session, original),)
     by = By.nod(Act.UNDONE, f"by proposal {p.id}")
-    original = moved(session, original, by, now, undone=p.decided_by, undo_until=None)
+    original = move_or_lose(session, original, by, now, undone=p.decided_by, undo_until=None)
     told = _UNDONE.format(
         who=one_line(p.decided_by or "someone"),
         what=one_line(original.description),
@@ -255,18 +255,18 @@ def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tup
     """
     if not p.called or proposals.has_unsettled(session, p.message_id):
         return ()
-    continues, more = teammates.settled(session, p, now) if p.teammate else (True, ())
+    continues, more = teammates.settle_answer(session, p, now) if p.teammate else (True, ())
     if not continues:
         return more
     resumed = turns.want_turn(session, p.conversation_id, now, owner)
-    if not resumed or messages.spoken_since(session, p.conversation_id, p.message_id):
+    if not resumed or messages.has_spoken_since(session, p.conversation_id, p.message_id):
         group = proposals.of_message(session, p.message_id)
-        lines = "\n".join(f"- {one_line(each.description)}: {_indented(for_model(each))}" for each in group)
+        lines = "\n".join(f"- {one_line(each.description)}: {_indent(for_model(each))}" for each in group)
         messages.add_note(session, p.conversation_id, f"[Nod] {EARLIER}\n{lines}", now)
     return (Job(Work.TURN, p.conversation_id), *more)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """A tool's answer in a note: none of its lines looks like one of the note's own."""
     return "\n    ".join(text.splitlines())
 
@@ -284,7 +284,7 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     if not rerun or p.cause is Cause.STOPPED:
         return (redraw(session, lost), *settle(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
-    p = moved(session, lost, by, now, State.APPROVED, cause=None, error=None)
+    p = move_or_lose(session, lost, by, now, State.APPROVED, cause=None, error=None)
     return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 
@@ -322,7 +322,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     resume continues one that was cut off.
     """
     conversation_lock.everywhere(session)
-    since = rules.paused_since(session)
+    since = rules.find_paused_since(session)
     if since is None:
         return None
     by = people.by(session, Act.RESUME, actor)
@@ -334,7 +334,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     if batch:
         rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
-            if stopped_for := _stopped_for(p, since, at):
+            if stopped_for := _measure_stop(p, since, at):
                 transitions.move(session, p, by, now, **_later(p, stopped_for))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
@@ -347,8 +347,8 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)
 
 
-def _stopped_for(p: Proposal, since: datetime, at: datetime) -> timedelta:
-    """How long its timer was stopped; less than the pause if it began during it."""
+def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
+    """Return how long its timer was stopped; less than the pause if it began during it."""
     return max(at - max(since, p.expires_at - p.ttl), timedelta())
 
 

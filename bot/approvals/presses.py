@@ -18,11 +18,11 @@ from bot.approvals.gate import Gate
 from bot.approvals.trials import Shown
 from bot.approvals.votes import Contents, Decided, Prepared, Undoing, UndoneTogether
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
-from bot.domain.people import Actor, written_in
+from bot.domain.people import Actor, find_written
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Inverse, Level, Proposal, State, digest, left_values
-from bot.domain.redaction import redact, shown
+from bot.domain.proposals import Inverse, Level, Proposal, State, digest, hash_left_values
+from bot.domain.redaction import redact, redact_arguments
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
 from bot.errors import BadArguments, LostRace, ToolError
@@ -57,11 +57,11 @@ class Presses:
         for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
             if each.state in _DECIDED and each.decided_at is not None:
                 waited = (each.decided_at - each.created_at).total_seconds()
-                tracing.decided(each.id, each.tool_name, each.state, waited)
+                tracing.trace_decision(each.id, each.tool_name, each.state, waited)
         said = decided.reply.text
-        if not written_in(said):
+        if not find_written(said):
             return decided
-        text = await self.database.read(people.named, said)
+        text = await self.database.read(people.put_names_in, said)
         return replace(decided, reply=replace(decided.reply, text=text))
 
     async def _take(self, press: Press | Choice) -> Decided:
@@ -97,7 +97,7 @@ class Presses:
                         each += await self._decide_rows([press])
                     except LostRace as error:
                         each.append(Decided(Reply(Answer.STALE, error.message)))
-        return decide.counted(rows, each)
+        return decide.count_outcomes(rows, each)
 
     async def _undo_rows(self, rows: decide.Rows) -> Decided:
         """Undo one row after the other; what undoes them is a batch of its own."""
@@ -110,7 +110,7 @@ class Presses:
             except (ToolError, LostRace) as error:
                 each.append(Decided(Reply(Answer.INVALID, error.message)))
             first = first or decide.inverse_of(each[-1])
-        return decide.counted(rows, each)
+        return decide.count_outcomes(rows, each)
 
     async def _decide(self, press: Press, prepared: Prepared) -> Decided:
         return await self.database.write(
@@ -125,13 +125,15 @@ class Presses:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
+        """Return what "approve similar" may allow here, narrowest first, in words; empty when nothing."""
         proposal = await self.gate.groups.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
             return []
         try:
             scopes = await self._scopes(proposal)
-            return [(scope.rung, await self._counted(proposal, scope, words)) for scope, words in scopes]
+            return [
+                (scope.rung, await self._count_covered(proposal, scope, words)) for scope, words in scopes
+            ]
         except ToolError:
             return []
 
@@ -180,7 +182,7 @@ class Presses:
         if press.verb is Verb.SIMILAR:
             every = await self._scopes(proposal)
             return Prepared(scopes=[each for each in every if each[0].rung is press.rung])
-        return Prepared(await self._edited(proposal, press.arguments or {}))
+        return Prepared(await self._edit_contents(proposal, press.arguments or {}))
 
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
         found = self._open(session, press.proposal_id, press.actor, press.verb, press.address)
@@ -211,7 +213,7 @@ class Presses:
             if digest(tool.name, tool.version, arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
-            as_left = left_values(preview) == inverse.left
+            as_left = hash_left_values(preview) == inverse.left
             verdict = await self._judge(tool, arguments, p, press.actor, undoes=as_left)
             verdict = await undoable(tool, arguments, preview, verdict)
             title = await title_of(tool, arguments)
@@ -234,7 +236,7 @@ class Presses:
         again = await self._decide(press, prepared)
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 
-    async def _edited(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
+    async def _edit_contents(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
         """The contents with new arguments; raises BadArguments or ToolError.
 
         A secret that comes back as it was shown (hidden) means: keep what it was.
@@ -243,7 +245,7 @@ class Presses:
             raise ToolError(proposal.kind.no_edit_text)
         with as_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
-            seen = shown(proposal.arguments, tool.parameters)
+            seen = redact_arguments(proposal.arguments, tool.parameters)
             arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
             unchanged = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
             if unchanged and await tool.is_same_call(proposal.arguments, arguments):
@@ -268,9 +270,9 @@ class Presses:
             return await self._contents(tool, proposal.arguments, proposal)
 
     async def _contents(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Contents:
-        """What it would do with these arguments and show now, called as it is."""
+        """Return what it would do with these arguments and show now, called as it is."""
         verdict = await self._judge(tool, arguments, proposal)
-        preview, trial = await self._shown(tool, arguments, proposal)
+        preview, trial = await self._preview_and_try(tool, arguments, proposal)
         return Contents(
             arguments=arguments,
             schema=tool.form,
@@ -282,7 +284,7 @@ class Presses:
             verdict=await undoable(tool, arguments, preview, verdict, trial),
         )
 
-    async def _shown(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
+    async def _preview_and_try(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
         """What people see of it now; while everything is paused, nothing is tried. A plan shows itself."""
         if proposal.kind.shows_itself:
             return proposal.preview, None
@@ -324,7 +326,7 @@ class Presses:
         shown = redact(like.key, tool.parameters) if like.key else None
         return ladder(tool.name, tool.version, proposal.arguments, like, shown)
 
-    async def _counted(self, proposal: Proposal, scope: Scope, words: str) -> str:
+    async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
         """The words of a rung, with how many of the last calls it would have let run."""
         if scope.rung is not GrantScope.PREFIX:
             return words
@@ -339,7 +341,7 @@ class Presses:
         return f"{words} ({covered} of the last {len(last)} in 30 days)"
 
     async def _steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """What approving a plan with its steps allows: each named tool that isn't read-only."""
+        """Return what approving a plan with its steps allows: each named tool that isn't read-only."""
         if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
         available = (await self.gate.registry.available()).offered

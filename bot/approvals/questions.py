@@ -13,14 +13,14 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import redraw
-from bot.approvals.votes import Decided, PressContext, refused
+from bot.approvals.votes import Decided, PressContext, refuse
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion
 from bot.domain.jobs import Job, Work
-from bot.domain.outcomes import bounded
+from bot.domain.outcomes import bound_text
 from bot.domain.proposals import Proposal, canonical
-from bot.domain.redaction import redact_text, secrets_in, shown
+from bot.domain.redaction import redact_arguments, redact_text, secrets_in
 from bot.domain.text import one_line, storable
 from bot.store import conversations, messages, posted_cards, proposals, questions, teams, turns
 
@@ -41,11 +41,11 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     question = storable(one_line(context.press.reason or ""))
     if not p.called:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
-        return refused(Answer.INVALID, p, text)
+        return refuse(Answer.INVALID, p, text)
     if wrong := _wrong(question):
-        return refused(Answer.INVALID, p, wrong, {"reason": wrong})
+        return refuse(Answer.INVALID, p, wrong, {"reason": wrong})
     if not questions.may_ask(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
-        return refused(Answer.LATER, p, _ENOUGH)
+        return refuse(Answer.LATER, p, _ENOUGH)
     p = context.moved(session, p)
     home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
@@ -57,7 +57,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     turns.want_turn(session, home, context.now)
     asker = context.press.actor
     asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, context.now.isoformat())
-    place, ref, where = _awaited(session, context.press, p, home)
+    place, ref, where = _find_other_place(session, context.press, p, home)
     questions.keep(session, replace(asked, place=place, ref=ref), context.now)
     text = f"Asked. The agent answers {where}. Nothing was decided."
     return Decided(
@@ -66,7 +66,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     )
 
 
-def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
+def _find_other_place(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
     """Where else the answer is told: the place and the card there, each empty for nowhere; and in words."""
     found = conversations.get_conversation(session, home)
     origin = found.origin if found else None
@@ -85,7 +85,7 @@ def _awaited(session: Session, press: Press, p: Proposal, home: str) -> tuple[st
 
 
 def _wrong(question: str) -> str:
-    """Why this is not asked, in words."""
+    """Return why this is not asked, in words."""
     if not question:
         return "Write your question."
     most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
@@ -93,11 +93,11 @@ def _wrong(question: str) -> str:
 
 
 def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
-    """What exactly it would do, each line indented so that none looks like Nod's own."""
-    arguments = canonical(shown(p.arguments, schema))
+    """Return what exactly it would do, each line indented so that none looks like Nod's own."""
+    arguments = canonical(redact_arguments(p.arguments, schema))
     fields = (f"{f.field}: {_value(f.old_value)} → {_value(f.new_value)}" for f in p.preview)
     said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))
-    exact = bounded(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
+    exact = bound_text(f"Tool: {p.tool_name}\nArguments: {arguments}\n{said}".strip(), _CHANGE)
     return "\n".join(f"    {line}" for line in exact.splitlines())
 
 

@@ -29,15 +29,15 @@ def objection(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> str | None:
-    """Why this account's Person may not press that, in words; None when they may.
+    """Return why this account's Person may not press that, in words; None when they may.
 
     ``at`` is where the pressed card is posted: some circles are "anyone in this chat".
     """
     policy, person = policies.load_for(session, actor)
-    return judged(session, policy, proposal, person, actor, verb, at)[0]
+    return judge_right(session, policy, proposal, person, actor, verb, at)[0]
 
 
-def judged(
+def judge_right(
     session: Session,
     policy: Policy,
     proposal: Proposal,
@@ -80,18 +80,18 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
 
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
-    """Who may decide it for whom, for its card."""
+    """Return who may decide it for whom, for its card."""
     return [
-        people.named(session, each.words)
+        people.put_names_in(session, each.words)
         for each in policy.absences
-        if judged(session, policy, proposal, people.person_of(session, each.stand_in), each.stand_in)[1]
+        if judge_right(session, policy, proposal, people.person_of(session, each.stand_in), each.stand_in)[1]
     ]
 
 
 def _objection(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
-    """Why a person may not press that by their own right."""
+    """Return why a person may not press that by their own right."""
     if _is_hidden(proposal) and person != requester:
         return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
@@ -110,7 +110,7 @@ def _objection(
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
-    """What rules look at of a call that was proposed, at the time it was."""
+    """Return what rules look at of a call that was proposed, at the time it was."""
     place = conversations.place_of(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
@@ -121,19 +121,19 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
     """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide, or of their role."""
     policy, person = policies.load_for(session, actor)
     return (
-        judged(session, policy, proposal, person, actor)[0] is None
+        judge_right(session, policy, proposal, person, actor)[0] is None
         or person == people.person_of(session, proposal.requester)
         or (bool(policy.roles_for(person, proposal)) and not _is_hidden(proposal))
     )
 
 
 def _is_hidden(proposal: Proposal) -> bool:
-    """Whether what it is about is for who asked alone, and no role lets others see it."""
+    """Return whether what it is about is for who asked alone, and no role lets others see it."""
     return proposal.kind.hides_own and proposal.own
 
 
 def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
-    """Whether a person is an admin of all of Nod, not of one workspace alone."""
+    """Return whether a person is an admin of all of Nod, not of one workspace alone."""
     return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
 
 
@@ -143,7 +143,7 @@ def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] 
 
 
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
-    """Where in the rows a person finds what they may see or decide; each is still to be checked."""
+    """Return where in the rows a person finds what they may see or decide; each is still to be checked."""
     policy, person = policies.load_for(session, actor)
     mine = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
     everyone = [person, *(people.person_of(session, each) for each in mine)]

@@ -116,7 +116,7 @@ def _withheld_for_good(tool: Tool, teammate: Teammate) -> str | None:
 
 
 def _no_plan(teammate: Teammate) -> str | None:
-    """Why a teammate cannot submit a plan; None when it can."""
+    """Return why a teammate cannot submit a plan; None when it can."""
     if not teammate.needs_plan:
         return "No plan is asked of you. Use your tools; each change asks for approval by itself."
     if teammate.plan is not None and stands(teammate.plan):

@@ -18,7 +18,7 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State, digest
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.text import hashed, one_line, storable
+from bot.domain.text import hash_text, one_line, storable
 from bot.domain.trials import Trial
 from bot.errors import ToolError, TooMuch
 from bot.store import trials
@@ -77,11 +77,11 @@ class Trials:
         try:
             with hiding(secrets_in(arguments, tool.parameters)):
                 try:
-                    fields, trial, token = await self._tried(tool, tool.trying, arguments)
+                    fields, trial, token = await self._try_tool(tool, tool.trying, arguments)
                 except Exception as error:  # noqa: BLE001 - a tool's own code; people are told
                     fields, trial = (), Trial(tried=False, why=words_of(error, tool.name))
             how = {
-                "ended": _ended(trial),
+                "ended": _describe_end(trial),
                 "cage": trial.cage,
                 "files": len(trial.files),
                 "applies": trial.token,
@@ -98,7 +98,7 @@ class Trials:
             await asyncio.sleep(_PAUSE)
         return key
 
-    async def _tried(
+    async def _try_tool(
         self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
     ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
         found: TrialOutput = await in_time(watched(trying.trial(arguments), tool.name), _SECONDS)
@@ -112,15 +112,15 @@ class Trials:
             exit=found.exit,
             output=storable(found.output[-_PRINTED:]),
             files=found.files,
-            token="" if refused else await asyncio.to_thread(hashed, token),
+            token="" if refused else await asyncio.to_thread(hash_text, token),
             final=one_line(found.final),
         )
-        fields = [] if found.exit is None else [PreviewField("when tried", None, _ended(trial))]
+        fields = [] if found.exit is None else [PreviewField("when tried", None, _describe_end(trial))]
         fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
         return (*fields, *as_text(found.changes)), trial, None if refused else token
 
     async def token(self, proposal: Proposal) -> Any:
-        """What an approval applies; raises ToolError where it is not kept any longer."""
+        """Return what an approval applies; raises ToolError where it is not kept any longer."""
         hashed = proposal.trial.token if proposal.trial else ""
         content = await self.database.read(trials.token, hashed)
         if content is None:
@@ -128,7 +128,7 @@ class Trials:
         return await asyncio.to_thread(json.loads, content)
 
     async def unchanged(self, tool: Tool, proposal: Proposal) -> bool:
-        """Whether what was tried is still what an approval would do, with nothing changed since."""
+        """Return whether what was tried is still what an approval would do, with nothing changed since."""
         trying, arguments = tool.trying, proposal.arguments
         if trying is None:
             return False
@@ -175,7 +175,7 @@ class Trials:
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:
-    """What is stored of a tool's answer."""
+    """Return what is stored of a tool's answer."""
     return {
         "result": output.text,
         "told": output.told,
@@ -186,8 +186,8 @@ def outcome_of(output: ToolOutput) -> dict[str, Any]:
     }
 
 
-def _ended(trial: Trial) -> str:
-    """How a trial ended, in words for people."""
+def _describe_end(trial: Trial) -> str:
+    """Return how a trial ended, in words for people."""
     if not trial.tried:
         return f"not tried: {one_line(trial.why)}"
     code = "done" if trial.exit is None else f"ended with code {trial.exit}"

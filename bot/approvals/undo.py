@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.approvals import arrive, rights
 from bot.approvals.lifecycle import redraw
-from bot.approvals.votes import Decided, PressContext, Undoing, refused
+from bot.approvals.votes import Decided, PressContext, Undoing, refuse
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work
@@ -27,16 +27,16 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Open the inverse of what was done, approved by this press where that is enough; once."""
     if p.undone_by is not None:
         done = f"Already undone by {p.undone}." if p.undone else "Undo was pressed already. See its own card."
-        return refused(Answer.ALREADY, p, done)
+        return refuse(Answer.ALREADY, p, done)
     if p.inverse is None or not p.inverse.tool_name:
-        return refused(
+        return refuse(
             Answer.INVALID, p, f"This can't be undone. {p.inverse.reason if p.inverse else ''}".strip()
         )
     if p.undo_until is None or p.undo_until <= context.now:
-        return refused(Answer.STALE, p, "The time to undo this is over.")
+        return refuse(Answer.STALE, p, "The time to undo this is over.")
     undoing = context.prepared.undoing
     if undoing is None:
-        return refused(Answer.STALE, p, _GONE)
+        return refuse(Answer.STALE, p, _GONE)
     inverse = replace(undoing.draft, conversation_id=p.conversation_id, undoes=p.id)
     why = _asks(session, context, undoing, inverse)
     if not why:
@@ -81,7 +81,7 @@ def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tu
 
 
 def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Proposal) -> str:
-    """Why the inverse is asked for, in words; empty where this press is enough."""
+    """Return why the inverse is asked for, in words; empty where this press is enough."""
     if inverse.risk.level is Level.DESTRUCTIVE:
         return "Undoing this can't be undone."
     if not undoing.as_left:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.lifecycle import end, moved, redraw
+from bot.approvals.lifecycle import end, move_or_lose, redraw
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.forms import defaults_of
@@ -127,7 +127,7 @@ class PressContext:
     ) -> Proposal:
         """What the press makes of a proposal. ``verb``: for the audit log, where it is not the press's."""
         by = self.by if verb is None else replace(self.by, verb=verb)
-        return moved(session, p, by, self.now, state, **to)
+        return move_or_lose(session, p, by, self.now, state, **to)
 
     def end(self, session: Session, p: Proposal, state: State, **to: Any) -> tuple[Proposal, tuple[Job, ...]]:
         return end(session, p, self.by, self.now, state, self.who, **to)
@@ -136,7 +136,7 @@ class PressContext:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
     def has_voted(self, session: Session, p: Proposal) -> bool:
-        """Whether their vote is counted: who is away and who stands in for them have one."""
+        """Return whether their vote is counted: who is away and who stands in for them have one."""
         mine = {self.person.id}
         for each in self.absences:
             pair = {people.person_of(session, who).id for who in (each.who, each.stand_in)}
@@ -144,12 +144,12 @@ class PressContext:
         return any(mine & voice for voice in people.voices(session, p))
 
 
-def accepted(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
+def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
     """The answer to a press that counts; the proposal's cards are redrawn."""
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
 
 
-def refused(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
+def refuse(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
     """The answer to a press that changes nothing."""
     return Decided(Reply(answer, text, (p,), fields or {}))
 
@@ -158,39 +158,39 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change the proposal if the press came with an edit, and vote for it; enough votes let it run."""
     press = context.press
     if context.prepared.contents is not None:
-        p = _edited(session, context, p, context.prepared.contents)
+        p = _store_edit(session, context, p, context.prepared.contents)
         if p.trial is not None and p.trial.tried:
-            return accepted(session, p, "Edited, not approved. Look at what it does now, then decide.")
+            return accept(session, p, "Edited, not approved. Look at what it does now, then decide.")
         policy, person = context.policies.load(session), context.person
-        refusal, absent = rights.judged(session, policy, p, person, press.actor, at=press.address)
+        refusal, absent = rights.judge_right(session, policy, p, person, press.actor, at=press.address)
         if refusal:  # the edit brought it under another rule, which this person's vote does not satisfy
-            return accepted(session, p, f"Edited, not approved. {refusal}")
+            return accept(session, p, f"Edited, not approved. {refusal}")
         context = replace(context, absent=absent)
     if p.kind.no_approval_text:
-        return refused(Answer.INVALID, p, p.kind.no_approval_text)
-    if p.kind.is_form and (missing := _unanswered(session, p)):
-        return refused(
+        return refuse(Answer.INVALID, p, p.kind.no_approval_text)
+    if p.kind.is_form and (missing := _find_unanswered(session, p)):
+        return refuse(
             Answer.INVALID, p, f"It can't be sent yet. Fill in first: {', '.join(missing)}.", missing
         )
     for_real = (press.verb is Verb.FOR_REAL) if p.trial is not None and p.trial.tried else None
     p = rights.with_standing_votes(session, context.policies, p)
     if why := _mistaken(p, press.verb, for_real=for_real):
-        return refused(Answer.INVALID, p, why)
+        return refuse(Answer.INVALID, p, why)
     if context.has_voted(session, p):
-        return refused(Answer.ALREADY, p, "Your vote has already been counted.")
+        return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.APPROVE))
     approvals = 1 + len(people.voices(session, p, Verb.APPROVE))
     if approvals < p.quorum:
         p = context.moved(session, p, votes=votes, for_real=for_real)
-        return accepted(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
+        return accept(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
         p = context.moved(session, p, votes=votes)
-        return accepted(
+        return accept(
             session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
         )
     decided = context.decided
-    if plans.reviewed(p):
+    if plans.was_reviewed(p):
         decided["decided_by"] += f" and {plans.LEAD.name}"
     p = context.moved(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
     for call in Plan.of(p.arguments).calls if p.kind.has_steps else ():
@@ -200,11 +200,11 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     text = p.kind.approved_text
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
-    return accepted(session, p, text, Job(Work.EXECUTE, p.id))
+    return accept(session, p, text, Job(Work.EXECUTE, p.id))
 
 
 def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
-    """Why a vote for what was tried can't count; empty where it can."""
+    """Return why a vote for what was tried can't count; empty where it can."""
     if p.trial is None or not p.trial.tried:
         return "It was not tried, so to approve it is to run it." if verb is Verb.FOR_REAL else ""
     if p.trial.refused and not for_real:
@@ -220,17 +220,17 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     """One vote against; as many as the rule asks for end it."""
     p = rights.with_standing_votes(session, context.policies, p)
     if context.has_voted(session, p):
-        return refused(Answer.ALREADY, p, "Your vote has already been counted.")
+        return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.voices(session, p, Verb.DECLINE))
     if against < p.declines:
         p = context.moved(session, p, votes=votes)
-        return accepted(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
+        return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
     p, jobs = context.end(session, p, State.DECLINED, **changes)
     text = p.kind.declined_text
     if p.kind.has_steps:
-        text = f"{text} {plans.stopped(session, p)}".strip()
+        text = f"{text} {plans.describe_stop(session, p)}".strip()
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
@@ -244,9 +244,9 @@ def never(session: Session, context: PressContext, p: Proposal) -> Decided:
 def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change what it would do, and ask again."""
     if context.prepared.contents is None:
-        return refused(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
-    p = _edited(session, context, p, context.prepared.contents)
-    return accepted(session, p, p.kind.edited_text)
+        return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
+    p = _store_edit(session, context, p, context.prepared.contents)
+    return accept(session, p, p.kind.edited_text)
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -255,19 +255,19 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     if p.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # the narrowest there is for it
     if not context.prepared.scopes or duration is None:
-        return refused(Answer.INVALID, p, "Choose what else to allow, and for how long.")
+        return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
     if why := grants.hindrance(session, context.policies, p):
-        return refused(Answer.REFUSED, p, why)
+        return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
     if in_conversation and conversations.has_ended(session, p.conversation_id):
         text = "Its conversation has ended, so nothing more can be allowed there. Choose a time, such as 1h."
-        return refused(Answer.INVALID, p, text)
+        return refuse(Answer.INVALID, p, text)
     whose = audience.words(p.requester.label, schedule=p.schedule or "")
     if audience not in grants.reaches(session, context.policies, p, context.person):
-        return refused(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
+        return refuse(Answer.REFUSED, p, f"Only an admin can allow that for {whose}. It stays open.")
     if in_conversation and audience in (GrantAudience.REQUESTER, GrantAudience.EVERYONE):
         text = "This reaches beyond this conversation, so it can't end with it. Choose a time, such as 1h."
-        return refused(Answer.INVALID, p, text)
+        return refuse(Answer.INVALID, p, text)
     voted = approve(session, context, p)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
@@ -282,18 +282,18 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
     if not p.teammate:
-        return refused(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
+        return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
     if p.quorum > 1:
         text = "Several people must approve this, so one person can't allow its steps. Approve the plan."
-        return refused(Answer.REFUSED, p, text)
+        return refuse(Answer.REFUSED, p, text)
     if plans.lacks_lead(session, context.policies, p):
         text = (
             "The lead agent also has to approve this plan and hasn't yet. Approve the plan, "
             "or allow its steps once it has."
         )
-        return refused(Answer.REFUSED, p, text)
+        return refuse(Answer.REFUSED, p, text)
     if context.prepared.scopes is None:
-        return refused(Answer.INVALID, p, "The steps can't be allowed from here. Approve the plan.")
+        return refuse(Answer.INVALID, p, "The steps can't be allowed from here. Approve the plan.")
     voted = approve(session, context, p)
     if voted.reply.answer is not Answer.ACCEPTED:
         return voted
@@ -315,17 +315,17 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Send a plan back for changes: one person is enough, since nothing is lost by it."""
     feedback = (context.press.reason or "").strip()
     if not feedback:
-        return refused(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
+        return refuse(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
     context = replace(context, press=replace(context.press, reason=feedback))
     votes = (*p.votes, context.vote(Verb.REVISE))
     changes = {"cause": Cause.REVISE, "decline_reason": feedback, "votes": votes}
     p, jobs = context.end(session, p, State.DECLINED, **changes)
     told = f"{p.teammate or 'The agent'} has been told and will revise the plan."
-    text = plans.stopped(session, p) or told
+    text = plans.describe_stop(session, p) or told
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), jobs)
 
 
-def _edited(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
+def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
     """The proposal with new contents, in a new round; itself where they are the same."""
     if contents.digest == p.digest:
         return p
@@ -333,7 +333,7 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
     clocks: tuple[str, ...] = ()
     if p.kind.is_final:  # a script waits no longer
         clocks = ("ttl", "expires_at", "warn_at", "remind_at")
-    before = {**_filled_defaults(contents), **p.arguments}  # an earlier release stored none
+    before = {**_find_defaults(contents), **p.arguments}  # an earlier release stored none
     what = differences(before, contents.arguments, contents.schema)
     return context.moved(
         session,
@@ -355,13 +355,13 @@ def _edited(session: Session, context: PressContext, p: Proposal, contents: Cont
     )
 
 
-def _filled_defaults(contents: Contents) -> dict[str, Any]:
+def _find_defaults(contents: Contents) -> dict[str, Any]:
     """The defaults of those of its arguments that have one."""
     defaults = defaults_of(contents.schema)
     return {name: value for name, value in defaults.items() if name in contents.arguments}
 
 
-def _unanswered(session: Session, p: Proposal) -> dict[str, str]:
-    """What a question still needs before its answer can be sent, by field."""
+def _find_unanswered(session: Session, p: Proposal) -> dict[str, str]:
+    """Return what a question still needs before its answer can be sent, by field."""
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
     return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

@@ -72,7 +72,7 @@ class Lookup(Protocol):
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """What "approve similar" may allow here, narrowest first, in words; empty when nothing."""
+        """Return what "approve similar" may allow here, narrowest first, in words; empty when nothing."""
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -80,20 +80,20 @@ class Lookup(Protocol):
         """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
-        """What led to it, in words: the turn that it came from; None for who may not decide it."""
+        """Return what led to it, in words: the turn that it came from; None for who may not decide it."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 
     async def follows(self, address: Address) -> bool:
-        """Whether a conversation is open there, so that what is written there is for Nod."""
+        """Return whether a conversation is open there, so that what is written there is for Nod."""
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
     ) -> bool:
-        """Whether this person may press that, from this address."""
+        """Return whether this person may press that, from this address."""
 
     async def decides(self, proposal_id: str, actor: Actor) -> bool:
-        """Whether this person may decide, wherever they are, what someone else asked for."""
+        """Return whether this person may decide, wherever they are, what someone else asked for."""
 
 
 class Stream(Protocol):
@@ -166,7 +166,7 @@ class Poster(Channel, ABC):
     """A channel to which Nod posts: what it says, cards and files stay there as copies."""
 
     def hearing(self) -> Hearing:
-        """Whether people can reach it; no one is asked."""
+        """Return whether people can reach it; no one is asked."""
         return Hearing(0.0)
 
     async def has_account(self, actor: Actor) -> bool:
@@ -236,7 +236,7 @@ def heard(since: float | None, now: float, *, told: bool) -> Hearing:
 
 
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
-    """What posts at the address; None where people read rows themselves, or no channel is there."""
+    """Return what posts at the address; None where people read rows themselves, or no channel is there."""
     found = channels.get(address.channel)
     return found if isinstance(found, Poster) else None
 

@@ -20,7 +20,7 @@ from bot.domain.plans import PlanLine
 from bot.domain.proposals import PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
-from bot.domain.text import escaped, made_visible, whole_until
+from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import local
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
@@ -49,7 +49,7 @@ def row_sign(row: BatchRow) -> str:
 
 
 def is_short(field: PreviewField) -> bool:
-    """Whether its values stand in one line."""
+    """Return whether its values stand in one line."""
     values = [v for v in (field.old_value, field.new_value) if v is not None]
     return all(len(v) <= _SHORT and "\n" not in v for v in values)
 
@@ -74,7 +74,7 @@ class TextBuilder(Protocol[T]):
     def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
 
     def size(self, made: T) -> tuple[int, ...]:
-        """How large it is: units first, then what else the platform counts."""
+        """Return how large it is: units first, then what else the platform counts."""
 
     def cut(self, text: str, units: int) -> str:
         """As much from the beginning as takes at most so many units when it is written."""
@@ -98,7 +98,7 @@ class CardTextRenderer(Generic[T]):
 
     def card(self, card: Card) -> CardTextParts[T]:
         """Lay out the pending or the resolved twin; fits one message whatever the card holds."""
-        title, title_cut = self._titled(_SIGNS[card.tone], card.headline, _TITLE_UNITS)
+        title, title_cut = self._write_title(_SIGNS[card.tone], card.headline, _TITLE_UNITS)
         about, about_cut = self._lines(self._about(card))
         foot, foot_cut = self._lines(self._foot(card))
         around = zip(*map(self.builder.size, (title, about, foot)), strict=True)
@@ -117,20 +117,20 @@ class CardTextRenderer(Generic[T]):
 
     def team(self, board: TeamStatus, command: str) -> T:
         """A team, a line or two for each teammate; ``command`` lists those that are left out."""
-        lines = [self._titled("👥", board.title)[0]]
+        lines = [self._write_title("👥", board.title)[0]]
         lines += map(self._teammate, board.teammates[-_TEAMMATES:])
         if (more := len(board.teammates) - _TEAMMATES) > 0:
             lines.append(self.builder.write(f"and {more} more: {command}"))
         return self.builder.joined(lines)
 
     def _teammate(self, each: Teammate) -> T:
-        name, _ = self._titled(_STANDINGS[each.standing], each.name, _SHORT)
+        name, _ = self._write_title(_STANDINGS[each.standing], each.name, _SHORT)
         stands = f": {each.state}; {each.plan_state}" if each.plan_state else f": {each.state}"
         head = self.builder.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
         said = redact_text(each.about)
         return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
 
-    def _titled(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+    def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
         said, cut = self._short(title, "bold", units=units)
         return self.builder.joined([self.builder.write(f"{sign} "), said], ""), cut
 
@@ -142,11 +142,13 @@ class CardTextRenderer(Generic[T]):
         elif card.warning:
             yield self._short(f"⚠️ {card.warning}", units=_LINE_UNITS)
         if card.why:
-            yield self._labelled("Why", card.why, _REASON_UNITS)
+            yield self._write_labelled("Why", card.why, _REASON_UNITS)
 
     def _foot(self, card: Card) -> Iterator[tuple[T, bool]]:
         if card.pending:
-            yield self._dated(card.asked, " · expires ", self.builder.moment(card.expires, relative=True))
+            yield self._write_date(
+                card.asked, " · expires ", self.builder.moment(card.expires, relative=True)
+            )
             if not card.asker_decides:
                 yield self._deciders(card)
             if card.undo_note:
@@ -154,7 +156,7 @@ class CardTextRenderer(Generic[T]):
         else:
             runs = card.running_since is not None
             ended = self.builder.moment(card.ended_at, relative=runs) if card.ended_at else None
-            yield self._dated(card.end, " · ", ended, units=_TITLE_UNITS)
+            yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
         for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
             short, cut = self._short(point, units=_NOTE_UNITS)
             yield self.builder.joined([self.builder.write("• "), short], ""), cut
@@ -162,19 +164,21 @@ class CardTextRenderer(Generic[T]):
             # in a block of its own, so that no line of it looks like one of the card's
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
-    def _dated(self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS) -> tuple[T, bool]:
+    def _write_date(
+        self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS
+    ) -> tuple[T, bool]:
         said, cut = self._short(text, units=units)
         return said if at is None else self.builder.joined([said, self.builder.write(between), at], ""), cut
 
     def _deciders(self, card: Card) -> tuple[T, bool]:
-        """Who may decide; people of the platform by a mention."""
+        """Return who may decide; people of the platform by a mention."""
         each = (
             self.builder.mention(p) if isinstance(p, Actor) else self.builder.write(p)
             for p in card.circle.parts
         )
         words = self.builder.joined(each, "")
         if self._units(words) > _LINE_UNITS:
-            return self._labelled("Can decide", card.deciders)
+            return self._write_labelled("Can decide", card.deciders)
         return self._after("Can decide", words), False
 
     def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
@@ -218,7 +222,7 @@ class CardTextRenderer(Generic[T]):
         about, cut = self._short(row.about, units=_VALUE_UNITS)
         head = self.builder.joined([self.builder.write(f"{number}. {sign}"), about], "")
         if not row.card.pending:
-            return self._ended(head, row.fault), cut
+            return self._write_end(head, row.fault), cut
         fields = [self._field(each, most) for each in row.fields]
         lines = not all(is_short(each) for each in row.fields)
         parts = [
@@ -228,7 +232,7 @@ class CardTextRenderer(Generic[T]):
         ]
         return self.builder.joined(parts, "\n" if lines else " · "), cut or any(cut for _, cut in fields)
 
-    def _ended(self, head: T, fault: str) -> T:
+    def _write_end(self, head: T, fault: str) -> T:
         said = self._short(f": {fault}", units=_NOTE_UNITS)[0]
         return self.builder.joined([head, said], "") if fault else head
 
@@ -276,7 +280,7 @@ class CardTextRenderer(Generic[T]):
             return self.builder.write("(nothing)" if value is None else "(empty)")
         return self.builder.write(value if value.strip() else repr(value), style)
 
-    def _labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
+    def _write_labelled(self, label: str, text: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
         short, cut = self._short(text, units=units)
         return self._after(label, short), cut
 
@@ -306,7 +310,7 @@ class PlainTextBuilder(TextBuilder[str]):
     folds = True  # no length is too long
 
     def write(self, text: str, *_: str) -> str:
-        return made_visible(text, escaped)
+        return make_visible(text, escape_point)
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:  # noqa: ARG002 - the same for every reader
         return local(at)

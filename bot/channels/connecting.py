@@ -126,10 +126,10 @@ class Background:
     def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._log_end)
         return task
 
-    def _done(self, task: "asyncio.Task[Any]") -> None:
+    def _log_end(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, self._usual):

@@ -24,7 +24,7 @@ class Platform(Poster):
     """A chat platform that may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """What the web server mounts for it; nothing, where it calls the platform itself."""
+        """Return what the web server mounts for it; nothing, where it calls the platform itself."""
         return ()
 
 
@@ -78,7 +78,7 @@ class ChannelKind:
 async def look_at_places(
     places: Sequence[Address], ask: Callable[[Address], Awaitable[None]]
 ) -> list[Finding]:
-    """Whether Nod can post in each; ``ask`` raises ChannelError where it can't."""
+    """Return whether Nod can post in each; ``ask`` raises ChannelError where it can't."""
     found = []
     for place in places:
         try:
@@ -105,10 +105,10 @@ def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
 
     Raises SettingsError where a named one can't be had or is no channel.
     """
-    return (*own_channels(), *map(_named, dict.fromkeys(settings.channels)))
+    return (*own_channels(), *map(_find_kind, dict.fromkeys(settings.channels)))
 
 
-def _named(name: str) -> ChannelKind:
+def _find_kind(name: str) -> ChannelKind:
     if not name.startswith(ENTRY):
         raise SettingsError(f"{_SETTING}: {name!r} is not a channel. Write entry:NAME, as its package says")
     kind = load(CHANNELS, _SETTING, name)

@@ -131,9 +131,9 @@ class CoreLookup:
     ) -> tuple[list[Proposal], list[Proposal], list[Proposal]]:
         person = people.person_of(session, actor)
         reach = rights.reach(session, self.policies, actor)
-        pending = proposals.seen_by(session, reach, [State.PROPOSED])
+        pending = proposals.list_seen(session, reach, [State.PROPOSED])
         waiting = [p for p in pending if rights.objection(session, self.policies, p, actor) is None]
-        ended = proposals.seen_by(session, reach, sorted(SETTLED), _RECENT * 5)
+        ended = proposals.list_seen(session, reach, sorted(SETTLED), _RECENT * 5)
 
         def mine(p: Proposal) -> bool:
             return people.person_of(session, p.requester) == person

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.domain.text import made_visible, whole_until
+from bot.domain.text import make_visible, whole_until
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
@@ -40,18 +40,18 @@ def clean(text: str) -> str:
     Such a character could make the arguments on a card read differently from what runs.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return made_visible(_UNPRINTABLE.sub("\ufffd", text), lambda code: f"⟨U+{code:04X}⟩")
+    return make_visible(_UNPRINTABLE.sub("\ufffd", text), lambda code: f"⟨U+{code:04X}⟩")
 
 
 def clean_prose(text: str) -> str:
     """The same for an answer, which approves nothing: marks that words are written with stay, others go."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return made_visible(
+    return make_visible(
         _UNPRINTABLE.sub("\ufffd", text), lambda code: chr(code) if code in _WRITING_MARKS else ""
     )
 
 
-def neutralised(markdown: str, special: re.Pattern[str]) -> str:
+def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
     """CommonMark in which no ``<`` that ``special`` finds begins a mention and no link names another host.
 
     Addresses defined apart from their links stay text.
@@ -65,8 +65,8 @@ def _honest(found: re.Match[str]) -> str:
 
 
 def misleads(label: str, address: str) -> bool:
-    """Whether the words of a link name another host than the one it leads to."""
-    seen = made_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
+    """Return whether the words of a link name another host than the one it leads to."""
+    seen = make_visible(_ESCAPED.sub(r"\1", label), lambda _: "")
     hosts = (_host(named[0]) for named in _ADDRESS.finditer(seen))
     return any(host != _host(address) for host in hosts)
 

@@ -27,7 +27,7 @@ class _Table:
 
 
 def is_too_wide(markdown: str) -> bool:
-    """Whether a table may have more columns than anyone reads."""
+    """Return whether a table may have more columns than anyone reads."""
     return any(
         line.count("|") > MAX_COLUMNS and not line.strip("|:->0123456789.)+* \t")
         for line in markdown.splitlines()
@@ -103,13 +103,13 @@ def _tell_rows(rows: Sequence[Sequence[str]]) -> list[str]:
     for row in below:
         named = zip_longest(head, row, fillvalue="")
         cells = [
-            f"**{_written(name)}:** {_written(cell)}" if name else _written(cell)
+            f"**{_escape_cell(name)}:** {_escape_cell(cell)}" if name else _escape_cell(cell)
             for name, cell in named
             if cell
         ]
         lines += [f"{cell}  " for cell in cells] + [""]
-    return lines[:-1] if below else [" | ".join(map(_written, head))]
+    return lines[:-1] if below else [" | ".join(map(_escape_cell, head))]
 
 
-def _written(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return "".join(f"\\{each}" if each in "\\`*_[]<>|~" else each for each in text)

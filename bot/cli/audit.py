@@ -25,7 +25,7 @@ def newest(*, as_json: bool) -> None:
     """Show the newest changes, and whether the audit log is intact."""
     with looking(load()) as database:
         _entries(list(reversed(database.read_now(log.newest, _LISTED))), as_json=as_json)
-        _verified(database, as_json=as_json)
+        _verify(database, as_json=as_json)
 
 
 def show(proposal: str, *, as_json: bool) -> None:
@@ -33,7 +33,7 @@ def show(proposal: str, *, as_json: bool) -> None:
     with looking(load()) as database:
         found = find(database, proposal)
         _entries(database.read_now(log.history, found.id), as_json=as_json)
-        _verified(database, as_json=as_json)
+        _verify(database, as_json=as_json)
 
 
 def verify(anchors: Sequence[str], *, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def seal() -> None:
     with existing(settings) as database:
         first = database.write_now(admin_changes.begin_to_seal, operator(), now())
         print(f"The audit log is sealed from row {first} on. Older rows carry no seal.")
-        _verified(database)
+        _verify(database)
 
 
 def anchor() -> None:
@@ -89,7 +89,7 @@ def _read_parts(database: Database, wanted: Wanted) -> Iterator[ExportPart]:
 
 def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
     if as_json:
-        print_json([_told(e) for e in entries])
+        print_json([_row_to_json(e) for e in entries])
         return
     zone = load().timezone
     for e in entries:
@@ -102,7 +102,7 @@ def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
             print(line(f"    asked by {e.about['requester']} in {e.about['place']}: {asked}"))
 
 
-def _told(e: AuditRow) -> dict[str, Any]:
+def _row_to_json(e: AuditRow) -> dict[str, Any]:
     return {
         "id": e.id,
         "at": e.at.isoformat(),
@@ -116,7 +116,7 @@ def _told(e: AuditRow) -> dict[str, Any]:
     }
 
 
-def _verified(database: Database, *, as_json: bool = False) -> None:
+def _verify(database: Database, *, as_json: bool = False) -> None:
     _tell(database, _find_faults(database, as_json=as_json), as_json=as_json)
 
 

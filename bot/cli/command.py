@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bot.domain.text import escaped, made_visible
+from bot.domain.text import escape_point, make_visible
 from bot.errors import NodError
 
 
@@ -28,7 +28,7 @@ class Chosen:
     verbose: bool = False
 
     def log_level(self, usual: str) -> str:
-        """How much to log where ``usual`` is what the command logs by itself; ``-q`` beats ``-v``."""
+        """Return how much to log where ``usual`` is what the command logs by itself; ``-q`` beats ``-v``."""
         if self.quiet:
             return usual if usual == "critical" else "error"
         more = "debug" if usual.lower() in {"debug", "info"} else "info"
@@ -38,14 +38,14 @@ class Chosen:
 _CHOSEN: ContextVar[Chosen] = ContextVar("chosen")
 
 
-def chosen() -> Chosen:
-    """What this call says; nothing outside a call."""
+def get_chosen() -> Chosen:
+    """Return what this call says; nothing outside a call."""
     return _CHOSEN.get(Chosen())
 
 
 def _keep(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> None:
     if value or context.parent is None:  # ``nod`` itself starts over; its commands only add
-        _CHOSEN.set(replace(chosen(), **{str(parameter.name): value}))
+        _CHOSEN.set(replace(get_chosen(), **{str(parameter.name): value}))
 
 
 def shared_options(
@@ -86,7 +86,7 @@ def faults_told() -> Iterator[None]:
         words = why_refused(error.orig)
     else:
         return
-    print(f"nod: {made_visible(words, escaped)}", file=sys.stderr)
+    print(f"nod: {make_visible(words, escape_point)}", file=sys.stderr)
     raise typer.Exit(1) from None
 
 

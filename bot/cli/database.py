@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from bot.cli.progress import show_progress
-from bot.cli.shared import database_url, load, opened, plain
+from bot.cli.shared import database_url, load, open_database, plain
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
 from bot.store import migrations
@@ -20,7 +20,7 @@ from bot.store.transfer import transfer
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     settings = load()
-    with show_progress("Upgrading the schema") as progress, opened(settings, progress) as database:
+    with show_progress("Upgrading the schema") as progress, open_database(settings, progress) as database:
         if database.dialect == "postgresql":
             from bot.jobs.distributed import prepare  # its library is an extra
 
@@ -36,7 +36,9 @@ def copy(source: str, target: str) -> None:
         both = [_address(each) for each in (source, target)]
         for each, url in zip((source, target), both, strict=True):
             if at_work(url):
-                raise SettingsError(f"{plain(shown(url, each))}: a nod is running on it. Stop it first.")
+                raise SettingsError(
+                    f"{plain(hide_password(url, each))}: a nod is running on it. Stop it first."
+                )
         file = make_url(both[0])
         if file.drivername == "sqlite" and not Path(file.database or "").exists():
             raise SettingsError(f"there is no file {plain(source)} here")
@@ -56,7 +58,7 @@ def _address(given: str) -> str:
         raise SettingsError(f"{plain(given.partition('://')[0])}: {error}") from None
 
 
-def shown(url: str, given: str) -> str:
+def hide_password(url: str, given: str) -> str:
     """A database as it may be printed: without its password."""
     return make_url(url).render_as_string(hide_password=True) if "://" in given else given
 

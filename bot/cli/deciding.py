@@ -16,7 +16,7 @@ from bot.app import hooks_of, registry_of
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.cli.shared import (
-    decoded,
+    decode_object,
     existing,
     find,
     line,
@@ -32,7 +32,7 @@ from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
 from bot.domain.jobs import Process
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import shown as shown_arguments
+from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.times import now
 from bot.domain.verbs import Verb
@@ -96,7 +96,7 @@ def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
     if arguments is None:
         _print_arguments(proposal)
         return
-    given = decoded(arguments)
+    given = decode_object(arguments)
     press(proposal, Verb.EDIT, seen, arguments=given)
 
 
@@ -120,7 +120,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
         if (approving or verb in _ASKING) and not _sure(found, verb):
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
-        reply = asyncio.run(_taken(settings, database, pressed))
+        reply = asyncio.run(_take_press(settings, database, pressed))
         named = f"{line(found.description)}: " if approving and reply.answer is Answer.ACCEPTED else ""
         print(f"{named}{plain(reply.text)}")
         if reply.answer is Answer.STALE:
@@ -141,7 +141,7 @@ def _sure(found: Proposal, verb: Verb) -> bool:
     return typer.confirm(line(f"{asked.question} {asked.more}"))
 
 
-async def _taken(settings: Settings, database: Database, press: Press) -> Reply:
+async def _take_press(settings: Settings, database: Database, press: Press) -> Reply:
     async with presses_of(settings, database) as presses:
         return (await presses.take(press)).reply
 

@@ -24,7 +24,7 @@ from bot.agent.openai.offers import MAX_TOOLS, find_untold
 from bot.app import registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.progress import show_progress
-from bot.cli.shared import coloured, given, log_at, looking, plain, print_json
+from bot.cli.shared import colour_text, log_at, looking, make_given, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -34,7 +34,7 @@ from bot.domain.rules import Rulebook, Subject
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.features.feature import FeatureParts
-from bot.plugins import CHANNELS, ENTRY, TOOLS, origin, unnamed
+from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
 from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
 from bot.store import migrations, tokens
 from bot.store.database import Database
@@ -56,13 +56,13 @@ _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 def in_words(found: Finding) -> str:
     """One line for a person."""
     said = plain(f"{found.name}{found.fix and ': '}{found.fix}")
-    return f"{coloured(f'{found.health:<4}', _COLOURS[found.health])} {said}"
+    return f"{colour_text(f'{found.health:<4}', _COLOURS[found.health])} {said}"
 
 
 def doctor(*, as_json: bool) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # what it would log is among the findings
-    settings, faults = Settings.inspect(**given())
+    settings, faults = Settings.inspect(**make_given())
     around = find_surrounding_faults(os.environ)
     findings = [fault(words) for words in (*faults, *around)]
     if around:
@@ -85,7 +85,7 @@ def fault(words: str) -> Finding:
 
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
     """Look at everything; never raises for what it finds. ``progress`` is told of its parts."""
-    running = _taken(settings)
+    running = _is_running(settings)
     parts = (_tools, _models, _channels, *([_running] if running else []))
     findings = _here(settings, running=running)
     for done, part in enumerate(parts, 1):
@@ -95,7 +95,7 @@ async def check(settings: Settings, progress: Progress = ignore) -> list[Finding
 
 
 def _here(settings: Settings, *, running: bool) -> list[Finding]:
-    """What needs no network but the database's."""
+    """Return what needs no network but the database's."""
     return [
         *_names(),
         *_private(settings),
@@ -123,13 +123,13 @@ async def _channels(settings: Settings) -> list[Finding]:
 
 
 def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]:
-    """What installed packages would add if ``setting`` named it; none of it is imported."""
+    """Return what installed packages would add if ``setting`` named it; none of it is imported."""
     return [
         ok(
             f"{group} {point.name} of {origin(point)}",
             f"not loaded; {ENTRY}{point.name} in {setting} loads it",
         )
-        for point in unnamed(group, names)
+        for point in list_unnamed(group, names)
     ]
 
 
@@ -141,7 +141,7 @@ def _places(settings: Settings) -> list[Address]:
 
 
 async def _running(settings: Settings) -> list[Finding]:
-    """What the nod that is running says of itself."""
+    """Return what the nod that is running says of itself."""
     name = "running nod"
     if not settings.port:
         return [
@@ -175,8 +175,8 @@ def _ago(seconds: int | None) -> str:
     return "nothing heard yet" if seconds is None else f"heard {seconds} s ago"
 
 
-def _taken(settings: Settings) -> bool:
-    """Whether a nod is running on the database; no, where it cannot be asked."""
+def _is_running(settings: Settings) -> bool:
+    """Return whether a nod is running on the database; no, where it cannot be asked."""
     try:
         return at_work(settings.database_url)
     except DBAPIError:
@@ -196,7 +196,7 @@ def _names() -> Iterator[Finding]:
 
 
 def _private(settings: Settings) -> Iterator[Finding]:
-    """Who else can read the secrets and conversations on this machine."""
+    """Yield who else can read the secrets and conversations on this machine."""
     file = settings.sqlite_file
     for path in (Path(".env"), *([file] if file else [])):
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -280,7 +280,7 @@ def look_at_admins(settings: Settings) -> Finding:
         return warn("admins", "no one; NOD_ADMINS names those who may decide everything")
     if "slack:TEAM/USER" in settings.admins:
         return fail("admins", "NOD_ADMINS: slack:TEAM/USER is a placeholder. Write your own there")
-    named = {*settings.tokens.values(), *_issued(settings), "local"}
+    named = {*settings.tokens.values(), *_list_tokens(settings), "local"}
     unknown = [a for a in settings.admins if a.startswith("http:") and a.removeprefix("http:") not in named]
     if unknown:
         return warn(f"admins {', '.join(unknown)}", "no token has that name; nod token new NAME makes one")
@@ -293,7 +293,7 @@ def look_at_admins(settings: Settings) -> Finding:
 
 
 def _tokens(settings: Settings) -> Finding:
-    issued, named = _issued(settings), len(settings.tokens)
+    issued, named = _list_tokens(settings), len(settings.tokens)
     if not issued and not named:
         return ok("tokens", "none; only this machine is answered. nod token new NAME makes one for a script")
     return ok("tokens", f"{named} in NOD_HTTP_TOKENS, {len(issued)} made with nod token new")
@@ -308,7 +308,7 @@ def _webhooks(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _issued(settings: Settings) -> list[str]:
+def _list_tokens(settings: Settings) -> list[str]:
     """The names of the tokens in the database, one each; none where it can't be read as it is."""
     try:
         with looking(settings) as database:
@@ -346,7 +346,7 @@ async def _tools(settings: Settings) -> list[Finding]:
 
 
 async def _trials(settings: Settings) -> list[Finding]:
-    """Whether commands can be tried first, where that is wanted."""
+    """Return whether commands can be tried first, where that is wanted."""
     if not settings.trials:
         return []
     if settings.workspace is None or not settings.shell:

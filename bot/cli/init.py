@@ -27,7 +27,7 @@ from bot.domain.people import LOCAL
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
-from bot.tools.intake import bound
+from bot.tools.intake import bound_response
 
 _PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
 """As their documents give them."""
@@ -52,7 +52,7 @@ class _Models(BaseModel):
 async def local_servers(ports: Mapping[str, int] = _PORTS) -> list[LocalServer]:
     """Those that answer within a second and offer a model to talk to."""
     async with httpx2.AsyncClient(
-        timeout=_SECONDS, trust_env=False, event_hooks={"response": [bound]}
+        timeout=_SECONDS, trust_env=False, event_hooks={"response": [bound_response]}
     ) as client:
         found = await asyncio.gather(*(_ask(client, name, port) for name, port in ports.items()))
     return [each for each in found if each is not None]
@@ -91,7 +91,7 @@ def init() -> None:
     given = {"NOD_WEBHOOK_SECRET": _webhook_secret()}
     for number, step in enumerate(_STEPS, start=1):
         print(f"\n{number} of {len(_STEPS)}")
-        given |= _answered(step, given)
+        given |= _ask_until_it_works(step, given)
     _write(given)
     print(f"\nWrote {_FILE}, for your eyes only. Next: nod run")
 
@@ -101,24 +101,24 @@ def _webhook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
-def _answered(step: SetupStep, given: Given) -> Given:
+def _ask_until_it_works(step: SetupStep, given: Given) -> Given:
     """The answer to one question: one that works, or that a person keeps although it does not."""
     while True:
         answer = step.ask()
-        findings = _tried(step, given | answer)
+        findings = _try_answer(step, given | answer)
         for found in findings:
             print(f"  {doctor.in_words(found)}")
         if not any(found.failed for found in findings) or _yes("That can't work yet. Keep it anyway?"):
             return answer
 
 
-def _tried(step: SetupStep, given: Given) -> list[Finding]:
+def _try_answer(step: SetupStep, given: Given) -> list[Finding]:
     settings, faults = Settings.inspect(_env_file=None, **given)
     wrong = [doctor.fault(each) for each in faults if each.partition(":")[0] in given]
     return wrong or (step.look(settings) if settings else [])
 
 
-def _said(words: str, default: str | None = "", *, secret: bool = False) -> str:
+def _prompt(words: str, default: str | None = "", *, secret: bool = False) -> str:
     hidden = secret and sys.stdin.isatty()
     answer: str = typer.prompt(words, default=default, hide_input=hidden, show_default=bool(default))
     return answer.strip()
@@ -126,11 +126,11 @@ def _said(words: str, default: str | None = "", *, secret: bool = False) -> str:
 
 def _yes(question: str) -> bool:
     """Anything but a yes is a no: what was typed for another question is no fault."""
-    return _said(f"{question} [y/N]").lower() in ("y", "yes")
+    return _prompt(f"{question} [y/N]").lower() in ("y", "yes")
 
 
 def _ask_database() -> Given:
-    named = _said(
+    named = _prompt(
         "Where is everything kept? A file, or postgresql+psycopg://user:password@host/name", "nod.db"
     )
     return {"NOD_DATABASE_URL": database_url(named)}
@@ -143,18 +143,18 @@ def _ask_model() -> Given:
     here = asyncio.run(local_servers())
     for each in here:
         print(f"{each.name} answers on this machine at {each.url}, with {line(each.model)}.")
-    server = _said("Its address, such as http://127.0.0.1:11434/v1, or openai")
+    server = _prompt("Its address, such as http://127.0.0.1:11434/v1, or openai")
     if not server:
         return {}
     given = {} if server.lower() == "openai" else {"OPENAI_BASE_URL": server}
-    findings = _tried(SetupStep(_ask_model, _look_at_model), given) if given else []
+    findings = _try_answer(SetupStep(_ask_model, _look_at_model), given) if given else []
     if unreached := [each for each in findings if each.failed and "OPENAI_BASE_URL" in each.name + each.fix]:
         print(f"  {doctor.in_words(unreached[0])}")
         if not _yes("That can't work yet. Keep it anyway?"):
             return _ask_model()
-    if key := _said("Its key, if it needs one", secret=True):
+    if key := _prompt("Its key, if it needs one", secret=True):
         given["OPENAI_API_KEY"] = key
-    return given | {"NOD_MODEL": _said("The model's name", _model_of(server, here))}
+    return given | {"NOD_MODEL": _prompt("The model's name", _model_of(server, here))}
 
 
 def _model_of(server: str, here: Sequence[LocalServer]) -> str:
@@ -169,15 +169,15 @@ def _ask_chats() -> Given:
     kinds = {kind.name: kind for kind in own_channels()}
     names = ", ".join(kinds)
     question = f"Where do people talk to Nod, besides the console? {names}, or none"
-    while unknown := set(wanted := re.findall(r"[a-z]+", _said(question, "none").lower())) - {
+    while unknown := set(wanted := re.findall(r"[a-z]+", _prompt(question, "none").lower())) - {
         "none",
         "and",
         *kinds,
     }:
         print(f"  Nod doesn't know {', '.join(sorted(unknown))}. Write {names}, or none.")
     found = [kind for name, kind in kinds.items() if name in wanted]
-    given = {key: _said(key, secret=True) for kind in found for key in kind.keys}
-    accounts = [_said(f"Your account there, such as {kind.example}", None) for kind in found]
+    given = {key: _prompt(key, secret=True) for kind in found for key in kind.keys}
+    accounts = [_prompt(f"Your account there, such as {kind.example}", None) for kind in found]
     return given | {"NOD_ADMINS": ",".join(accounts or [str(LOCAL)])}
 
 
@@ -190,7 +190,7 @@ def _look_at_chats(settings: Settings) -> list[Finding]:
 
 
 def _ask_zone() -> Given:
-    return {"NOD_TIMEZONE": _said("In which time zone does your team work, such as Europe/London?", "UTC")}
+    return {"NOD_TIMEZONE": _prompt("In which time zone does your team work, such as Europe/London?", "UTC")}
 
 
 def _look_at_zone(settings: Settings) -> list[Finding]:
@@ -198,7 +198,7 @@ def _look_at_zone(settings: Settings) -> list[Finding]:
 
 
 def _ask_port() -> Given:
-    return {"NOD_PORT": _said("On which port of this machine is the console?", "8080")}
+    return {"NOD_PORT": _prompt("On which port of this machine is the console?", "8080")}
 
 
 _STEPS = (

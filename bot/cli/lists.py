@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from bot.cli.shared import coloured, find, fitted, line, load, looking, plain, print_json
+from bot.cli.shared import colour_text, find, fit_to_terminal, line, load, looking, plain, print_json
 from bot.domain.proposals import Level, Proposal, others, together
+from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.redaction import redact_text
-from bot.domain.redaction import shown as shown_arguments
 from bot.domain.times import expires, now, when
 from bot.store import proposals
 from bot.store.database import Database
@@ -26,7 +26,7 @@ def pending(*, as_json: bool, watch: bool) -> None:
             return
         waiting, many = database.read_now(proposals.soonest, limit=None if as_json else _LISTED)
         if as_json:
-            print_json([_told(p, database) for p in waiting])
+            print_json([_proposal_to_json(p, database) for p in waiting])
             return
         for p, *rest in together(waiting):
             print(_row(p, len(rest)))
@@ -40,8 +40,10 @@ def _row(p: Proposal, more: int = 0) -> str:
     """``more``: how many of its batch it stands for as well."""
     due, asked = expires(p.expires_at, now()), when(p.created_at, now())
     by = f"asked by {line(p.requester.label)}, {asked}"
-    row = fitted(f"{p.id}  {p.risk.level:<11}  {due:<17}  {line(p.description)}{others(more)}  ({by})")
-    return coloured(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
+    row = fit_to_terminal(
+        f"{p.id}  {p.risk.level:<11}  {due:<17}  {line(p.description)}{others(more)}  ({by})"
+    )
+    return colour_text(row, "red" if p.risk.level is Level.DESTRUCTIVE else None)
 
 
 def _watch(database: Database, *, as_json: bool) -> None:
@@ -57,9 +59,9 @@ def _watch(database: Database, *, as_json: bool) -> None:
             new = [p for p in waiting if known.get(p.id) != p.round]
             ended = [each for each in gone if each is not None]
             if as_json:
-                lines = [json.dumps(_told(p, database)) for p in ended + new]
+                lines = [json.dumps(_proposal_to_json(p, database)) for p in ended + new]
             else:
-                lines = [fitted(f"{p.id}  {line(card_of(p, {}).outcome)}") for p in ended]
+                lines = [fit_to_terminal(f"{p.id}  {line(card_of(p, {}).outcome)}") for p in ended]
                 lines += [_row(p, len(rest)) for p, *rest in together(new)]
             if lines:
                 print("\n".join(lines), flush=True)
@@ -72,7 +74,7 @@ def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
     return database.read_now(proposals.schema, p.tool_name, p.tool_version) or {}
 
 
-def _told(p: Proposal, database: Database) -> dict[str, Any]:
+def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
     """A proposal as JSON, its names as over HTTP."""
     schema = _schema(p, database)
     return {
@@ -97,7 +99,7 @@ def show(proposal: str, *, as_json: bool) -> None:
     with looking(load()) as database:
         found = find(database, proposal)
         if as_json:
-            print_json(_told(found, database))
+            print_json(_proposal_to_json(found, database))
             return
         card = card_of(found, _schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
@@ -115,13 +117,13 @@ def show(proposal: str, *, as_json: bool) -> None:
 
 def team(*, as_json: bool) -> None:
     """List the teammates of all conversations with their plans."""
-    from bot.approvals.commands.everyone import listed
+    from bot.approvals.commands.everyone import format_team
     from bot.store import teams
 
     with looking(load()) as database:
         found = database.read_now(teams.at, None)
     if not as_json:
-        print(plain(listed(found).replace("**", "").replace("`", "")))
+        print(plain(format_team(found).replace("**", "").replace("`", "")))
         return
     print_json(
         [

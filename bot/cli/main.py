@@ -13,8 +13,8 @@ import typer
 from bot import __version__
 from bot.cli.command import (
     announce,
-    chosen,
     command,
+    get_chosen,
     open_standard_files,
     shared_options,
     with_shared_options,
@@ -100,7 +100,7 @@ def _nod(
 def _say_starting() -> None:
     """Say so before what serves is imported, which takes a second."""
     open_standard_files()
-    if not chosen().quiet:
+    if not get_chosen().quiet:
         announce("Starting…")
 
 

@@ -29,10 +29,10 @@ def serve(patience: int) -> None:
 def login(name: str) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
     with _running() as nod:
-        begun = _said(nod.post(f"/api/mcp/{name}/login"))
+        begun = _read_answer(nod.post(f"/api/mcp/{name}/login"))
         print(f"Open this page to sign in at {plain(name)}. It works for 10 min.")
         print(plain(begun["url"]), flush=True)
-        while (text := _said(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]) is None:
+        while (text := _read_answer(nod.get(f"/api/mcp/logins/{begun['id']}"))["text"]) is None:
             pass
         print(plain(text))
 
@@ -40,7 +40,7 @@ def login(name: str) -> None:
 def logout(name: str) -> None:
     """Forget the sign-in at an MCP server."""
     with _running() as nod:
-        print(plain(_said(nod.delete(f"/api/mcp/{name}/login"))["text"]))
+        print(plain(_read_answer(nod.delete(f"/api/mcp/{name}/login"))["text"]))
 
 
 @contextlib.contextmanager
@@ -60,8 +60,8 @@ def _token(settings: Settings) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _said(response: httpx2.Response) -> dict[str, Any]:
-    """What the running nod answered. Raises NodError with its words."""
+def _read_answer(response: httpx2.Response) -> dict[str, Any]:
+    """Return what the running nod answered. Raises NodError with its words."""
     try:
         said: dict[str, Any] = response.json()
     except ValueError:

@@ -16,10 +16,10 @@ import httpx2
 from sqlmodel import Session
 
 from bot.agent.demo.team import REQUEST
-from bot.app import SHUTDOWN_SECONDS, App, build, ended
+from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
-from bot.cli.command import announce, chosen
+from bot.cli.command import announce, get_chosen
 from bot.cli.shared import existing, line, load, log_at, operator, plain
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
@@ -62,7 +62,7 @@ def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: 
             f"NOD_DATABASE_URL: {needs} needs PostgreSQL. On SQLite one nod run does everything."
         )
     log_at(settings.log_level, aside=True)
-    if settings.scripted and works and not chosen().quiet:
+    if settings.scripted and works and not get_chosen().quiet:
         greeting = f"{SCRIPTED}\n{greeting}"
     serve(settings, greeting, receives=receives, works=works)
 
@@ -137,9 +137,9 @@ async def _run(
         up.set()
         if seeded:
             await app.database.write(seed, now())
-            if not chosen().quiet:
+            if not get_chosen().quiet:
                 teller = asyncio.create_task(_tell(app), name="teller")
-                stack.push_async_callback(ended, teller)
+                stack.push_async_callback(cancel_and_wait, teller)
         host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
@@ -150,14 +150,14 @@ async def _run(
             await asyncio.to_thread(webbrowser.open, url)
         if seeded and app.settings.scripted:
             offering = asyncio.create_task(_offer_model(), name="offer a model")
-            stack.push_async_callback(ended, offering)
+            stack.push_async_callback(cancel_and_wait, offering)
         gc.freeze()  # what there is now stays to the end, which would look through all of it for a second
         await stopped.wait()
         await _say_what_runs(app)
 
 
 def _has_screen() -> bool:
-    """Whether a browser would open in a window; over a shell alone it would take the terminal."""
+    """Return whether a browser would open in a window; over a shell alone it would take the terminal."""
     if sys.platform in ("darwin", "win32"):
         return sys.stdout.isatty()
     return sys.stdout.isatty() and bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -187,13 +187,13 @@ async def _tell(app: App) -> None:
     seen = await app.database.read(log.last_id)
     while True:
         rings = app.notifier.rings
-        seen, found = await app.database.read(_ended, seen)
+        seen, found = await app.database.read(_list_ended, seen)
         for proposal in found:
             announce(f"{line(proposal.description)}: {line(card_of(proposal, {}).outcome)}")
         await app.notifier.wait(rings, _LOOK_SECONDS)
 
 
-def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
+def _list_ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
     """The newest audit row, and the proposals that ended since ``seen``, as they are now."""
     rows = log.since(session, seen)
     found = [proposals.get(session, ident) for ident in dict.fromkeys(ident for _, ident in rows)]
@@ -201,7 +201,7 @@ def _ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
 
 
 def _team_request() -> Message:
-    """What a person in the console would write; its event id makes a second start add nothing."""
+    """Return what a person in the console would write; its event id makes a second start add nothing."""
     return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from bot.cli.command import chosen
+from bot.cli.command import get_chosen
 from bot.domain.people import LOCAL, SHELL, Actor
 from bot.domain.progress import Progress, ignore
 from bot.domain.proposals import Proposal, State
 from bot.domain.redaction import redact_text
-from bot.domain.text import escaped, made_visible, shortened
+from bot.domain.text import escape_point, make_visible, shorten
 from bot.errors import BadArguments, NodError, SettingsError
 from bot.settings import Settings
 from bot.store import migrations, proposals
@@ -29,7 +29,7 @@ DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
 
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
-    """What the shell completes an ID with: what can be decided or retried."""
+    """Return what the shell completes an ID with: what can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
         with looking(load()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
@@ -39,15 +39,15 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
 
 def load(*, demo: bool = False, **more: Any) -> Settings:
     """The settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
-    return Settings.load(**given(demo=demo) | more)
+    return Settings.load(**make_given(demo=demo) | more)
 
 
-def given(*, demo: bool = False) -> dict[str, Any]:
-    """What this call sets itself. In the demo, the person at this machine is the admin.
+def make_given(*, demo: bool = False) -> dict[str, Any]:
+    """Return what this call sets itself. In the demo, the person at this machine is the admin.
 
     The demo itself knows them by one account: with two, a deletion would need another person.
     """
-    here, found = chosen(), dict[str, Any]()
+    here, found = get_chosen(), dict[str, Any]()
     if demo or here.demo:
         found = {
             "NOD_DATABASE_URL": f"sqlite:///{DEMO}",
@@ -68,21 +68,21 @@ def database_url(named: str) -> str:
 
 def log_at(usual: str, *, aside: bool = False) -> None:
     """Log from this level on, or from what ``-q`` and ``-v`` say; ``aside`` as `logs.configure` has it."""
-    logs.configure(chosen().log_level(usual), aside=aside)
+    logs.configure(get_chosen().log_level(usual), aside=aside)
 
 
 def plain(text: str) -> str:
     """Text of models and tools as a terminal may show it: control and direction characters made visible."""
-    return made_visible(text, escaped)
+    return make_visible(text, escape_point)
 
 
-def fitted(text: str) -> str:
+def fit_to_terminal(text: str) -> str:
     """A line cut to the terminal's width; in full where it is read by a program."""
     width = shutil.get_terminal_size().columns
-    return shortened(text, width) if sys.stdout.isatty() else text
+    return shorten(text, width) if sys.stdout.isatty() else text
 
 
-def coloured(text: str, colour: str | None) -> str:
+def colour_text(text: str, colour: str | None) -> str:
     """In a colour on a terminal, unless its owner wants none (https://no-color.org)."""
     if colour is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
@@ -99,7 +99,7 @@ def line(text: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
+def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[Database]:
     """Open the database, at the newest schema. ``progress`` is told of the versions that lead there."""
     file = settings.sqlite_file
     if file is not None and not file.parent.is_dir():
@@ -118,7 +118,7 @@ def opened(settings: Settings, progress: Progress = ignore) -> Iterator[Database
 def existing(settings: Settings) -> Iterator[Database]:
     """For commands that change what is there: an empty new file would be a wrong answer."""
     _check_there(settings)
-    with opened(settings) as database:
+    with open_database(settings) as database:
         yield database
 
 
@@ -154,11 +154,13 @@ def as_may_be(settings: Settings) -> Iterator[Database]:
 def _check_there(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and not file.exists():
-        else_ = "Start it here: nod demo" if chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
+        else_ = (
+            "Start it here: nod demo" if get_chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
+        )
         raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {else_}.")
 
 
-def decoded(text: str) -> dict[str, Any]:
+def decode_object(text: str) -> dict[str, Any]:
     """A JSON object given on the command line; raises BadArguments."""
     try:
         given = json.loads(text)

@@ -31,24 +31,24 @@ def say(name: str, text: str, *, as_json: bool = False) -> None:
     log_at("error")
     with as_may_be(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))
-        reply = asyncio.run(_answered(settings, database, command))
+        reply = asyncio.run(_answer_command(settings, database, command))
         if as_json:
             print_json({"answer": reply.answer, "text": reply.text, "rule": reply.rule})
         else:
-            print(_typed(plain(reply.text)))
+            print(_write_as_typed(plain(reply.text)))
         if reply.answer is Answer.REFUSED:
             raise NodError(f"you act as {command.actor} here; an admin can add it to NOD_ADMINS")
         if reply.answer is not Answer.ACCEPTED:
             raise typer.Exit(1)
 
 
-def _typed(text: str) -> str:
-    """What a chat's reply says to type, as it is typed in a shell."""
+def _write_as_typed(text: str) -> str:
+    """Return what a chat's reply says to type, as it is typed in a shell."""
     text = text.replace("`", "")
     return text if _ELSEWHERE in text else _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
 
 
-async def _answered(settings: Settings, database: Database, command: Command) -> Reply:
+async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:
     async def stop(_: Address, __: Actor) -> str:
         return ""
 

@@ -26,7 +26,12 @@ def list_(*, as_json: bool) -> None:
     with looking(settings) as database:
         found = database.read_now(tokens.working)
     if as_json:
-        print_json([*(_told(t.name, t) for t in found), *map(_told, sorted(settings.tokens.values()))])
+        print_json(
+            [
+                *(_token_to_json(t.name, t) for t in found),
+                *map(_token_to_json, sorted(settings.tokens.values())),
+            ]
+        )
         return
     for t in found:
         print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
@@ -36,7 +41,7 @@ def list_(*, as_json: bool) -> None:
         print("There are no tokens. To make one: nod token new NAME")
 
 
-def _told(name: str, token: IssuedToken | None = None) -> dict[str, str | None]:
+def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, str | None]:
     """Those of NOD_HTTP_TOKENS have an account only."""
     label, made_by, at = (token.label, token.made_by, token.made_at.isoformat()) if token else (None,) * 3
     return {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}

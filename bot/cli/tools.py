@@ -11,9 +11,9 @@ import typer
 from bot.agent.openai.offers import find_untold
 from bot.cli.deciding import gate_of, tools_of
 from bot.cli.shared import (
-    decoded,
+    decode_object,
     existing,
-    fitted,
+    fit_to_terminal,
     line,
     load,
     log_at,
@@ -37,9 +37,9 @@ _LOOK_SECONDS = 0.5  # how often another process's work is looked for
 
 
 def complete_tool(incomplete: str) -> list[tuple[str, str]]:
-    """What the shell completes a tool with. MCP servers are not started for a press of Tab."""
+    """Return what the shell completes a tool with. MCP servers are not started for a press of Tab."""
     with contextlib.suppress(NodError, ImportError):
-        offered = asyncio.run(_offered(load(NOD_MCP_CONFIG=None)))
+        offered = asyncio.run(_list_tools(load(NOD_MCP_CONFIG=None)))
         found = [tool for tool in offered if tool.name.startswith(incomplete)]
         return [(tool.name, line(tool.description.partition("\n")[0])) for tool in found]
     return []
@@ -47,29 +47,29 @@ def complete_tool(incomplete: str) -> list[tuple[str, str]]:
 
 def list_(*, as_json: bool) -> None:
     """List every tool: name, group, what it does to the world, one line."""
-    found = asyncio.run(_offered(load()))
+    found = asyncio.run(_list_tools(load()))
     found = sorted(found, key=lambda t: (t.group, t.name))
     if as_json:
-        print_json([_told(tool) for tool in found])
+        print_json([_tool_to_json(tool) for tool in found])
         return
     for tool in found:
         says = line(tool.description.partition("\n")[0])
-        print(fitted(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
+        print(fit_to_terminal(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
     for tool in found:
         if untold := find_untold(tool.spec):
             print(line(f"nod: models are not told all of {tool.name}: {', '.join(untold)}"), file=sys.stderr)
 
 
-def _told(tool: Tool) -> dict[str, Any]:
+def _tool_to_json(tool: Tool) -> dict[str, Any]:
     about = {"name": tool.name, "group": tool.group, "risk": tool.harm, "description": tool.description}
     return about | {"parameters": tool.parameters, "untold": find_untold(tool.spec)}
 
 
 def show(name: str, *, as_json: bool) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
-    tool = _named(asyncio.run(_offered(load())), name)
+    tool = _find_tool(asyncio.run(_list_tools(load())), name)
     if as_json:
-        print_json(_told(tool))
+        print_json(_tool_to_json(tool))
         return
     how = "runs immediately" if tool.reads else "asks first, if the rules say so"
     schema = json.dumps(tool.parameters, indent=2, ensure_ascii=False)
@@ -84,7 +84,7 @@ def call(name: str, arguments: str, *, wait: bool) -> None:
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
     settings = load()
     log_at("error")
-    given = decoded(arguments)
+    given = decode_object(arguments)
     with existing(settings) as database:
         asyncio.run(_call(settings, database, name, given, wait=wait))
 
@@ -93,7 +93,7 @@ async def _call(
     settings: Settings, database: Database, name: str, given: dict[str, Any], *, wait: bool
 ) -> None:
     async with gate_of(settings, database, all_now=True) as gate:
-        tool = _named(_callable(await gate.registry.available()), name)
+        tool = _find_tool(_callable(await gate.registry.available()), name)
         who = operator()
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
@@ -109,10 +109,10 @@ async def _call(
         who_may = line(proposal.deciders.in_words(who.label))
         print(f"It waits for {who_may}: nod approve {proposal.id}")
     if wait:
-        _end(await _settled(database, proposal))
+        _end(await _wait_for_end(database, proposal))
 
 
-async def _settled(database: Database, proposal: Proposal) -> Proposal:
+async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
     """The proposal once it ended; the running nod expires and executes it."""
     while not proposal.settled:
         await asyncio.sleep(_LOOK_SECONDS)
@@ -132,7 +132,7 @@ def _end(proposal: Proposal) -> None:
         raise typer.Exit(1)
 
 
-async def _offered(settings: Settings) -> list[Tool]:
+async def _list_tools(settings: Settings) -> list[Tool]:
     log_at("error")
     database = Database(settings.database_url)  # nothing is read: it is not even made here
     try:
@@ -143,11 +143,11 @@ async def _offered(settings: Settings) -> list[Tool]:
 
 
 def _callable(available: AvailableTools) -> list[Tool]:
-    """What can be called outside a conversation: a team belongs to one."""
+    """Return what can be called outside a conversation: a team belongs to one."""
     return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 
-def _named(tools: list[Tool], name: str) -> Tool:
+def _find_tool(tools: list[Tool], name: str) -> Tool:
     found = {tool.name: tool for tool in tools}.get(name)
     if found is None:
         raise NodError(f"there is no tool {name}; see: nod tools list")

@@ -185,26 +185,26 @@ class FileBounds:
         if len(files) > self.files:
             return f"That is {len(files)} files; I take at most {self.files} in one message."
         if sum(len(each.data or b"") for each in files) > self.message:
-            return f"I take at most {sized(self.message)} of files in one message. Please send fewer."
+            return f"I take at most {format_size(self.message)} of files in one message. Please send fewer."
         return ""
 
     def too_large(self, size: int) -> str:
-        """Why one file is left out, in words; empty where it is not."""
-        return f"it is larger than {sized(self.file)}" if size > self.file else ""
+        """Return why one file is left out, in words; empty where it is not."""
+        return f"it is larger than {format_size(self.file)}" if size > self.file else ""
 
 
-def called_name(name: str) -> str:
+def format_name(name: str) -> str:
     """The name of a file as people and the model read it, on one line."""
     return one_line(name)[:_NAME].strip() or "unnamed"
 
 
-def called(kind: str) -> str:
-    """What a file is, in words."""
+def describe_kind(kind: str) -> str:
+    """Return what a file is, in words."""
     major = kind.partition("/")[0]
     return _CALLED.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
 
 
-def sized(size: int) -> str:
+def format_size(size: int) -> str:
     """A number of bytes as people read it."""
     for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= step:

@@ -108,7 +108,7 @@ def _one(texts: Iterable[str]) -> str:
 
 
 def _tools(cards: Sequence[Card]) -> str:
-    """What the tools of the rows are called together, such as ``Files``."""
+    """Return what the tools of the rows are called together, such as ``Files``."""
     shared = "_".join(_begin([card.tool_name.split("_") for card in cards]))
     return f"{label_of(shared)}s" if shared else "Several tools"
 
@@ -123,7 +123,7 @@ def _first_words(titles: Sequence[str]) -> list[str]:
 
 
 def _begin(each: Sequence[Sequence[str]]) -> list[str]:
-    """What all of these begin with."""
+    """Return what all of these begin with."""
     return [first for first, *_ in takewhile(lambda same: len(set(same)) == 1, zip(*each, strict=False))]
 
 
@@ -146,7 +146,7 @@ def _rows(cards: Sequence[Card], begins: int) -> tuple[tuple[BatchRow, ...], tup
 
 
 def _says(about: str, field: PreviewField) -> bool:
-    """Whether what a row is about says all of a field."""
+    """Return whether what a row is about says all of a field."""
     words = f" {about} "
     return field.old_value is None and any(
         each in words for each in (f" {field.new_value} ", f"“{field.new_value}”")
@@ -167,7 +167,7 @@ def _standing(cards: Sequence[Card]) -> tuple[Tone, State]:
 
 
 def _outcome(found: Sequence[Proposal]) -> str:
-    """How far it is and by whom, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
+    """Return how far it is and by whom, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
     count = Counter(p.state for p in found)
     bad = count[State.FAILED] + sum(p.ended_badly is not None for p in found)
     done = count[State.SUCCEEDED] + count[State.FAILED] - bad
@@ -257,8 +257,8 @@ def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow
     return replace(card, batch=Batch(some, at + 1)), list(enumerate(some, at)), pages
 
 
-def said_of(approve: int, decline: int) -> str:
-    """What a button says that decides some, such as ``Approve 37, decline 3``."""
+def format_split_label(approve: int, decline: int) -> str:
+    """Return what a button says that decides some, such as ``Approve 37, decline 3``."""
     parts = [f"approve {approve}"] * bool(approve) + [f"decline {decline}"] * bool(decline)
     words = ", ".join(parts)
     return words[:1].upper() + words[1:]

@@ -12,18 +12,18 @@ from typing import Any
 
 from bot.domain.buttons import make_button
 from bot.domain.diffs import diff
-from bot.domain.files import fits_card, told_fields, unfolded
+from bot.domain.files import fits_card, read_fields, unfold
 from bot.domain.forms import (
     Shape,
     defaults_of,
     fields_of,
     label_of,
+    list_values,
     outline_value,
-    told_values,
     without_defaults,
 )
 from bot.domain.outcomes import because, why_expired
-from bot.domain.people import NO_NAMES, Names, with_names, written_in
+from bot.domain.people import NO_NAMES, Names, find_written, with_names
 from bot.domain.plans import Plan, PlanLine, outline
 from bot.domain.proposals import (
     AskerFacts,
@@ -39,7 +39,7 @@ from bot.domain.proposals import (
     Vote,
 )
 from bot.domain.redaction import redact, redact_text, secrets_in
-from bot.domain.text import hashed, is_echo, one_line, sentence
+from bot.domain.text import hash_text, is_echo, one_line, sentence
 from bot.domain.times import span, when
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
@@ -111,7 +111,7 @@ class Card:
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
-        """What a button of this card says and asks for, the same in every channel."""
+        """Return what a button of this card says and asks for, the same in every channel."""
         return make_button(
             verb,
             kind=self.kind,
@@ -129,7 +129,7 @@ class Card:
 
     @property
     def led(self) -> bool:
-        """Whether a turn of the agent led to it that can still be asked about, and so read."""
+        """True if a turn of the agent led to it that can still be asked about, and so read."""
         return any(Verb.ASK in each.verbs for each in (self, *(row.card for row in self.rows)))
 
     @property
@@ -162,7 +162,7 @@ class Card:
         return "" if is_echo(self.reason) else self.reason
 
     def quotes(self, field: PreviewField) -> bool:
-        """Whether the tool put all of it into the title, such as the title of a new issue."""
+        """Return whether the tool put all of it into the title, such as the title of a new issue."""
         return field.titled and f"“{field.new_value}”" in self.title
 
     @property
@@ -196,7 +196,7 @@ class Card:
         """
         if self.fields or self.kind.hides_arguments:
             return tuple(each for each in self.fields if not self.quotes(each))
-        told = told_values(self.schema, self.arguments)
+        told = list_values(self.schema, self.arguments)
         return tuple(PreviewField(label_of(name), None, said) for name, said in told)
 
     @property
@@ -227,8 +227,8 @@ class Card:
         if self.batch and self.batch.runs:
             notes = tuple(note for note in self.notes if note != self.outcome)
             shown = replace(shown, outcome="", notes=notes, batch=None, decided_at=None)
-            return hashed(f"{shown!r} {self.batch.stage}")
-        return hashed(repr(shown))
+            return hash_text(f"{shown!r} {self.batch.stage}")
+        return hash_text(repr(shown))
 
     @property
     def alone(self) -> "Card":
@@ -242,7 +242,7 @@ class Card:
 
     @property
     def carried_out(self) -> bool:
-        """Whether it is an approved plan, whose steps its card still shows."""
+        """True if it is an approved plan, whose steps its card still shows."""
         return self.kind.has_steps and self.state is State.SUCCEEDED
 
 
@@ -260,7 +260,7 @@ class BatchRow:
 
     @property
     def harms(self) -> bool:
-        """Whether it waits and can't be undone: then it is decided by its own verb."""
+        """True if it waits and can't be undone: then it is decided by its own verb."""
         return self.card.pending and self.card.level is Level.DESTRUCTIVE
 
     @property
@@ -269,7 +269,7 @@ class BatchRow:
 
     @property
     def offers(self) -> bool:
-        """Whether there is something to press on its own card, such as Retry or Undo."""
+        """True if there is something to press on its own card, such as Retry or Undo."""
         return bool(self.card.verbs)
 
     @property
@@ -296,7 +296,7 @@ class Batch:
 
     @property
     def offers(self) -> bool:
-        """Whether there is something to press on any row by itself."""
+        """True if there is something to press on any row by itself."""
         return any(row.offers for row in self.rows)
 
     @property
@@ -400,7 +400,7 @@ def _verbs(
 
 
 def _undo(p: Proposal) -> str:
-    """Whether a call can be undone, told before it is decided; empty where that is not known."""
+    """Return whether a call can be undone, told before it is decided; empty where that is not known."""
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
     if p.undo_seconds:
@@ -419,7 +419,7 @@ def _again(p: Proposal) -> str:
 
 
 def _of_undo(p: Proposal) -> Iterator[str]:
-    """What it undoes; and once it has run, what its fields are, and what became of Undo."""
+    """Yield what it undoes; and once it has run, what its fields are, and what became of Undo."""
     if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
@@ -433,7 +433,7 @@ def _of_undo(p: Proposal) -> Iterator[str]:
         yield "Undo was pressed. It has a card of its own."
 
 
-def redacted(
+def redact_fields(
     fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
 ) -> tuple[PreviewField, ...]:
     """Fields as people see them: labelled, without secrets."""
@@ -452,12 +452,12 @@ def redacted(
     )
 
 
-def _asked_by(p: Proposal) -> str:
+def _name_asker(p: Proposal) -> str:
     return f"{p.teammate}, a teammate, for {p.requester.label}" if p.teammate else p.requester.label
 
 
 def _asker_decides(p: Proposal) -> bool:
-    """Whether the one who asked is enough, and no one else is named, who should know of it."""
+    """Return whether the one who asked is enough, and no one else is named, who should know of it."""
     who = p.deciders
     return who.requester and not who.four_eyes and not who.people and p.quorum == 1
 
@@ -525,7 +525,7 @@ def card_of(
     def clean(text: str) -> str:
         return redact_text(text, secrets)
 
-    result = told_fields(clean(p.result)) if p.result else ()
+    result = read_fields(clean(p.result)) if p.result else ()
     return Card(
         proposal_id=p.id,
         round=p.round,
@@ -536,10 +536,10 @@ def card_of(
         level=p.risk.level,
         risk_reason=p.kind.risk_text or one_line(p.risk.reason),
         reason=one_line(clean(p.reason)),
-        fields=_with_people(redacted(p.preview, schema, secrets), schema, p.arguments, names),
+        fields=_with_people(redact_fields(p.preview, schema, secrets), schema, p.arguments, names),
         arguments=redact(p.arguments, schema, secrets),
         schema=schema,
-        asked_by=one_line(_asked_by(p)),
+        asked_by=one_line(_name_asker(p)),
         circle=replace(circle, stand_ins=tuple(map(one_line, stand_ins))),
         votes=tuple(clean(_vote_line(v)) for v in p.votes),
         quorum=p.quorum,
@@ -549,7 +549,7 @@ def card_of(
         tone=tone,
         outcome=one_line(clean(outcome)),
         decided_at=p.updated_at if p.undone else p.decided_at,
-        result=_plain(_said(p), secrets),
+        result=_plain(_find_tool_words(p), secrets),
         result_url=p.result_url,
         result_fields=tuple((clean(name), clean(said)) for name, said in result),
         notes=tuple(notes),
@@ -571,9 +571,9 @@ def card_of(
     )
 
 
-def named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
+def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
     """The accounts and places that its card names: who may decide, people in arguments, a rule's place."""
-    return written_in(p.rule).union(p.deciders.people, *_accounts(schema, p.arguments).values())
+    return find_written(p.rule).union(p.deciders.people, *_accounts(schema, p.arguments).values())
 
 
 def _accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
@@ -596,7 +596,7 @@ def _with_people(
 
 
 def _of_trial(p: Proposal, trial: Trial) -> list[str]:
-    """What to know of a trial before deciding, and which of the two was decided."""
+    """Return what to know of a trial before deciding, and which of the two was decided."""
     if p.for_real:
         begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
         return [f"{begun} for real, instead of what it did when tried."]
@@ -622,7 +622,7 @@ class Elsewhere:
     named: bool  # the words are the place's own name
 
 
-def placed(
+def place_card(
     card: Card,
     p: Proposal,
     *,
@@ -665,7 +665,7 @@ def placed(
     )
 
 
-def _said(p: Proposal) -> str:
+def _find_tool_words(p: Proposal) -> str:
     """What its tool said: the last lines it printed while it runs, then its answer or what went wrong."""
     if p.state is State.EXECUTING:
         return p.progress if p.progress and "\n" in p.progress else ""
@@ -680,7 +680,7 @@ _WITH_LEAD: Mapping[str | None, str] = {
 
 
 def _plain(result: str | None, secrets: Sequence[str]) -> str:
-    return redact_text(unfolded(redact_text(result, secrets)), secrets) if result else ""
+    return redact_text(unfold(redact_text(result, secrets)), secrets) if result else ""
 
 
 def whole_text(card: Card) -> str:
@@ -690,23 +690,23 @@ def whole_text(card: Card) -> str:
     """
     risk = ", ".join(filter(None, (card.level, card.risk_reason)))
     if card.batch:
-        return "\n\n".join([card.title, numbered([row.card for row in card.rows])])
+        return "\n\n".join([card.title, number_texts([row.card for row in card.rows])])
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
-        lines += [f"Reason: {_indented(card.reason)}"]
+        lines += [f"Reason: {_indent(card.reason)}"]
     lines += ["", "Changes"]
     for f in card.fields:
         if (compared := diff(f.old_value, f.new_value, folded=False)) is not None:
-            lines += [f"- {f.field}", f"    {_indented(compared)}"]
+            lines += [f"- {f.field}", f"    {_indent(compared)}"]
         elif f.old_value is None or f.old_value == f.new_value:
-            lines += [f"- {f.field}: {_indented(_text(f.new_value))}"]
+            lines += [f"- {f.field}: {_indent(_text(f.new_value))}"]
         elif f.new_value is None:
-            lines += [f"- {f.field} ({REMOVED}): {_indented(f.old_value)}"]
+            lines += [f"- {f.field} ({REMOVED}): {_indent(f.old_value)}"]
         else:
-            old, new = (_indented(value) for value in (f.old_value, f.new_value))
+            old, new = (_indent(value) for value in (f.old_value, f.new_value))
             lines += [f"- {f.field}", f"  old: {old}", f"  new: {new}"]
     given = without_defaults(card.arguments, defaults_of(card.schema))
-    if rest := {name: value for name, value in given.items() if not _shown(card, name, value)}:
+    if rest := {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
     if defaults := _by_default(card):
         lines += ["", "Defaults", *defaults]
@@ -715,19 +715,19 @@ def whole_text(card: Card) -> str:
     return "\n".join(lines)
 
 
-def numbered(cards: Sequence[Card]) -> str:
+def number_texts(cards: Sequence[Card]) -> str:
     """The whole text of several changes, one after the other."""
     each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
     return "\n\n".join(each)
 
 
-def _indented(value: str) -> str:
+def _indent(value: str) -> str:
     return value.replace("\r", "␍").replace("\n", "\n    ")
 
 
 def _by_default(card: Card) -> list[str]:
     """The arguments that hold their default, where no field shows them."""
-    told = told_values(card.schema, card.arguments)
+    told = list_values(card.schema, card.arguments)
     given = without_defaults(card.arguments, defaults_of(card.schema))
     known = {*map(label_of, given), *(f.field for f in card.fields)}
     return [f"- {label_of(name)}: {said}" for name, said in told if label_of(name) not in known]
@@ -742,8 +742,8 @@ def everything(card: Card) -> str:
 _TELLING = 40  # characters from which a text is not taken for another
 
 
-def _shown(card: Card, name: str, value: Any) -> bool:
-    """Whether a field shows this argument to the letter, or as an outline of all of it."""
+def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
+    """Return whether a field shows this argument to the letter, or as an outline of all of it."""
     nested = isinstance(value, dict | list) and bool(value)
     texts = {value} if isinstance(value, str) else {json.dumps(value, ensure_ascii=False, indent=2)}
     if nested:

@@ -45,7 +45,7 @@ class Address:
         return cls(channel, key)
 
     def is_own(self, actor: Actor) -> bool:
-        """Whether it lies in an account's own place, as conversations over HTTP do."""
+        """Return whether it lies in an account's own place, as conversations over HTTP do."""
         return self.channel == actor.channel and self.key.startswith(f"{actor.key}/")
 
 
@@ -206,7 +206,7 @@ class Reply:
 
     @property
     def on_cards(self) -> bool:
-        """Whether the cards show all that this says: it was taken, and nothing stayed open."""
+        """True if the cards show all that this says: it was taken, and nothing stayed open."""
         open_still = any(p.state is State.PROPOSED for p in self.proposals)
         return self.answer is Answer.ACCEPTED and not open_still
 
@@ -215,7 +215,7 @@ Incoming = Message | Press | Choice | Command | Request
 
 
 def names_in(incoming: Incoming) -> dict[str, str]:
-    """What the platform calls the person and the places of what came in."""
+    """Return what the platform calls the person and the places of what came in."""
     more = {} if isinstance(incoming, Request) else incoming.names
     found = {str(incoming.actor): incoming.actor.name, **more}
     return {key: name for key, name in found.items() if name.strip()}
@@ -273,24 +273,24 @@ _BYTES = 64  # of what a button carries; Telegram takes the fewest
 _ALREADY = "This was pressed already."
 
 
-def offered(choices: Iterable[str]) -> list[tuple[str, str]]:
+def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
     """The label of each button and what it carries, where that fits."""
     marked = [(words, f"{_MARK}{words}") for words in dict.fromkeys(choices)]
-    return [(_label(words), mark) for words, mark in marked if chosen(mark)][:_MOST_CHOICES]
+    return [(_label(words), mark) for words, mark in marked if read_choice(mark)][:_MOST_CHOICES]
 
 
 def _label(words: str) -> str:
     return EXTEND_LABEL if words.startswith(EXTEND) else words
 
 
-def chosen(mark: str) -> str | None:
+def read_choice(mark: str) -> str | None:
     """The words a button stands for; None for any other button."""
     words = mark.removeprefix(_MARK)
     fits = mark.startswith(_MARK) and words.strip() and len(mark.encode(errors="replace")) <= _BYTES
     return words if fits else None
 
 
-def said(
+def make_said(
     words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
 ) -> Message | Command:
     """What was pressed below the message ``ref``, as the one who pressed says it; a message only once."""
@@ -301,5 +301,5 @@ def said(
 
 
 def refusal(reply: Reply) -> str:
-    """What the one who pressed is told; empty where a message was taken in."""
+    """Return what the one who pressed is told; empty where a message was taken in."""
     return _ALREADY if reply.answer is Answer.DUPLICATE else reply.text

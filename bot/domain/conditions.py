@@ -27,7 +27,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from bot.domain import spellings
-from bot.domain.redaction import referred
+from bot.domain.redaction import find_referred
 from bot.domain.spellings import PATHS, Answer, NamedText, Referent
 from bot.domain.text import host_of
 
@@ -103,7 +103,7 @@ class ArgumentPath:
             elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
                 found = found[int(step)]
             elif found is arguments:
-                found = _named(schema, step).get("default")
+                found = _find_schema(schema, step).get("default")
             else:
                 return _MISSING
         if found is None or not self.host:
@@ -127,12 +127,12 @@ class GivenArguments:
         for key in sorted((self.arguments.keys() | parts.keys()) - self.named):
             part = parts.get(key)
             plain = [each for each in (part, *_plain(part or {}, self.schema)) if isinstance(each, Mapping)]
-            kind = next(filter(None, map(spellings.declared, plain)), None)
+            kind = next(filter(None, map(spellings.find_declared, plain)), None)
             given = self.arguments.get(key)
             if given is None and isinstance(part, Mapping):
                 given = part.get("default")
             for name, text in _texts(given, key):
-                if (kind or spellings.guessed(name)) in PATHS:
+                if (kind or spellings.guess_referent(name)) in PATHS:
                     yield name, text, kind
 
     def other_texts(self) -> Iterator[str]:
@@ -173,7 +173,7 @@ class Comparison:
         key = next((step for step in reversed(self.field.path) if not step.isdecimal()), "")
         answers = {self._names(found, referent, key)}
         others = self._beside(call)
-        if (referent or spellings.guessed(key)) in PATHS and not self.field.host:
+        if (referent or spellings.guess_referent(key)) in PATHS and not self.field.host:
             answers |= {self._names(path, kind, name) for name, path, kind in call.other_paths()}
             others = iter(()) if referent else call.other_texts()
         if answers == {False} and any(self._names(each, referent, key) is not False for each in others):
@@ -183,7 +183,7 @@ class Comparison:
     def is_near(self, call: "GivenArguments") -> bool:
         """Whether a path that it is about may be among the other arguments of a tool without the field."""
         key = self.field.path[-1]
-        if self.field.host or self.verb in _ORDER or spellings.guessed(key) not in PATHS:
+        if self.field.host or self.verb in _ORDER or spellings.guess_referent(key) not in PATHS:
             return False
         near = (self._names(path, kind, name) for name, path, kind in call.other_paths())
         return any(answer is not False for answer in near)
@@ -191,7 +191,7 @@ class Comparison:
     def lacking(self, schema: Mapping[str, Any]) -> str | None:
         """Return the field's name where a tool with this schema has nothing of that name."""
         lacks = _plain(schema, schema) and all(
-            _closed(part, self.field.path[0]) for part in _plain(schema, schema)
+            _is_left_out(part, self.field.path[0]) for part in _plain(schema, schema)
         )
         return self.field.name if lacks else None
 
@@ -204,7 +204,7 @@ class Comparison:
             yield from (each for at, each in others if at != int(last) and isinstance(each, str))
 
     def _is_among(self, found: object) -> Answer:
-        """Whether what is no text is one of the values."""
+        """Return whether what is no text is one of the values."""
         if self.verb != "in":
             return None
         if any(_kind(found) == _kind(each) and found == each for each in self.values):
@@ -212,7 +212,7 @@ class Comparison:
         return False if all(_kind(found) == _kind(each) for each in self.values) else None
 
     def _names(self, found: str, referent: Referent | None, key: str) -> Answer:
-        """Whether a text is what one of the values names."""
+        """Return whether a text is what one of the values names."""
         pattern = self.verb == "matches"
         answers: list[Answer] = []
         for value in self.values:
@@ -227,23 +227,23 @@ class Comparison:
         return None if None in answers else False
 
     def _referent(self, schema: Mapping[str, Any]) -> Referent | None:
-        """What the tool declares of the field."""
+        """Return what the tool declares of the field."""
         parts: list[Mapping[str, Any]] = [schema]
         for step in self.field.path:
-            parts = [_named(each, step) for part in parts for each in _plain(part, schema)]
+            parts = [_find_schema(each, step) for part in parts for each in _plain(part, schema)]
         wrapped = [*parts, *(each for part in parts for each in _plain(part, schema))]
-        return next(filter(None, map(spellings.declared, wrapped)), None)
+        return next(filter(None, map(spellings.find_declared, wrapped)), None)
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Why no call of a tool with this schema can have such a value, in words; None where one can."""
         parts: list[Mapping[str, Any]] = [schema]
         for step in self.field.path:
             parts = [each for part in parts for each in _plain(part, schema)]
-            if parts and all(_closed(part, step) for part in parts):
+            if parts and all(_is_left_out(part, step) for part in parts):
                 known = {name for part in parts for name in part["properties"]}
                 near = get_close_matches(step, known, 1)
                 return f"it has no {self.field.name}" + (f" (did you mean {near[0]}?)" if near else "")
-            parts = [_named(part, step) for part in parts]
+            parts = [_find_schema(part, step) for part in parts]
         parts = [each for part in parts for each in _plain(part, schema)]
         kinds = {kind for part in parts for kind in _kinds(part)}
         wanted = "text" if self.field.host else _kind(self.values[0])
@@ -314,7 +314,7 @@ class Condition:
     def holds(
         self, arguments: Mapping[str, Any], schema: Mapping[str, Any], *, of_several: bool = False
     ) -> Answer:
-        """Whether a call with these arguments, of a tool with this JSON schema, is meant.
+        """Return whether a call with these arguments, of a tool with this JSON schema, is meant.
 
         ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
         """
@@ -331,7 +331,7 @@ class Condition:
         return next(filter(None, (each.lacking(schema) for each in _comparisons(self.root))), None)
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
-        """Why it does not fit a tool's JSON schema, in words; None where it does."""
+        """Return why it does not fit a tool's JSON schema, in words; None where it does."""
         if self.root is None:
             return "this release can't read it"
         return next(filter(None, (each.misfit(schema) for each in _comparisons(self.root))), None)
@@ -390,7 +390,7 @@ class _Reader:
             read = self._any()
             self._needs(")")
         else:
-            read = self._compared(self._field())
+            read = self._read_comparison(self._field())
         self._depth -= 1
         return read
 
@@ -408,7 +408,7 @@ class _Reader:
             self._needs(")")
         return ArgumentPath(path, host)
 
-    def _compared(self, field: ArgumentPath) -> Expression:
+    def _read_comparison(self, field: ArgumentPath) -> Expression:
         pair = "".join(word for word, quoted in self._words[self._at : self._at + 2] if not quoted)
         if pair in _MEANT and len(pair) == len("<>"):
             raise self._wrong(_hint(pair, field.name))
@@ -456,7 +456,7 @@ class _Reader:
         return self._words[self._at]
 
     def _takes(self, word: str) -> bool:
-        """Whether the next word is this one, which is then read."""
+        """Return whether the next word is this one, which is then read."""
         taken = [(found.lower(), quoted) for found, quoted in self._words[self._at : self._at + 1]]
         self._at += (word, False) in taken
         return (word, False) in taken
@@ -512,7 +512,7 @@ def _kinds(part: Mapping[str, Any]) -> list[str]:
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
     """A schema's alternatives, references followed; those that say nothing are left out."""
     if isinstance(reference := part.get("$ref"), str) and depth < _DEEPEST:
-        found = referred(root, reference)
+        found = find_referred(root, reference)
         return _plain(found, root, depth + 1) if isinstance(found, Mapping) else []
     either = part.get("anyOf") or part.get("oneOf")
     if isinstance(either, list) and depth < _DEEPEST:
@@ -525,13 +525,13 @@ def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
     return [part] if {"type", "enum", "properties"} & part.keys() else []
 
 
-def _closed(part: Mapping[str, Any], step: str) -> bool:
-    """Whether a schema lists its fields, and this one is not among them."""
+def _is_left_out(part: Mapping[str, Any], step: str) -> bool:
+    """Return whether a schema lists its fields, and this one is not among them."""
     listed = part.get("properties")
     return isinstance(listed, Mapping) and step not in listed and not part.get("additionalProperties")
 
 
-def _named(part: Mapping[str, Any], step: str) -> Mapping[str, Any]:
+def _find_schema(part: Mapping[str, Any], step: str) -> Mapping[str, Any]:
     """The schema of a field, or of an item of a list; empty where it is not told."""
     if step.isdecimal() and "items" in part:
         found = part["items"]

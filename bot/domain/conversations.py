@@ -152,7 +152,7 @@ class Transcript:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether it is the agent's turn: someone spoke last, or every call it made has ended."""
+        """True if it is the agent's turn: someone spoke last, or every call it made has ended."""
         spoken = [line for line in self.lines if line.role is not LineRole.NOTICE]
         if not spoken:
             return False
@@ -188,7 +188,7 @@ class Turn:
     owner: str = ""
 
     def key(self, answers: int) -> str:
-        """What its answer of this number is called, before there is a row and in it."""
+        """Return what its answer of this number is called, before there is a row and in it."""
         return f"{self.id}.{answers}"
 
 

@@ -21,8 +21,8 @@ def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None
     place = other = 0
     for start, at, length in (*_same(before, after), (len(before), len(after), 0)):
         changed = place < start or other < at
-        lines += [_marked("-", line) for line in before[place:start]]
-        lines += [_marked("+", line) for line in after[other:at]]
+        lines += [_mark_line("-", line) for line in before[place:start]]
+        lines += [_mark_line("+", line) for line in after[other:at]]
         above = _AROUND if changed or lines else 0
         below = _AROUND if start + length < len(before) or at + length < len(after) else 0
         kept = before[start : start + length]
@@ -37,7 +37,7 @@ def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None
     return "\n".join(lines)
 
 
-def _marked(mark: str, line: str) -> str:
+def _mark_line(mark: str, line: str) -> str:
     """A changed line; the end of a line as Windows writes it is a change that no one would see."""
     return f"{mark} " + line.replace("\r", "␍")
 

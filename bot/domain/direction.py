@@ -21,7 +21,7 @@ _PART = regex.compile(
 
 
 def runs_right_to_left(text: str) -> bool:
-    """Whether some of a text is written from right to left."""
+    """Return whether some of a text is written from right to left."""
     return _HAS_RIGHT_TO_LEFT.search(text) is not None
 
 
@@ -29,10 +29,10 @@ def isolate(text: str) -> str:
     """Return a text whose lines each have a direction of their own; one without such letters as it is."""
     if not runs_right_to_left(text):
         return text
-    return "\n".join(_isolated(line) for line in text.split("\n"))
+    return "\n".join(_isolate(line) for line in text.split("\n"))
 
 
-def _isolated(line: str) -> str:
+def _isolate(line: str) -> str:
     return f"{FIRST_STRONG_ISOLATE}{line}{POP_ISOLATE}" if runs_right_to_left(line) else line
 
 
@@ -52,10 +52,10 @@ def _set_line_apart(line: str) -> str:
     lead = _LEAD.match(line)
     begun = lead.end() if lead else 0
     if _begins_right_to_left(line[begun:]):
-        return f"{line[:begun]}{_isolated(line[begun:])}"
+        return f"{line[:begun]}{_isolate(line[begun:])}"
     label = _LABEL.match(line)
     if label and _begins_right_to_left(line[label.end() :]):
-        return f"{_PART.sub(_isolate_found, label[0])}{_isolated(line[label.end() :])}"
+        return f"{_PART.sub(_isolate_found, label[0])}{_isolate(line[label.end() :])}"
     return str(_PART.sub(_isolate_found, line))
 
 
@@ -67,5 +67,5 @@ def _begins_right_to_left(text: str) -> bool:
 def _isolate_found(found: regex.Match[str]) -> str:
     part = found[0]
     if not part.startswith("“"):
-        return _isolated(part)
-    return f"“{_isolated(part[1:-1])}”" if runs_right_to_left(part) else part
+        return _isolate(part)
+    return f"“{_isolate(part[1:-1])}”" if runs_right_to_left(part) else part

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from bot.domain.forms import label_of, spoken
+from bot.domain.forms import label_of, speak_value
 from bot.domain.redaction import redact_text
 
 MOST_BYTES = 1_000_000
@@ -39,21 +39,21 @@ def safe_name(name: str) -> str:
     return f"{stem[: _LONGEST_NAME - len(ending) - 1] or 'file'}{dot}{ending}"
 
 
-def told_fields(text: str) -> tuple[tuple[str, str], ...]:
+def read_fields(text: str) -> tuple[tuple[str, str], ...]:
     """A JSON object as people read it: the label and value of each field that says something. Else empty."""
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
             return ()
         said = {name: value for name, value in data.items() if value != ""} or data
-        return tuple((label_of(name), spoken(value, options=False)) for name, value in said.items())
+        return tuple((label_of(name), speak_value(value, options=False)) for name, value in said.items())
     except (ValueError, RecursionError):
         return ()
 
 
-def unfolded(text: str) -> str:
+def unfold(text: str) -> str:
     """A JSON object as one field below the other; anything else as it is."""
-    said = told_fields(text)
+    said = read_fields(text)
     lines = (f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
     return "\n".join(lines) if said else text
 
@@ -64,8 +64,8 @@ def for_people(text: str) -> str:
     It is cut with a note where it is longer than `MOST_BYTES`.
     """
     plain = redact_text(text)
-    lined = any("\n" in said for _, said in told_fields(plain))
-    whole = redact_text(unfolded(plain) if lined else plain).encode(errors="replace")
+    lined = any("\n" in said for _, said in read_fields(plain))
+    whole = redact_text(unfold(plain) if lined else plain).encode(errors="replace")
     if len(whole) <= MOST_BYTES:
         return whole.decode()
     left_out = len(whole) - MOST_BYTES
@@ -73,5 +73,5 @@ def for_people(text: str) -> str:
 
 
 def fits_card(text: str) -> bool:
-    """Whether a card shows a result in full."""
+    """Return whether a card shows a result in full."""
     return len(text) <= RESULT_SHOWN and len(text.encode("utf-16-le", errors="replace")) <= 2 * RESULT_SHOWN

@@ -17,8 +17,8 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.proposals import canonical
-from bot.domain.redaction import HIDDEN, redact, referred
-from bot.domain.text import shortened, whole_until
+from bot.domain.redaction import HIDDEN, find_referred, redact
+from bot.domain.text import shorten, whole_until
 
 MOST_FIELDS = 60
 _MORE_FIELDS = "More fields than fit here. The others stay as they are."
@@ -72,7 +72,7 @@ class Field:
 
     @property
     def default(self) -> bool:
-        """Whether ``value`` is the default, given or not."""
+        """True if ``value`` is the default, given or not."""
         return self.value is not None and (
             not self.present or is_same(self.value, self.schema.get("default"))
         )
@@ -86,7 +86,7 @@ class Field:
 
     @property
     def may_be_empty(self) -> bool:
-        """Whether "" or no entries is a value."""
+        """True if "" or no entries is a value."""
         few = self.schema.get("minLength") or self.schema.get("minItems")
         return self.shape in (Shape.TEXT, Shape.LINES, Shape.CHOICES) and not few
 
@@ -102,7 +102,7 @@ class Field:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """What is wrong with a value, as far as it can be said without the tool; empty for nothing."""
+        """Return what is wrong with a value, as far as it can be said without the tool; empty for nothing."""
         if value is None:
             return "" if self.nullable or not self.required else "This is needed."
         return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
@@ -115,9 +115,9 @@ class Field:
 
     def read(self, text: str) -> Any:
         """Turn typed text into a value that fits; raises BadAnswer."""
-        return self.checked(self._parsed(text))
+        return self.checked(self._parse(text))
 
-    def _parsed(self, text: str) -> Any:
+    def _parse(self, text: str) -> Any:
         match self.shape:
             case Shape.TEXT | Shape.DATE | Shape.USER:
                 return text
@@ -137,7 +137,7 @@ class Field:
     def option(self, text: str) -> Any:
         """The option with this label, or None."""
         said = text.strip().casefold()
-        return next((o for o in self.options if said in (str(o).casefold(), spoken(o).casefold())), None)
+        return next((o for o in self.options if said in (str(o).casefold(), speak_value(o).casefold())), None)
 
 
 def _entries(text: str) -> list[str]:
@@ -162,7 +162,7 @@ def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[
     return tuple(_all_fields(schema, arguments, MOST_FIELDS))
 
 
-def filled_in(
+def fill_in(
     fields: Iterable[Field], arguments: Mapping[str, Any], read: Callable[[Field], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The arguments with what a form says of these fields, and what is wrong with it, by the field's name.
@@ -198,15 +198,15 @@ def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
 
 def option_labels(options: Sequence[Any], most: int) -> list[str]:
     """What to call options in at most so many characters: those that begin alike show how they end, too."""
-    said = [spoken(each) for each in options]
-    cut = [shortened(each, most) for each in said]
+    said = [speak_value(each) for each in options]
+    cut = [shorten(each, most) for each in said]
     twice = {label for label, times in Counter(cut).items() if times > 1}
     return [_ends(f"{at}. ", said[at - 1], most) if each in twice else each for at, each in enumerate(cut, 1)]
 
 
 def _ends(number: str, text: str, most: int) -> str:
     half = (most - len(number)) // 2
-    return f"{number}{shortened(text, half)}{text[whole_until(text, max(0, len(text) - half)) :]}"
+    return f"{number}{shorten(text, half)}{text[whole_until(text, max(0, len(text) - half)) :]}"
 
 
 def _all_fields(
@@ -219,7 +219,7 @@ def _all_fields(
 
 
 def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str, Any]) -> Field:
-    schema, nullable = resolved(part, root)
+    schema, nullable = resolve_part(part, root)
     given = arguments.get(name)
     shape, options = _shape(schema, root, given)
     required = root.get("required")
@@ -232,7 +232,7 @@ def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str
         required=isinstance(required, Sequence) and name in required and "default" not in schema,
         nullable=nullable,
         present=name in arguments,
-        value=given if name in arguments else _hidden(name, schema.get("default"), secret=secret),
+        value=given if name in arguments else _hide_secrets(name, schema.get("default"), secret=secret),
         options=options,
         multiline=_multiline(schema, given),
         secret=secret or given == HIDDEN,
@@ -240,14 +240,14 @@ def _field(name: str, part: Any, root: Mapping[str, Any], arguments: Mapping[str
     )
 
 
-def resolved(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
+def resolve_part(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[str, Any], bool]:
     """Follow local references, join ``allOf``, take "or null" apart; unions of more stay as they are."""
     flat: dict[str, Any] = dict(part) if isinstance(part, Mapping) else {}
     nullable = False
     if depth >= _DEEPEST:
         return flat, nullable
     if isinstance(reference := flat.get("$ref"), str) and reference.startswith("#/"):
-        inner, nullable = resolved(referred(root, reference), root, depth + 1)
+        inner, nullable = resolve_part(find_referred(root, reference), root, depth + 1)
         flat = inner | {k: v for k, v in flat.items() if k != "$ref"}
     for word in ("allOf", "anyOf", "oneOf"):
         parts = flat.get(word)
@@ -259,7 +259,7 @@ def resolved(part: Any, root: Mapping[str, Any], depth: int = 0) -> tuple[dict[s
         if word == "allOf" or len(real) == 1:
             joined: dict[str, Any] = {}
             for each in real:
-                inner, more = resolved(each, root, depth + 1)
+                inner, more = resolve_part(each, root, depth + 1)
                 joined |= inner
                 nullable = nullable or (more and len(real) == 1)
             flat = joined | {k: v for k, v in flat.items() if k != word}
@@ -285,7 +285,7 @@ def _shape(schema: Mapping[str, Any], root: Mapping[str, Any], given: Any) -> tu
         return Shape.CHOICE, tuple(choices)
     kind = schema.get("type") or _kind_of(given)
     if kind == "array":
-        items, _ = resolved(schema.get("items"), root)
+        items, _ = resolve_part(schema.get("items"), root)
         some = items.get("enum")
         if given is not None and not (isinstance(given, list) and all(isinstance(v, str) for v in given)):
             return Shape.DATA, ()
@@ -358,12 +358,12 @@ def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
         if isinstance(value, kinds) and isinstance(wanted, _NUMBER) and not isinstance(wanted, bool):
             measured = len(value) if isinstance(value, str | list) else value
             if not keeps(measured, wanted):
-                return bound_in_words(keyword, wanted)
+                return describe_bound(keyword, wanted)
     return ""
 
 
-def bound_in_words(keyword: str, wanted: Any) -> str:
-    """What a bound of JSON Schema asks for, in words; empty for any other keyword."""
+def describe_bound(keyword: str, wanted: Any) -> str:
+    """Return what a bound of JSON Schema asks for, in words; empty for any other keyword."""
     one = wanted == 1
     match keyword:
         case "minLength":
@@ -396,7 +396,7 @@ def label_of(name: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def spoken(value: Any, *, options: bool = True) -> str:
+def speak_value(value: Any, *, options: bool = True) -> str:
     """A value as people read it: yes and no, plain lists joined by commas, others as an outline, ``none``.
 
     ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
@@ -411,12 +411,12 @@ def spoken(value: Any, *, options: bool = True) -> str:
         case int() | float():
             return json.dumps(value)
         case list() if all(map(_is_plain, value)):
-            return ", ".join(spoken(each, options=options) for each in value)
+            return ", ".join(speak_value(each, options=options) for each in value)
     return outline_value(value)
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value can stand among others in one line."""
+    """Return whether a value can stand among others in one line."""
     return "\n" not in value if isinstance(value, str) else isinstance(value, int | float)
 
 
@@ -425,19 +425,19 @@ def outline_value(value: Any) -> str:
 
     A text of several lines keeps its line breaks, indented, so that none of them looks like a field.
     """
-    return "\n".join(_outlined(value))
+    return "\n".join(_outline_lines(value))
 
 
-def _outlined(value: Any, depth: int = 0) -> Iterator[str]:
+def _outline_lines(value: Any, depth: int = 0) -> Iterator[str]:
     """Yield the lines of an object, a list or a single value."""
     if depth >= _DEEPEST and isinstance(value, dict | list):
         yield from json.dumps(value, ensure_ascii=False, indent=2).split("\n")
     elif isinstance(value, dict) and value:
         for name, inner in value.items():
-            yield from _outlined_field(name, inner, depth)
+            yield from _outline_field(name, inner, depth)
     elif isinstance(value, list) and value:
         for number, entry in enumerate(value, 1):
-            first, *rest = _outlined(entry, depth + 1)
+            first, *rest = _outline_lines(entry, depth + 1)
             mark = f"{number}. "
             yield mark + first
             yield from _indent(rest, len(mark))
@@ -447,22 +447,22 @@ def _outlined(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, str) and _LIKE_FIELDS.search(value):
         yield json.dumps(value, ensure_ascii=False)
     else:
-        yield _outlined_word(value)
+        yield _outline_word(value)
 
 
-def _outlined_field(name: str, value: Any, depth: int) -> Iterator[str]:
-    label = _outlined_label(name)
+def _outline_field(name: str, value: Any, depth: int) -> Iterator[str]:
+    label = _outline_label(name)
     while isinstance(value, dict) and len(value) == 1 and depth < _DEEPEST:
         (name, value), depth = next(iter(value.items())), depth + 1
-        label = f"{label} / {_outlined_label(name)}"
+        label = f"{label} / {_outline_label(name)}"
     if isinstance(value, str) and "\n" in value:
         yield f"{label}:"
         yield from _indent(value.replace("\r", "␍").split("\n"), _TEXT_INDENT)
     elif isinstance(value, dict | list) and value and not _is_list_of_words(value):
         yield f"{label}:"
-        yield from _indent(_outlined(value, depth + 1), _FIELD_INDENT)
+        yield from _indent(_outline_lines(value, depth + 1), _FIELD_INDENT)
     else:
-        yield f"{label}: {_outlined_word(value)}"
+        yield f"{label}: {_outline_word(value)}"
 
 
 def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
@@ -470,12 +470,12 @@ def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
     return (margin + line for line in lines)
 
 
-def _outlined_label(name: str) -> str:
+def _outline_label(name: str) -> str:
     """A field's label; a name that could look like something else is quoted."""
     return label_of(name) if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _outlined_word(value: Any) -> str:
+def _outline_word(value: Any) -> str:
     """A value in one line, so that a text never reads like a number, a flag or nothing."""
     match value:
         case "":
@@ -490,11 +490,11 @@ def _outlined_word(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         case str():
             return value.replace("\r", "␍")
-    return spoken(value)
+    return speak_value(value)
 
 
 def _is_list_of_words(value: Any) -> bool:
-    """Whether a list is of words that a comma between them tells apart."""
+    """Return whether a list is of words that a comma between them tells apart."""
     return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
 
 
@@ -521,20 +521,20 @@ def sum_up_value(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def told_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Each argument that would run, by name, with its value as people read it; defaults are last and marked.
 
     Defaults that are not among the arguments are told, too: a proposal of an earlier release runs with them.
     """
     running = [each for each in _all_fields(schema, arguments) if each.present or each.default]
-    return tuple((each.name, _told(each)) for each in sorted(running, key=lambda each: each.default))
+    return tuple((each.name, _write_default(each)) for each in sorted(running, key=lambda each: each.default))
 
 
 def defaults_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the defaults that a tool's schema names, by argument; null doesn't count."""
     known = schema.get("properties")
     properties = known if isinstance(known, Mapping) else {}
-    named = {name: resolved(part, schema)[0].get("default") for name, part in properties.items()}
+    named = {name: resolve_part(part, schema)[0].get("default") for name, part in properties.items()}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -544,16 +544,18 @@ def without_defaults(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) 
 
 
 def is_same(value: Any, default: Any) -> bool:
-    """Whether a value is a default, which is not null; 1 is not yes."""
+    """Return whether a value is a default, which is not null; 1 is not yes."""
     return default is not None and canonical(value) == canonical(default)
 
 
-def _hidden(name: str, value: Any, *, secret: bool) -> Any:
+def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:
     """The value as people may see it."""
     return redact({name: value}, {"properties": {name: {"writeOnly": secret}}})[name]
 
 
-def _told(each: Field) -> str:
-    value = _hidden(each.name, each.value, secret=each.secret)
-    said = spoken(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES)) if value != "" else "(empty)"
+def _write_default(each: Field) -> str:
+    value = _hide_secrets(each.name, each.value, secret=each.secret)
+    said = (
+        speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES)) if value != "" else "(empty)"
+    )
     return f"{said} (default)" if each.default else said

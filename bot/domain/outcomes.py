@@ -26,12 +26,12 @@ EARLIER = "What you proposed earlier:"
 _END = 2_000  # of them from the end, where a command says how it went
 
 
-def bounded(text: str, most: int = MAX_RESULT) -> str:
+def bound_text(text: str, most: int = MAX_RESULT) -> str:
     """The text, or its beginning with a word on how much was left out."""
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
 
 
-def shortened(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
+def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
     """The text, or its beginning and end with a word between them on how to read the rest.
 
     ``most`` is at least 500; ``handle`` is what the whole is kept under (``bot/store/outputs.py``), and
@@ -45,7 +45,7 @@ def shortened(text: str, handle: str, most: int = MAX_RESULT, length: int | None
     return text[:room] + _between(handle, room, length - room - end) + text[len(text) - end :]
 
 
-def kept_under(text: str) -> tuple[str, int] | None:
+def find_kept(text: str) -> tuple[str, int] | None:
     """Handle and length of all that `shortened` gave a part of, in characters; None for another text."""
     for found in _BETWEEN.finditer(text):
         left_out, handle, offset = int(found[1]), found[2], int(found[3])
@@ -98,7 +98,7 @@ def for_model(p: Proposal) -> str:
         case State.CANCELLED:
             words = f"CANCELLED: {who} took it back. Nothing was changed."
         case State.FAILED:
-            words = _failed(p, who)
+            words = _describe_failure(p, who)
     return words.rstrip() + edited
 
 
@@ -110,18 +110,18 @@ def because(p: Proposal) -> str:
 def _result(p: Proposal) -> str:
     if not p.result or p.kind.has_steps:  # of a plan it is Nod's own word
         return p.result or "no output"
-    return f"{OUTSIDE} {shortened(p.result, p.output)}"
+    return f"{OUTSIDE} {shorten_result(p.result, p.output)}"
 
 
 def _misread(p: Proposal) -> str:
-    """What is not what was approved, by another look after the run."""
+    """Return what is not what was approved, by another look after the run."""
     if not p.misread:
         return ""
     each = one_line(", ".join(f.words for f in p.misread))
     return f"But read again, it is not what was approved: {OUTSIDE} {each}. Tell the person. "
 
 
-def _failed(p: Proposal, who: str) -> str:
+def _describe_failure(p: Proposal, who: str) -> str:
     why = p.error or ""
     match p.cause:
         case Cause.OUTCOME_UNKNOWN:
@@ -139,7 +139,7 @@ def _failed(p: Proposal, who: str) -> str:
         case Cause.FORBIDDEN:
             return f"FAILED: approved by {who}, but not run. {why} Do not propose it again."
         case _:
-            return f"FAILED: approved by {who}, but the tool said: {OUTSIDE} {bounded(why or 'nothing')}"
+            return f"FAILED: approved by {who}, but the tool said: {OUTSIDE} {bound_text(why or 'nothing')}"
 
 
 def why_expired(p: Proposal, decided: str = "decided") -> str:

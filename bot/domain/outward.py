@@ -25,7 +25,7 @@ _BEFORE, _AFTER = "([{*_", ".,;:!?)]}*_…"
 _MARKS = 8  # after an address: more of them belong to no sentence
 
 
-def sent(arguments: Any, key: str = "") -> Iterator[str]:
+def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
     """Every address in the arguments of a call: by the name of its field, or because it looks like one."""
     if isinstance(arguments, str):
         own = "://" in arguments  # in a scheme of its server's own it names a thing there
@@ -33,13 +33,15 @@ def sent(arguments: Any, key: str = "") -> Iterator[str]:
             yield arguments
     elif isinstance(arguments, Mapping):
         for name, value in arguments.items():
-            yield from sent(value, str(name))
+            yield from find_addresses(value, str(name))
     elif isinstance(arguments, list | tuple):
         for value in arguments:
-            yield from sent(value, key)
+            yield from find_addresses(value, key)
 
 
-def judged(risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]) -> Risk:
+def judge_addresses(
+    risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]
+) -> Risk:
     """What a reading call is by the addresses it sends: a write, to be asked for, where one is not known.
 
     ``known``: as `known` gives them. ``hosts``: those that rules let be read, with * and ?.
@@ -57,7 +59,7 @@ def judged(risk: Risk, addresses: Collection[str], known: Collection[str], hosts
     return risk
 
 
-def known(
+def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
     """Those of ``addresses`` that a call of this tool may send, for the Person with these accounts."""
@@ -65,14 +67,14 @@ def known(
     found: set[str] = set()
     for line in transcript.lines:
         if line.role is LineRole.USER and line.actor and str(line.actor) in accounts:
-            found.update(_written(line.text))
+            found.update(_find_words(line.text))
         for host, text in _read(transcript, line, tool_name):
-            found.update(each for each in _written(text) if wanted.get(each) == host)
+            found.update(each for each in _find_words(text) if wanted.get(each) == host)
     return found & wanted.keys()
 
 
 def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
-    """What earlier calls of the tool answered that went to one host, with that host."""
+    """Yield what earlier calls of the tool answered that went to one host, with that host."""
     for call in line.calls:
         if call.tool_name != tool_name:
             continue
@@ -83,7 +85,7 @@ def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[
             arguments, answer = json.loads(call.arguments), line.results[call.id].text
         else:
             continue
-        hosts = {host_of(each) for each in sent(arguments)}
+        hosts = {host_of(each) for each in find_addresses(arguments)}
         if len(hosts) == 1:
             host = hosts.pop()
             yield from ((host, text) for text in _texts(answer))
@@ -105,7 +107,7 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(each)
 
 
-def _written(text: str) -> Iterator[str]:
+def _find_words(text: str) -> Iterator[str]:
     """Each word that may be an address, without what is quoted, and without the marks around it."""
     for line in text.splitlines():
         if line.lstrip().startswith(">"):

@@ -54,7 +54,7 @@ class Actor:
 
     @property
     def outside(self) -> bool:
-        """Whether their platform says that they are from outside, or could not be asked."""
+        """True if their platform says that they are from outside, or could not be asked."""
         return self.standing not in (None, Membership.MEMBER)
 
     @property
@@ -103,7 +103,7 @@ def workspace_of(text: str) -> str | None:
 
 
 def counts_at(account: str, place: str | None) -> bool:
-    """Whether a role of an account counts at a place: not in another workspace of the same channel."""
+    """Return whether a role of an account counts at a place: not in another workspace of the same channel."""
     own = workspace_of(account)
     if own is None or place is None or place.partition(":")[0] != own.partition(":")[0]:
         return True
@@ -121,7 +121,7 @@ class Person:
 
     @property
     def outside(self) -> bool:
-        """Whether they count as someone from outside the team: also where no one can say."""
+        """True if they count as someone from outside the team: also where no one can say."""
         return self.standing is not Membership.MEMBER
 
 
@@ -167,17 +167,17 @@ _OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line"}
 _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 
 
-def written_in(text: str) -> frozenset[str]:
+def find_written(text: str) -> frozenset[str]:
     """The accounts and addresses in a text; those in backticks are for typing and stay as they are."""
     return frozenset(each for each in _WRITTEN.findall(text) if not each.startswith("`"))
 
 
 def with_names(text: str, names: Names) -> str:
     """The text with each account and address that has a name called by it."""
-    return _WRITTEN.sub(lambda found: names.get(found[0]) or called(found[0], names) or found[0], text)
+    return _WRITTEN.sub(lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text)
 
 
-def called(what: str, names: Names) -> str:
+def find_name(what: str, names: Names) -> str:
     """The name of an account, of a place or of the chat that a thread is in; empty where none is known."""
     return next((names[each] for each in within(what) if each in names), "")
 
@@ -189,11 +189,11 @@ def within(what: str) -> list[str]:
 
 
 def place_called(place: str, names: Names) -> str:
-    """What a place is called, or its address."""
+    """Return what a place is called, or its address."""
     channel = place.partition(":")[0]
-    return _OWN.get(channel) or called(place, names) or place
+    return _OWN.get(channel) or find_name(place, names) or place
 
 
 def channel_called(channel: str) -> str:
-    """What people call a channel: a platform by its name, which is the folder's."""
+    """Return what people call a channel: a platform by its name, which is the folder's."""
     return _OWN.get(channel) or channel.capitalize()

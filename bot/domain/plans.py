@@ -115,8 +115,8 @@ def _lines(given: str | list[str] | None) -> str:
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
     """The plan as a card shows it, each part alongside what it was in the version ``before``."""
-    old = {} if before is None else _labelled(before)
-    new = _labelled(plan)
+    old = {} if before is None else _label_steps(before)
+    new = _label_steps(plan)
     steps = max(len(each.steps) for each in (plan, before or plan))
     labels = ["Summary", *(f"Step {number}" for number in range(1, steps + 1)), "Risks", "Alternatives"]
     return tuple(
@@ -124,7 +124,7 @@ def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
     )
 
 
-def _labelled(plan: Plan) -> dict[str, str]:
+def _label_steps(plan: Plan) -> dict[str, str]:
     labelled = {"Summary": plan.summary}
     labelled |= {f"Step {number}": str(step) for number, step in enumerate(plan.steps, 1)}
     more = {"Risks": plan.risks, "Alternatives": plan.alternatives}
@@ -169,7 +169,7 @@ def _mark(field: PreviewField) -> str:
 
 
 def stands(plan: Proposal) -> bool:
-    """Whether the plan was approved and is still what was approved, to the letter."""
+    """Return whether the plan was approved and is still what was approved, to the letter."""
     return plan.state is State.SUCCEEDED and plan.digest == digest(
         plan.tool_name, plan.tool_version, plan.arguments
     )
@@ -182,7 +182,7 @@ def current(found: Iterable[Proposal]) -> Proposal | None:
     return newest if newest is not None and stands(newest) else None
 
 
-def carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
+def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
     """The numbers of the steps that are done: those ticked, and those all of whose calls have run since."""
     ran = Counter(p.digest for p in found if p.message_id > plan.message_id and p.state is State.SUCCEEDED)
     done = list(plan.ticked)

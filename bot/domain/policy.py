@@ -24,7 +24,7 @@ from bot.domain.people import (
 from bot.domain.plans import Approver
 from bot.domain.proposals import Deciders, Inverse, Level, Proposal, Risk, clock
 from bot.domain.rules import LEVELS, STRICTNESS, CallFacts, Found, Mode, Quorum, Rule, Rulebook, Subject
-from bot.domain.times import written
+from bot.domain.times import format_length
 
 _USUAL = ("requester", *Role)  # who decides where no rule says it
 UNASKED = " (warning: nothing here asks before it changes things)"
@@ -100,15 +100,15 @@ class Policy:
         return [each for each in unknown if each.partition(":")[0] in there]
 
     def may_be_in_group(self, proposal: Proposal, person: Person) -> bool:
-        """Whether they are in a group that decides it, as far as anyone can say now."""
+        """Return whether they are in a group that decides it, as far as anyone can say now."""
         return bool(self._unknown(proposal.deciders.people, person))
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
-        """What a person is anywhere, or at one place."""
+        """Return what a person is anywhere, or at one place."""
         return frozenset(role for role in Role if person.accounts & self.holders(role, place))
 
     def roles_for(self, person: Person, proposal: Proposal) -> frozenset[Role]:
-        """What a person is where a proposal was asked for."""
+        """Return what a person is where a proposal was asked for."""
         return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
 
     def bound_to(self, person: Person) -> str | None:
@@ -119,7 +119,7 @@ class Policy:
         return found.pop() if len(found) == 1 else None
 
     def judge(self, call: CallFacts) -> Verdict:
-        """Whether a call runs immediately, needs approval, or can't be proposed at all.
+        """Return whether a call runs immediately, needs approval, or can't be proposed at all.
 
         A plan always needs approval, and so does a fact to remember. So does a script's request, which that
         script can never decide, and a server's question, which only who asked can answer. For what puts back
@@ -190,7 +190,7 @@ class Policy:
         return found.rule.words if found.rule and found.value is Mode.FORBID else None
 
     def refusal(self, person: Person, place: str) -> str | None:
-        """Why what a person says at a place (an address as text) is not for Nod; None where it is.
+        """Return why what a person says at a place (an address as text) is not for Nod; None where it is.
 
         Guests and people of another company are heard only where a rule says so, or where they have a role.
         """
@@ -201,7 +201,7 @@ class Policy:
         return "I only work for people of this team. An admin can let others write to me here."
 
     def _overridden(self, call: CallFacts) -> tuple[Risk, bool]:
-        """What a call counts as under the rules, and whether a rule spares people the question.
+        """Return what a call counts as under the rules, and whether a rule spares people the question.
 
         ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
         proposal and a claim of its own. It has no effect on what can't be undone.
@@ -247,7 +247,7 @@ class Policy:
         return None if approver is Approver.HUMAN else str(approver)
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
-        """Why no one, or too few, could ever decide; None when enough could."""
+        """Return why no one, or too few, could ever decide; None when enough could."""
         accounts = self.spelled_out(deciders.people)
         for role in deciders.roles:
             accounts |= self.holders(Role(role), deciders.place)
@@ -277,7 +277,7 @@ class Policy:
         *,
         approves: bool = True,
     ) -> str | None:
-        """Why this person may not decide this proposal, in words; None when they may.
+        """Return why this person may not decide this proposal, in words; None when they may.
 
         ``at`` is the address where the card was pressed, for circles that are "anyone in this chat".
         """
@@ -301,15 +301,15 @@ class Policy:
         return f"You may not decide this one. Who may: {words}. It stays open."
 
     def may_take_back(self, proposal: Proposal, person: Person, requester: Person) -> bool:
-        """Whether a person may withdraw a proposal: the requester, or an admin there."""
+        """Return whether a person may withdraw a proposal: the requester, or an admin there."""
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
     def plan_rule(self, place: str) -> Found[Approver]:
-        """Who approves plans at a place (an address as text), and the rule."""
+        """Return who approves plans at a place (an address as text), and the rule."""
         return self.book.plans(place, self.plans)
 
     def stricter(self, before: "Policy", call: CallFacts) -> bool:
-        """Whether calls like one, with any arguments, by anyone, at any time, may have to pass more.
+        """Return whether calls like one, with any arguments, by anyone, at any time, may have to pass more.
 
         A limited rule that is new counts as if it always matched, and one that is gone as if it never did.
         """
@@ -342,7 +342,7 @@ def same_chat(origin: str, pressed: str) -> bool:
 
 
 def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """What a verdict makes of a proposal: its fields by name, the clock starting now."""
+    """Return what a verdict makes of a proposal: its fields by name, the clock starting now."""
     return {
         "risk": verdict.risk,
         "deciders": verdict.deciders,
@@ -360,7 +360,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
 
 
 def explain(verdict: Verdict, requester: str) -> str:
-    """What would happen to a call and why, for ``/approvals policy test``."""
+    """Return what would happen to a call and why, for ``/approvals policy test``."""
     level = f"{verdict.risk.level} ({verdict.risk.reason})" if verdict.risk.reason else verdict.risk.level
     match verdict.judgement:
         case Judgement.RUN:
@@ -370,7 +370,7 @@ def explain(verdict: Verdict, requester: str) -> str:
         case Judgement.ASK:
             who = verdict.deciders.in_words(requester)
             need = f"{verdict.quorum} approvals" if verdict.quorum > 1 else "one approval"
-            wait = written(verdict.ttl.total_seconds())
+            wait = format_length(verdict.ttl.total_seconds())
             return (
                 f"It would ask for {need}. Who may decide: {who}. It would wait {wait}. "
                 f"Risk: {level}. Because: {verdict.rule}."

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from bot.domain.people import NO_NAMES, Actor, Names
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
@@ -116,13 +116,13 @@ class PreviewField:
     titled: bool = False
 
 
-def left_values(preview: Sequence[PreviewField]) -> str:
+def hash_left_values(preview: Sequence[PreviewField]) -> str:
     """SHA-256, in hex, over what a preview says is there now."""
     return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """What a preview says is there now; where that changes, people look again."""
+    """Return what a preview says is there now; where that changes, people look again."""
     return [(f.field, f.old_value) for f in preview]
 
 
@@ -142,9 +142,9 @@ class Reread:
             len(value) > _SHORT or "\n" in value.strip() for value in (self.now or "", self.approved or "")
         )
         if self.agrees:
-            return f"{self.field} is {'as approved' if long else _said(self.now)}"
-        now = "something else" if long and self.now else _said(self.now)
-        return f"{self.field} is {now}, not {'what was approved' if long else _said(self.approved)}"
+            return f"{self.field} is {'as approved' if long else _quote_value(self.now)}"
+        now = "something else" if long and self.now else _quote_value(self.now)
+        return f"{self.field} is {now}, not {'what was approved' if long else _quote_value(self.approved)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +169,13 @@ class Inverse:
         return f"{self.title} ({', '.join(each)})" if each else self.title
 
 
-def _said(value: str | None) -> str:
+def _quote_value(value: str | None) -> str:
     """A value of one line, as a sentence says it."""
     return "none" if value is None else value or "empty"
 
 
 def _short(field: PreviewField) -> bool:
-    """Whether its values fit a sentence."""
+    """Return whether its values fit a sentence."""
     values = (field.old_value or "", field.new_value or "")
     return all(len(value) <= _SHORT and "\n" not in value for value in values)
 
@@ -219,7 +219,7 @@ class Edited:
 
 
 def _is_nested(field: PreviewField) -> bool:
-    """Whether one of its values is an object or a list of them, which the card shows as an outline."""
+    """Return whether one of its values is an object or a list of them, which the card shows as an outline."""
     return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
 
 
@@ -232,7 +232,7 @@ def _change(field: PreviewField) -> str:
 def _brief(text: str | None) -> str:
     if text is None:
         return "(nothing)"
-    return shortened(text, _BRIEF)
+    return shorten(text, _BRIEF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +488,7 @@ class Proposal:
 
     @property
     def applies(self) -> bool:
-        """Whether what was tried is applied when it is approved; else the call itself runs."""
+        """True if what was tried is applied when it is approved; else the call itself runs."""
         return self.trial is not None and self.trial.applies and not self.for_real
 
     @property
@@ -516,7 +516,7 @@ class Proposal:
 
     @property
     def shown_again(self) -> bool:
-        """Whether the same arguments were offered again with other values, which the digest does not tell."""
+        """True if the same arguments were offered again with other values, which the digest does not tell."""
         began = self.edits[-1].round if self.edits else 1
         return self.state is State.PROPOSED and self.round > began
 
@@ -531,13 +531,13 @@ class Proposal:
 
     @property
     def unasked(self) -> bool:
-        """Whether it runs, or ran, without anyone's decision: neither a vote nor a grant let it."""
+        """True if it runs, or ran, without anyone's decision: neither a vote nor a grant let it."""
         running = self.state in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED)
         return running and self.decided_by is not None and not self.votes and self.grant_id is None
 
     @property
     def own(self) -> bool:
-        """Whether who asked decides alone, and no one else has a copy of the card."""
+        """True if who asked decides alone, and no one else has a copy of the card."""
         return self.kind.is_own(self.arguments)
 
     @property
@@ -547,7 +547,7 @@ class Proposal:
 
     @property
     def called(self) -> bool:
-        """Whether a call of the model led to it, so that the conversation continues when it ends."""
+        """True if a call of the model led to it, so that the conversation continues when it ends."""
         return bool(self.call_id)
 
 
@@ -629,5 +629,5 @@ def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
 
 
 def others(more: int) -> str:
-    """What a line about one row says of so many others."""
+    """Return what a line about one row says of so many others."""
     return f", and {more} more of its batch" if more else ""

@@ -72,26 +72,26 @@ _MOST = 2000  # secrets of one text
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
     """Replace what looks like a secret, wherever it stands in the text, and every one of ``secrets``."""
-    text = veiled(text, secrets)
+    text = veil(text, secrets)
     raw = text.encode(errors="surrogatepass")
     kept: list[bytes] = []
     end = 0
     for count, found in enumerate(_SECRET.finditer(raw)):
         if count == _MOST:  # no honest text has so many; the rest is not looked through
             return b"".join((*kept, _DOTS)).decode(errors="surrogatepass")
-        kept += (raw[end : found.start()], _replaced(found))
+        kept += (raw[end : found.start()], _replace_secret(found))
         end = found.end()
     return b"".join((*kept, raw[end:])).decode(errors="surrogatepass") if kept else text
 
 
-def veiled(text: str, secrets: Sequence[str]) -> str:
+def veil(text: str, secrets: Sequence[str]) -> str:
     """Replace every one of ``secrets``, and nothing else."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
 
 
-def _replaced(found: Any) -> bytes:
+def _replace_secret(found: Any) -> bytes:
     whole: bytes = found.group()
     name = next((name for name, number in _GROUPS.items() if found.start(number) >= 0), "")
     kept: bytes = found.group(_GROUPS[name]) if name else b""
@@ -110,7 +110,7 @@ def _replaced(found: Any) -> bytes:
 
 
 def _random(text: str) -> bool:
-    """Whether 40 letters look drawn by chance: no digest in hex, no path of words."""
+    """Return whether 40 letters look drawn by chance: no digest in hex, no path of words."""
     kinds = (str.isupper, str.islower, str.isdigit)
     if not all(any(map(kind, text)) for kind in kinds):
         return False
@@ -128,7 +128,7 @@ def redact(value: Any, schema: Mapping[str, Any] | None = None, secrets: Sequenc
     return _Hiding(schema, secrets).copy(value)
 
 
-def shown(arguments: Any, schema: Mapping[str, Any] | None = None) -> Any:
+def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) -> Any:
     """A call's arguments as people see them: redacted, also where one repeats what another one hides."""
     return redact(arguments, schema, secrets_in(arguments, schema))
 
@@ -193,7 +193,7 @@ class _Hiding:
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
-                if _named_secret(key, item):
+                if _is_named_like_secret(key, item):
                     self.hidden.append(item)
                     copied[key] = HIDDEN
                 else:
@@ -215,14 +215,14 @@ class _Hiding:
                 continue
             self._steps += 1
             found[id(part)] = part
-            waiting += [one for word in _HERE for one in _listed(part.get(word))]
+            waiting += [one for word in _HERE for one in _as_list(part.get(word))]
             waiting += [part.get(word) for word in _HERE_ONE]
             waiting += _values(part.get("dependentSchemas"))
-            waiting += [referred(self._root, part.get(word)) for word in ("$ref", "$dynamicRef")]
+            waiting += [find_referred(self._root, part.get(word)) for word in ("$ref", "$dynamicRef")]
         return list(found.values())
 
 
-def referred(root: Any, reference: Any) -> Any:
+def find_referred(root: Any, reference: Any) -> Any:
     """What a local reference in a schema, such as ``#/$defs/Name``, is to; None where that is nothing."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
@@ -238,7 +238,7 @@ def referred(root: Any, reference: Any) -> Any:
     return place
 
 
-def _named_secret(name: str, value: Any) -> bool:
+def _is_named_like_secret(name: str, value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return False
     known, otherwise = (_known_words if len(name) <= _LONGEST_NAME else _secret_words)(name)
@@ -260,7 +260,7 @@ def _is_secret(part: Mapping[str, Any]) -> bool:
 
 
 def _marks(schema: Any) -> bool:
-    """Whether a schema calls anything secret at all; most do not."""
+    """Return whether a schema calls anything secret at all; most do not."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -287,12 +287,12 @@ def _of_item(parts: Sequence[Mapping[str, Any]], number: int) -> list[Any]:
     found: list[Any] = []
     for part in parts:
         for word in ("prefixItems", "items"):
-            found += _listed(part.get(word))[number : number + 1]
+            found += _as_list(part.get(word))[number : number + 1]
         found += [part.get(word) for word in ("items", "additionalItems", "unevaluatedItems", "contains")]
     return found
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

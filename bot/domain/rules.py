@@ -21,8 +21,8 @@ from bot.domain.conditions import Condition
 from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
-from bot.domain.text import one_line, shortened
-from bot.domain.times import dated, weekdays, written
+from bot.domain.text import one_line, shorten
+from bot.domain.times import format_length, format_moment, weekdays
 
 T = TypeVar("T")
 
@@ -180,7 +180,7 @@ class CallFacts:
 
     @property
     def own(self) -> bool:
-        """Whether who asks decides alone."""
+        """True if who asks decides alone."""
         return self.kind.is_own(self.arguments)
 
 
@@ -195,7 +195,7 @@ class Limits:
     days: str = ""  # of the week; hours that go over midnight are of the day on which they begin
 
     def hold(self, call: CallFacts, zone: tzinfo, *, of_several: bool = False) -> bool | None:
-        """Whether a call is within them; None where the condition can't be told of it.
+        """Return whether a call is within them; None where the condition can't be told of it.
 
         ``of_several``: a tool that lacks a field of the condition is not meant.
         """
@@ -208,7 +208,7 @@ class Limits:
         return answers.pop() if len(answers) == 1 else None
 
     def reach(self, call: CallFacts, zone: tzinfo) -> bool:
-        """Whether a call is within those that look at no arguments."""
+        """Return whether a call is within those that look at no arguments."""
         if self.until is not None and call.at.astimezone(UTC) >= self.until.astimezone(UTC):
             return False
         if self.who and self.who not in call.requester.accounts:
@@ -216,9 +216,9 @@ class Limits:
         local = call.at.astimezone(zone)
         if self.hours is not None and not self.hours.cover(local.time()):
             return False
-        return not self.days or self._begun(local).weekday() in weekdays(self.days)
+        return not self.days or self._find_beginning(local).weekday() in weekdays(self.days)
 
-    def _begun(self, local: datetime) -> datetime:
+    def _find_beginning(self, local: datetime) -> datetime:
         """A moment of the day on which the hours began in which this one lies."""
         over = self.hours and self.hours.begin > self.hours.end > local.time()
         return local - timedelta(days=1) if over else local
@@ -227,7 +227,7 @@ class Limits:
     def said(self) -> str:
         """As an admin says it, at the end of a rule."""
         parts = [f"by {self.who}"] if self.who else []
-        parts += [f"until {dated(self.until)}"] if self.until else []
+        parts += [f"until {format_moment(self.until)}"] if self.until else []
         parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
         parts += [f"on {self.days}"] if self.days else []
         parts += [f"where {self.condition.text}"] if self.condition else []
@@ -262,7 +262,7 @@ class Rule:
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it may be about several tools."""
+        """True if it may be about several tools."""
         return bool(_WILD.search(self.pattern))
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
@@ -275,7 +275,7 @@ class Rule:
         return condition.lacking(schema) if condition and self.is_pattern else None
 
     def concerns(self, tool_name: str) -> bool:
-        return self.pattern == EVERYWHERE or _compiled(self.pattern).match(tool_name) is not None
+        return self.pattern == EVERYWHERE or _compile(self.pattern).match(tool_name) is not None
 
     @property
     def budget(self) -> Budget:
@@ -419,7 +419,7 @@ class Rulebook:
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
-        """Who approves plans."""
+        """Return who approves plans."""
         rules = self._there(Subject.PLANS, place, EVERYWHERE)
         best = max(rules, key=lambda rule: _STRICTNESS[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
@@ -432,12 +432,12 @@ class Rulebook:
         return [str(rule.value) for rule in self.matching(Subject.FETCH, call)]
 
     def undo(self, call: CallFacts) -> timedelta:
-        """How long what was done can be undone; the shortest counts."""
+        """Return how long what was done can be undone; the shortest counts."""
         found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
         return UNDO_FOR if found.rule is None else found.value
 
     def stops_batch(self, call: CallFacts) -> bool:
-        """Whether a row that fails stops those of its batch that have not begun."""
+        """Return whether a row that fails stops those of its batch that have not begun."""
         return bool(self.matching(Subject.BATCH, call))
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
@@ -446,7 +446,7 @@ class Rulebook:
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
     def instructions(self, place: str) -> list[str]:
-        """What is asked of the agent at a place (an address as text), the widest first."""
+        """Return what is asked of the agent at a place (an address as text), the widest first."""
         found = sorted(self._there(Subject.INSTRUCTIONS, place, EVERYWHERE), key=lambda rule: len(rule.scope))
         return [str(rule.value) for rule in found]
 
@@ -533,7 +533,7 @@ _STRICTNESS: Mapping[Subject, Callable[[Any], Any]] = {
 
 
 def covers(scope: str, place: str) -> bool:
-    """Whether a place lies in a scope: the same address, or a part of it below a slash."""
+    """Return whether a place lies in a scope: the same address, or a part of it below a slash."""
     if scope in (EVERYWHERE, place):
         return True
     if scope.endswith(":*"):
@@ -542,7 +542,7 @@ def covers(scope: str, place: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(pattern))
 
 
@@ -554,19 +554,19 @@ def value_words(subject: Subject, value: RuleValue) -> str:
         case Quorum(needed, of):
             return f"{needed} of {of}" if of else str(needed)
         case timedelta():
-            return written(value.total_seconds()) if value else "off"
+            return format_length(value.total_seconds()) if value else "off"
         case Escalation(after, to):
-            return f"{written(after.total_seconds())} {to}"
+            return f"{format_length(after.total_seconds())} {to}"
     if subject is Subject.INSTRUCTIONS:
-        return f"“{shortened(one_line(str(value)), _QUOTED)}”"
-    return " ".join(map(str, _parts(stored(subject, value))))
+        return f"“{shorten(one_line(str(value)), _QUOTED)}”"
+    return " ".join(map(str, _parts(store_value(subject, value))))
 
 
 def _parts(kept: Any) -> list[Any]:
     return kept if isinstance(kept, list) else [kept]
 
 
-def stored(subject: Subject, value: RuleValue) -> Any:
+def store_value(subject: Subject, value: RuleValue) -> Any:
     """The value as rows and the record keep it: JSON."""
     match value:
         case timedelta():
@@ -585,7 +585,7 @@ def stored(subject: Subject, value: RuleValue) -> Any:
 
 
 def value_of(subject: Subject, kept: Any) -> RuleValue:
-    """What `stored` wrote; raises ValueError, TypeError or IndexError for anything else."""
+    """Return what `stored` wrote; raises ValueError, TypeError or IndexError for anything else."""
     match subject:
         case Subject.POLICY | Subject.RISK | Subject.PLANS:
             return {Subject.POLICY: Mode, Subject.RISK: Level, Subject.PLANS: Approver}[subject](kept)

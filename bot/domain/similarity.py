@@ -58,7 +58,7 @@ class GrantAudience(StrEnum):
 
     @property
     def wide(self) -> bool:
-        """Whether it is for others, too."""
+        """True if it is for others, too."""
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
     def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
@@ -104,7 +104,7 @@ class Scope:
     match: str
 
     def covers(self, tool_name: str, tool_version: str, arguments: Mapping[str, Any], like: Likeness) -> bool:
-        """Whether a call is within it. A tool that changed since is another tool."""
+        """Return whether a call is within it. A tool that changed since is another tool."""
         if (tool_name, tool_version) != (self.tool_name, self.tool_version):
             return False
         match self.rung:
@@ -143,7 +143,7 @@ class Grant:
         return f"G-{self.id}"
 
     def reaches(self, accounts: frozenset[str], place: str) -> bool:
-        """Whether it is for a Person with these accounts, asking at this address."""
+        """Return whether it is for a Person with these accounts, asking at this address."""
         theirs = self.requester is None or self.requester in accounts
         return theirs and (self.place is None or covers(self.place, place))
 

@@ -50,7 +50,7 @@ class NamedText(NamedTuple):
     pattern: bool
 
     def fits(self, found: str, named: str) -> bool:
-        """Whether a text is it; both are in one form."""
+        """Return whether a text is it; both are in one form."""
         return fnmatchcase(found, named) if self.pattern else found == named
 
     def normal(self, form: Callable[[str], str | None]) -> str:
@@ -88,7 +88,7 @@ _ID = re.compile(r"[0-9a-fA-F]{12,}")
 _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 
 
-def declared(schema: Mapping[str, Any]) -> Referent | None:
+def find_declared(schema: Mapping[str, Any]) -> Referent | None:
     """Return what a field's schema says that it names; None where it says nothing."""
     said = schema.get(KEYWORD)
     if said in list(Referent):
@@ -96,14 +96,14 @@ def declared(schema: Mapping[str, Any]) -> Referent | None:
     return _FORMATS.get(str(schema.get("format")))
 
 
-def guessed(key: str) -> Referent | None:
+def guess_referent(key: str) -> Referent | None:
     """Return what a field seems to name by its own name; None where that tells nothing."""
     plain = _HUMP.sub("_", key).lower()
     return next((kind for kind, pattern in _KEY_PARTS.items() if pattern.search(plain)), None)
 
 
 def is_path_like(text: str) -> bool:
-    """Whether a text has a mark of a path: a slash, an ending, a dot in front."""
+    """Return whether a text has a mark of a path: a slash, an ending, a dot in front."""
     return bool(_PATH_MARKS.search(text))
 
 
@@ -117,7 +117,7 @@ def compare(found: str, wanted: NamedText, referent: Referent | None, key: str =
         return True
     if referent is not None:
         return _COMPARISONS[referent](found, wanted)
-    kinds = _suggested(found, wanted.text, key)
+    kinds = _suggest_referents(found, wanted.text, key)
     answers = {_text(found, wanted), *(_COMPARISONS[each](found, wanted) for each in kinds)}
     return answers.pop() if len(answers) == 1 else None
 
@@ -127,9 +127,9 @@ def compare_host(found: str, wanted: NamedText) -> Answer:
     return _host(found, wanted)
 
 
-def _suggested(found: str, named: str, key: str) -> set[Referent]:
+def _suggest_referents(found: str, named: str, key: str) -> set[Referent]:
     """Return the sorts of name that an argument may be, of which its tool says nothing."""
-    kind = guessed(key)
+    kind = guess_referent(key)
     kinds = {kind} if kind else set()
     both = (found.strip(), named.strip())
     if len(both[0]) > _SURELY_TEXT and any(each in both[0] for each in " \n"):
@@ -145,7 +145,7 @@ def _suggested(found: str, named: str, key: str) -> set[Referent]:
     return kinds
 
 
-def _agreed(*answers: Answer) -> Answer:
+def _agree(*answers: Answer) -> Answer:
     return answers[0] if len(set(answers)) == 1 else None
 
 
@@ -154,7 +154,7 @@ def _text(found: str, wanted: NamedText) -> Answer:
     strict = wanted.fits(found, wanted.text)
     if len(found) > _MAX_CHARS:
         return strict
-    return _agreed(strict, any(wanted.fits(each, _folded(wanted.text)) for each in _names(found)))
+    return _agree(strict, any(wanted.fits(each, _fold(wanted.text)) for each in _names(found)))
 
 
 def _name_or_id(found: str, wanted: NamedText) -> Answer:
@@ -164,20 +164,20 @@ def _name_or_id(found: str, wanted: NamedText) -> Answer:
 
 def _names(text: str) -> Iterator[str]:
     """Yield a name as people and programs write it: with a mark in front, as a reference of git."""
-    plain = _folded(text)
+    plain = _fold(text)
     yield plain
     yield plain.lstrip("@#/")
     yield _REFS.sub("", plain)
 
 
 @lru_cache(maxsize=1024)
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return a text without what some programs make no difference of."""
     seen = "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Cc") or each in "\t\n")
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).split())
 
 
-def _decoded(text: str) -> str:
+def _decode_percent(text: str) -> str:
     """Return a text percent-decoded until nothing changes."""
     for _ in range(_MAX_DECODED):
         plain = unquote(text)
@@ -200,7 +200,7 @@ def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> An
     loose = [_loose_steps(found), _loose_steps(wanted.text)]
     if any(".." in each for each in loose):
         return None
-    answers = [wanted.fits(_joined(f), _joined(w)) for f, w in (strict, loose)]
+    answers = [wanted.fits(_join_steps(f), _join_steps(w)) for f, w in (strict, loose)]
     if answers[0] != answers[1]:
         return None
     if answers[0]:
@@ -225,7 +225,7 @@ def _steps(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _loose_steps(text: str) -> tuple[str, ...]:
     """Return the names as the least particular program takes them."""
-    plain = _decoded(text.strip()).partition("\0")[0]
+    plain = _decode_percent(text.strip()).partition("\0")[0]
     if plain[:5].casefold() == "file:":
         plain = "/" + plain[5:].lstrip("/")
     plain = (
@@ -241,25 +241,25 @@ def _loose_steps(text: str) -> tuple[str, ...]:
 
 def _loose_name(name: str) -> str:
     """Return one name without case, trailing dots and spaces, unseen characters and a stream's name."""
-    plain = _folded(name)
+    plain = _fold(name)
     if plain in (".", ".."):
         return plain
     head, _, _ = plain.partition(":") if not _DRIVE.fullmatch(plain) else (plain, "", "")
     return (head or plain).strip(" ").rstrip(". ") or "."
 
 
-def _joined(steps: tuple[str, ...]) -> str:
+def _join_steps(steps: tuple[str, ...]) -> str:
     return "/".join(steps) if steps != ("",) else "/"
 
 
 def _is_near(
     found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText, below: Referent | None
 ) -> bool:
-    """Whether a path may be what a rule names seen from another folder, is in it, or has it below."""
+    """Return whether a path may be what a rule names seen from another folder, is in it, or has it below."""
     if below and found[:1] == ("",) != named[:1] and "." not in found[-1]:
         return True  # it may be above the folder that the rule begins at
-    for here, there in _seen_from_one_folder(found, named):
-        if wanted.fits(_joined(here), _joined(there)):
+    for here, there in _place_in_one_folder(found, named):
+        if wanted.fits(_join_steps(here), _join_steps(there)):
             return True
         if here and there and _is_inside(here, there, wanted):
             return True
@@ -268,7 +268,7 @@ def _is_near(
     return False
 
 
-def _seen_from_one_folder(
+def _place_in_one_folder(
     found: tuple[str, ...], named: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Yield both paths from each folder that both may begin at: one is absolute, the other is not."""
@@ -282,8 +282,8 @@ def _seen_from_one_folder(
 
 
 def _is_inside(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
-    """Whether a path is below the folder that a rule names."""
-    return any(wanted.fits(_joined(found[:at]), _joined(named)) for at in range(1, len(found)))
+    """Return whether a path is below the folder that a rule names."""
+    return any(wanted.fits(_join_steps(found[:at]), _join_steps(named)) for at in range(1, len(found)))
 
 
 def _is_above(
@@ -291,7 +291,7 @@ def _is_above(
 ) -> bool:
     """Whether a path is the folder whose content a rule names, or one above it in a call that reaches it."""
     content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
-    if content and wanted.fits(_joined(found), _joined(named[:-1])):
+    if content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True
     if below is None:
         return False
@@ -301,8 +301,8 @@ def _is_above(
     if (
         wanted.pattern and below is Referent.TREE
     ):  # what is about files anywhere stays true of them when they move
-        parents = [each for each in parents if set(_joined(each)) - set("*/")]
-    if any(wanted.fits(_joined(found), _joined(each)) for each in parents):
+        parents = [each for each in parents if set(_join_steps(each)) - set("*/")]
+    if any(wanted.fits(_join_steps(found), _join_steps(each)) for each in parents):
         return True
     return wanted.pattern and below is Referent.FOLDER and bool(named) and bool(_WILD.search(named[0]))
 
@@ -314,12 +314,12 @@ def _address(found: str, wanted: NamedText) -> Answer:
     """Compare addresses: as RFC 3986 writes them, and as the least particular program takes them."""
     if len(found) > _MAX_CHARS:
         return None
-    strict = _written_address(found)
+    strict = _write_address(found)
     loose, theirs = _loose_address(found), _loose_address(wanted.text)
     taken = wanted.fits(loose, theirs)
     if strict is None or (_UNCLEAR.search(found) and found != wanted.text):
         return None if taken or _SCHEME.match(found.strip()) else False
-    first = wanted.fits(strict, wanted.normal(_written_address))
+    first = wanted.fits(strict, wanted.normal(_write_address))
     if wanted.pattern:  # which may have no path, or be written as the argument is
         first = first or any(fnmatchcase(each, wanted.text) for each in (strict.removesuffix("/"), found))
     if first != taken or (first and "@" in strict):
@@ -338,7 +338,7 @@ def _split(text: str) -> tuple[SplitResult, str, int | None] | None:
     return None
 
 
-def _written_address(text: str) -> str | None:
+def _write_address(text: str) -> str | None:
     """Return an address in its normal form, the fragment left out; None where it has none."""
     found = _split(text)
     if found is None or not found[1]:
@@ -348,11 +348,11 @@ def _written_address(text: str) -> str | None:
     user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
     at = "" if port in (None, usual) else f":{port}"
     scheme = f"{parts.scheme.lower()}://" if parts.scheme else ""
-    query = f"?{_reserved(parts.query)}" if parts.query else ""
-    return f"{scheme}{user}{_written_host(host)}{at}{_without_dots(_reserved(parts.path)) or '/'}{query}"
+    query = f"?{_escape_reserved(parts.query)}" if parts.query else ""
+    return f"{scheme}{user}{_write_host(host)}{at}{_without_dots(_escape_reserved(parts.path)) or '/'}{query}"
 
 
-def _reserved(text: str) -> str:
+def _escape_reserved(text: str) -> str:
     """Return a text with only those characters escaped that must be, in capitals."""
     plain = _UNRESERVED.sub(lambda found: unquote(found[0]), text)
     escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), plain)
@@ -377,7 +377,7 @@ def _without_dots(path: str) -> str:
 @lru_cache(maxsize=1024)
 def _loose_address(text: str) -> str:
     """Return an address without scheme, user, usual port, fragment, doubled slashes and case."""
-    plain = _decoded(text.strip().strip("<>\"'"))
+    plain = _decode_percent(text.strip().strip("<>\"'"))
     plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
     plain = re.sub(r"^(?:view-source:)?(?:[A-Za-z*][A-Za-z0-9+.*-]*:)?/{2,}", "", plain)
     plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE).partition("#")[0]
@@ -393,8 +393,8 @@ def _loose_address(text: str) -> str:
 
 
 def _host(found: str, wanted: NamedText) -> Answer:
-    strict = wanted.fits(_written_host(found), wanted.normal(_written_host))
-    return _agreed(strict, wanted.fits(_loose_host(found), _loose_host(wanted.text)))
+    strict = wanted.fits(_write_host(found), wanted.normal(_write_host))
+    return _agree(strict, wanted.fits(_loose_host(found), _loose_host(wanted.text)))
 
 
 def _host_or_address(found: str, wanted: NamedText) -> Answer:
@@ -408,7 +408,7 @@ def _host_or_address(found: str, wanted: NamedText) -> Answer:
     return _host(found, wanted)
 
 
-def _written_host(text: str) -> str:
+def _write_host(text: str) -> str:
     plain = text.strip("[]").lower().removesuffix(".")
     with contextlib.suppress(ValueError):
         return str(ipaddress.ip_address(plain))
@@ -418,7 +418,7 @@ def _written_host(text: str) -> str:
 @lru_cache(maxsize=1024)
 def _loose_host(text: str) -> str:
     """Return a host in Unicode, an IPv4 address in any of its notations as four numbers."""
-    plain = unicodedata.normalize("NFKC", _decoded(text.strip())).strip("[]").casefold()
+    plain = unicodedata.normalize("NFKC", _decode_percent(text.strip())).strip("[]").casefold()
     plain = re.sub(r"[\u3002\uff0e\uff61]", ".", plain).rstrip(".")
     if re.fullmatch(r"[0-9a-fx.]+", plain) and plain[:1].isdecimal():
         with contextlib.suppress(OSError):
@@ -434,7 +434,7 @@ def _unicode_label(label: str) -> str:
     if label.startswith("xn--") and len(label) <= 63:  # noqa: PLR2004 - RFC 1035
         with contextlib.suppress(UnicodeError):
             label = label[4:].encode().decode("punycode")
-    return _folded(label)
+    return _fold(label)
 
 
 # Mail
@@ -446,24 +446,24 @@ def _email(found: str, wanted: NamedText) -> Answer:
         return None
     theirs, several = _loose_mail(wanted.text), _mails(found)
     loose = [wanted.fits(each, theirs) for each in several]
-    strict = wanted.fits(_written_mail(found), wanted.normal(_written_mail))
+    strict = wanted.fits(_write_mail(found), wanted.normal(_write_mail))
     if not loose or all(loose) != any(loose):
         return None if any(loose) or strict else False
-    return _agreed(strict, all(loose))
+    return _agree(strict, all(loose))
 
 
-def _written_mail(text: str) -> str:
+def _write_mail(text: str) -> str:
     user, mark, host = text.rpartition("@")
-    return f"{user}{mark}{_written_host(host)}"
+    return f"{user}{mark}{_write_host(host)}"
 
 
 def _loose_mail(text: str) -> str:
     user, mark, host = text.strip().rpartition("@")
-    return f"{_folded(user)}{mark}{_loose_host(host)}"
+    return f"{_fold(user)}{mark}{_loose_host(host)}"
 
 
 def _mails(text: str) -> list[str]:
-    plain = _decoded(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE)).partition("?")[0]
+    plain = _decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE)).partition("?")[0]
     plain = unicodedata.normalize("NFKC", plain).replace(";", ",")
     read = [address for _, address in getaddresses([plain]) if address]
     # what the reader leaves out for a fault still has its addresses

@@ -59,7 +59,7 @@ class Teammate:
 
     @property
     def locked(self) -> bool:
-        """Whether it may only look around: it must plan first, and its current plan isn't approved."""
+        """True if it may only look around: it must plan first, and its current plan isn't approved."""
         return self.needs_plan and not (self.plan is not None and stands(self.plan))
 
     @property

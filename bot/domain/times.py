@@ -138,13 +138,13 @@ def _moments(day: date, clock: re.Match[str], zone: tzinfo, *, alone: bool) -> l
 
 
 def is_skipped(at: datetime) -> bool:
-    """Whether the clocks of its time zone go forward over that time, so that it is never shown."""
+    """Return whether the clocks of its time zone go forward over that time, so that it is never shown."""
     before, after = _offsets(at)
     return before < after
 
 
 def is_repeated(at: datetime) -> bool:
-    """Whether the clocks of its time zone go back over that time, so that it is shown twice."""
+    """Return whether the clocks of its time zone go back over that time, so that it is shown twice."""
     before, after = _offsets(at)
     return before > after
 
@@ -163,7 +163,7 @@ def clock_change(at: datetime) -> str:
     return f"The clocks show {at:%H:%M} twice on {at.day} {at:%B %Y}. This is the {which}, {at:%Z}."
 
 
-def dated(at: datetime) -> str:
+def format_moment(at: datetime) -> str:
     """Return a moment as `moment` reads it: ``2026-12-01 18:00``, with its offset where it comes twice."""
     offset = at.isoformat()[-6:] if is_repeated(at) else ""
     return f"{at:%Y-%m-%d %H:%M}{offset}"
@@ -189,7 +189,7 @@ def days_said(days: Collection[int]) -> str:
     return f"{some}s" if some else " and ".join(DAYS[day] for day in sorted(days))
 
 
-def written(seconds: float) -> str:
+def format_length(seconds: float) -> str:
     """A length of time as an admin would write it, such as ``36h``; an odd one in several units."""
     left = round(seconds)
     units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]

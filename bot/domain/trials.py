@@ -49,12 +49,12 @@ class Trial:
 
     @property
     def applies(self) -> bool:
-        """Whether an approval applies what was tried, and does not run the call."""
+        """True if an approval applies what was tried, and does not run the call."""
         return bool(self.token)
 
     @property
     def refused(self) -> bool:
-        """Whether it was tried, and only running it for real can do what it does."""
+        """True if it was tried, and only running it for real can do what it does."""
         return self.tried and not self.token
 
     @property
@@ -69,7 +69,7 @@ class Trial:
 
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> Self:
-        """What `kept` gave, by this release or a later one that knows more."""
+        """Return what `kept` gave, by this release or a later one that knows more."""
         known = {each.name for each in fields(cls)}
         files = tuple(TriedFile(**each) for each in kept.get("files", ()))
         return cls(**{name: value for name, value in kept.items() if name in known} | {"files": files})

@@ -55,11 +55,11 @@ class EmbeddedDispatcher:
         return self._tasks
 
     def taken(self, work: Work) -> int:
-        """How many places of this kind of work are taken."""
+        """Return how many places of this kind of work are taken."""
         return self._slots[work].taken
 
     def is_crowded(self, work: Work, queue: Queue) -> bool:
-        """Whether as much of this queue is at work as may be."""
+        """Return whether as much of this queue is at work as may be."""
         return self._slots[work].is_crowded(queue)
 
     async def wake(self, *jobs: Job) -> None:
@@ -147,7 +147,7 @@ class EmbeddedDispatcher:
                 place.leave()
 
     async def queue(self, job: Job) -> Queue:
-        """Where a job waits for its place."""
+        """Return where a job waits for its place."""
         return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])
 
 
@@ -168,7 +168,7 @@ class Slots:
         return self._inside.total()
 
     def is_crowded(self, queue: Queue) -> bool:
-        """Whether the queue has reached its bound."""
+        """Return whether the queue has reached its bound."""
         return self._inside[queue.name] >= queue.most
 
     def wait(self, place: "SlotTicket") -> None:

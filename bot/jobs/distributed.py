@@ -96,7 +96,7 @@ class DistributedDispatcher:
         self._workers: list[asyncio.Task[None]] = []
         self._failing: set[str] = set()  # workers that failed, and were not steady since
         self._closing = False
-        wire.on("wake", self._woken)
+        wire.on("wake", self._wake)
 
     async def open(self) -> None:
         """Connect; raises ConnectorException."""
@@ -123,7 +123,7 @@ class DistributedDispatcher:
     async def wake(self, *jobs: Job) -> None:
         if self._handler is None or self._closing:
             return
-        with _logged("wake-ups"):
+        with _log_outage("wake-ups"):
             for job in dict.fromkeys(jobs):
                 if job in self.tasks:
                     await self._local.wake(job)
@@ -138,7 +138,7 @@ class DistributedDispatcher:
         """As above; first, the jobs that dead workers had go back to their queues."""
         if not self._works:
             return
-        with _logged("the jobs of dead workers"):
+        with _log_outage("the jobs of dead workers"):
             manager = self._app.job_manager
             for stalled in await manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_SECONDS):
                 with contextlib.suppress(ConnectorException):  # another process did so first
@@ -172,7 +172,7 @@ class DistributedDispatcher:
         await self._app.close_async()
 
     def _is_near(self, job: Job, queue: Queue) -> bool:
-        """Whether this process does it, rather than the first one that has room."""
+        """Return whether this process does it, rather than the first one that has room."""
         if queue is HERE:
             return True
         if not self._works or not self._wire.others:
@@ -196,7 +196,7 @@ class DistributedDispatcher:
         """
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
-        with _logged(f"{work} {key}"):
+        with _log_outage(f"{work} {key}"):
             queue = await self._local.queue(job)
             crowded = self._local.is_crowded(job.work, queue)
             if job in self.tasks:
@@ -247,14 +247,14 @@ class DistributedDispatcher:
         await self.wake(*made)
         return ()
 
-    def _woken(self, said: list[str]) -> None:
+    def _wake(self, said: list[str]) -> None:
         owner, work, key = said
         if owner == self._wire.process:
             self._local.begin_or_repeat(Job(Work(work), key))
 
 
 @contextlib.contextmanager
-def _logged(what: str) -> Iterator[None]:
+def _log_outage(what: str) -> Iterator[None]:
     """Without the database nothing is woken; the rows ask for it when it is back."""
     try:
         yield

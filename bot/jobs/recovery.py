@@ -59,14 +59,14 @@ class Recovery:
             expired = await self.database.write(lifecycle.expire_due, self.gate.policies, now, _BATCH)
             count += len(expired)
             for p, _ in expired:
-                tracing.decided(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
+                tracing.trace_decision(p.id, p.tool_name, p.state, (now - p.created_at).total_seconds())
             await self.dispatcher.wake(*dict.fromkeys(job for _, jobs in expired for job in jobs))
             if len(expired) < _BATCH or time.monotonic() >= end:
                 return count
 
     async def take_over(self, now: datetime) -> list[Job]:
         """End what processes had under way that are gone; returns the work it made, and wakes nothing."""
-        jobs = await self._abandon(await self.database.read(transitions.abandoned, self.process), now)
+        jobs = await self._abandon(await self.database.read(transitions.list_abandoned, self.process), now)
         if await self.database.read(transitions.questions_left, self.process):
             jobs += await self.database.write(lifecycle.cancel_left_questions, self.process, now)
         return jobs
@@ -79,8 +79,8 @@ class Recovery:
         await self.database.write(turns.retry, now)
         if over := await read(proposals.undo_over, now, _ENDING):
             await self.database.write(transitions.end_undo, over)
-        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.approved)]
-        jobs += [Job(Work.TURN, ident) for ident in await read(turns.wanted, self.process)]
+        jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
+        jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
         for behind in (turns.with_undelivered, outputs.with_unposted, questions.untold):
             jobs += [Job(Work.DELIVER, ident) for ident in await read(behind, patience, now)]
         jobs += [Job(Work.REDRAW, str(ident)) for ident in await read(posted_cards.all_behind)]

@@ -124,7 +124,7 @@ def _new_links(session: Session, now: datetime) -> list[str]:
 
 
 def is_quiet(book: Rulebook, now: datetime) -> bool:
-    """Whether the team's time of day lies in quiet hours, which may go over midnight."""
+    """Return whether the team's time of day lies in quiet hours, which may go over midnight."""
     clock = now.astimezone(book.zone).time()
     return any(rule.value.cover(clock) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours))
 

@@ -62,7 +62,7 @@ class Webhooks:
         self._connector = connector or httpcore2.AnyIOBackend()
 
     async def objection(self, url: str) -> str | None:
-        """Why nothing can be sent to this address, with the fix; None when it can."""
+        """Return why nothing can be sent to this address, with the fix; None when it can."""
         if self._secret is None:
             return _UNSIGNED
         try:
@@ -87,17 +87,17 @@ class Webhooks:
             return
         fault, gone = await self._send(webhook.url, ident, content, now)
         if not fault:
-            await self._database.write(webhooks.arrived, webhook, now)
+            await self._database.write(webhooks.mark_arrived, webhook, now)
             return
         over = last or gone
-        await self._database.write(partial(webhooks.failed, over=over), webhook, fault)
+        await self._database.write(partial(webhooks.mark_failed, over=over), webhook, fault)
         tell = log.error if over else log.warning
         tell("webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over)
 
     async def _send(self, url: str, ident: str, content: dict[str, Any], now: datetime) -> tuple[str, bool]:
-        """What went wrong (empty: nothing), and whether the receiver wants no more."""
+        """Return what went wrong (empty: nothing), and whether the receiver wants no more."""
         body = json.dumps(content, ensure_ascii=False).encode()
-        headers = signed(self._secret or "", ident, now, body)
+        headers = sign_webhook(self._secret or "", ident, now, body)
         try:
             async with asyncio.timeout(_SECONDS):
                 goal = target(url, self._hosts)
@@ -136,7 +136,7 @@ def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def signed(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
+def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
     """The headers: HMAC-SHA256 over ``id.timestamp.body``."""
     moment = str(int(now.timestamp()))
     mac = hmac.new(key_of(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()

@@ -25,7 +25,7 @@ from bot.store import proposals as proposal_store
 from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TeammateRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, changed, table_of, value_of
+from bot.store.tables.row import among, count_changed, table_of, value_of
 
 _TITLE = 80  # characters
 _CONVERSATION = table_of(ConversationRow)
@@ -99,7 +99,7 @@ def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
     return bool(session.execute(select(exists().where(there, said))).scalar())
 
 
-def asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
+def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
     """What waits or runs in a conversation, or was declined there since a person last asked, by digest.
 
     The value is who declined it; empty for what waits or runs. A person asks by a message, to a team's lead
@@ -110,7 +110,7 @@ def asked_already(session: Session, conversation_id: str, now: datetime) -> dict
 
 
 def place_of(session: Session, conversation_id: str) -> Place:
-    """Where a conversation is, as rules name it; the empty address if it does not exist."""
+    """Return where a conversation is, as rules name it; the empty address if it does not exist."""
     found = get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
@@ -190,8 +190,8 @@ def drop_empty(session: Session, conversation_id: str) -> None:
     session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
 
-def begun_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
-    """How many conversations an account has begun since then, counted up to ``most``."""
+def count_begun_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
+    """Return how many conversations an account has begun since then, counted up to ``most``."""
     values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "most": most}
     found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
     return found
@@ -208,7 +208,7 @@ def end_conversation(session: Session, address: Address, now: datetime) -> bool:
         )
         .values(ended_at=now)
     )
-    return bool(changed(ended))
+    return bool(count_changed(ended))
 
 
 def conversations_of(
@@ -237,7 +237,7 @@ def conversations_of(
 
 
 def _telling(words: str) -> ColumnElement[bool]:
-    """Whether these words stand in the title or in what was said."""
+    """Return whether these words stand in the title or in what was said."""
     said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
         words, autoescape=True
     )
@@ -288,12 +288,12 @@ def transcript_of(
         found = proposal_store.of_conversation(session, conversation.id)
         proposals = {(p.message_id, p.call_id): p for p in found}
     handles = [handle for line in lines for handle in line.files]
-    files = outputs.attached(session, conversation.id, handles) if handles else {}
+    files = outputs.find_attached(session, conversation.id, handles) if handles else {}
     return Transcript(conversation, lines, proposals, files=files, summary=summary)
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
-    """How many proposals wait in each conversation."""
+    """Return how many proposals wait in each conversation."""
     rows = session.execute(
         select(ProposalRow.conversation_id, func.count())
         .where(col(ProposalRow.conversation_id).in_(conversation_ids), ProposalRow.state == "proposed")

@@ -135,7 +135,7 @@ def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[Tu
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """What turns used since then in the conversations of these accounts (None: of all).
+    """Return what turns used since then in the conversations of these accounts (None: of all).
 
     The newest day comes first; of other parts the one with the most tokens.
     """
@@ -169,16 +169,16 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
 _SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
-def spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
-    """What it cost since then below a place, and wherever one of these accounts asked."""
+def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
+    """Return what it cost since then below a place, and wherever one of these accounts asked."""
     found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
     return float(session.connection().execute(found).scalar_one())
 
 
-def spent_on_order(session: Session, order: int) -> float:
-    """What it cost to answer one line of a person, teammates included."""
+def sum_spent_on_order(session: Session, order: int) -> float:
+    """Return what it cost to answer one line of a person, teammates included."""
     return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())
 
 
@@ -202,7 +202,7 @@ def newest(
     ended: bool = False,
     arguments: bool = False,
 ) -> Iterator[Any]:
-    """What was proposed since then, newest first: by these accounts, or by anyone.
+    """Yield what was proposed since then, newest first: by these accounts, or by anyone.
 
     ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
     with those of each call, and the version of its tool.

@@ -126,7 +126,7 @@ class Database:
 
     @property
     def there(self) -> bool:
-        """Whether there is something to look at; SQLite would make the file."""
+        """True if there is something to look at; SQLite would make the file."""
         return self.dialect != "sqlite" or Path(self.engine.url.database or "").exists()
 
     async def write(self, function: Callable[[Session, *Ts], T], *args: *Ts, first: bool = False) -> T:
@@ -256,7 +256,7 @@ class Database:
 
 
 def is_snapshot(session: Session) -> bool:
-    """Whether it only reads, so that all it sees is committed."""
+    """Return whether it only reads, so that all it sees is committed."""
     return READ_ONCE in session.info
 
 
@@ -308,7 +308,7 @@ def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str,
 def _in_savepoint(
     connection: Connection, work: Callable[[Session], Any], info: Mapping[str, Any]
 ) -> _Outcome:
-    """What came of it; what fails leaves nothing, and the others' work stands."""
+    """Return what came of it; what fails leaves nothing, and the others' work stands."""
     try:
         with connection.begin_nested():
             return run(connection, work, info), None

@@ -25,7 +25,7 @@ BACKUP_PAGES = 1000  # copied in one step
 
 
 def damage(connection: sqlite3.Connection) -> str:
-    """What is wrong with the pages of a database, in SQLite's words; empty where nothing is."""
+    """Return what is wrong with the pages of a database, in SQLite's words; empty where nothing is."""
     try:
         [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
@@ -49,7 +49,7 @@ _REACHED = {
 
 
 def session(url: str | URL, *more: str) -> dict[str, str | int]:
-    """How a session in PostgreSQL reads and writes, whatever the server, the database or the role say.
+    """Return how a session in PostgreSQL reads and writes, whatever the server, the database or the role say.
 
     For psycopg's ``connect``. ``more`` are options in addition, and what the URL says wins.
     """
@@ -133,7 +133,7 @@ _PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
 
 
 def why_refused(error: object) -> str:
-    """Why the database can't be used, in a line that names the setting and says what to do."""
+    """Return why the database can't be used, in a line that names the setting and says what to do."""
     first = str(error).strip().splitlines()[0].rstrip(".")
     if "unsupported startup parameter" in first:
         first = _POOLER

@@ -63,7 +63,7 @@ def record(
 
 
 def is_first(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
-    """Whether this comes for the first time; known for some days beyond ``until``."""
+    """Return whether this comes for the first time; known for some days beyond ``until``."""
     seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
     return id_of_new(session, EventRow, seen) is not None
 
@@ -74,7 +74,7 @@ def mark_handled(session: Session, row_id: int, now: datetime) -> None:
     session.execute(done.values(handled_at=now, payload={}))
 
 
-def unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]]:
+def list_unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]]:
     """Row id and payload of what was kept and not handled, oldest first."""
     rows = session.exec(
         select(EventRow)
@@ -90,7 +90,7 @@ def forget_handled(session: Session, before: datetime, most: int) -> int:
 
 
 def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:
-    """What is being asked at ``key``; None when nothing is."""
+    """Return what is being asked at ``key``; None when nothing is."""
     row = session.get(DialogueRow, (channel, key))
     return row.state if row else None
 

@@ -13,7 +13,7 @@ from sqlalchemy import JSON, Column, delete, or_, update
 from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.store.engine import insert_or_replace
 from bot.store.tables.row import Row, value_of
 
@@ -104,13 +104,13 @@ def forget(session: Session, server: str) -> bool:
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
     """Be the one who asks for new tokens: a refresh token may be good for one use only."""
     free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
-    return _changed(session, held, free, busy_until=until)
+    return _change(session, held, free, busy_until=until)
 
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Keep new tokens; False where a new sign-in came first."""
     values = {"tokens": tokens, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
-    return _changed(session, held, **values)
+    return _change(session, held, **values)
 
 
 def spoil(session: Session, held: SignIn) -> bool:
@@ -120,13 +120,13 @@ def spoil(session: Session, held: SignIn) -> bool:
 
 def release(session: Session, held: SignIn) -> bool:
     """No new tokens came; the next one may ask."""
-    return _changed(session, held, busy_until=None)
+    return _change(session, held, busy_until=None)
 
 
 def begin(session: Session, ident: str, state: str, server: str, now: datetime, until: datetime) -> None:
     """Note a sign-in that waits for a person, and forget those whose time is up."""
     session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
-    session.add(McpSignInRow(id=hashed(ident), state=hashed(state), server=server, until=until))
+    session.add(McpSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
 
 
 def come_back(session: Session, state: str, said: dict[str, str], now: datetime) -> str | None:
@@ -135,7 +135,7 @@ def come_back(session: Session, state: str, said: dict[str, str], now: datetime)
     Returns what `look` takes; None where no sign-in waits for this.
     """
     waits = (
-        col(McpSignInRow.state) == hashed(state),
+        col(McpSignInRow.state) == hash_text(state),
         col(McpSignInRow.until) >= now,
         col(McpSignInRow.back).is_(False),
         col(McpSignInRow.ended).is_(None),
@@ -145,14 +145,14 @@ def come_back(session: Session, state: str, said: dict[str, str], now: datetime)
 
 
 def is_back(session: Session, ident: str) -> bool:
-    """Whether the person came back to another process."""
-    row = session.get(McpSignInRow, hashed(ident))
+    """Return whether the person came back to another process."""
+    row = session.get(McpSignInRow, hash_text(ident))
     return row is not None and row.said is not None
 
 
 def take_back(session: Session, ident: str) -> dict[str, str] | None:
-    """What the person came back with to another process; it is forgotten with that."""
-    row = session.get(McpSignInRow, hashed(ident))
+    """Return what the person came back with to another process; it is forgotten with that."""
+    row = session.get(McpSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None
     said, row.said = row.said, None
@@ -161,17 +161,17 @@ def take_back(session: Session, ident: str) -> dict[str, str] | None:
 
 def end(session: Session, ident: str, words: str, *, well: bool) -> None:
     """Note how it ended, for those who ask other processes."""
-    this = update(McpSignInRow).where(col(McpSignInRow.id) == hashed(ident))
+    this = update(McpSignInRow).where(col(McpSignInRow.id) == hash_text(ident))
     session.execute(this.values(ended=words, well=well, said=None))
 
 
 def look(session: Session, key: str) -> UnderWay | None:
-    """How a sign-in stands, by the key that `come_back` gave."""
+    """Return how a sign-in stands, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
     return value_of(UnderWay, row) if row else None
 
 
-def _changed(session: Session, held: SignIn, *also: object, **values: object) -> bool:
+def _change(session: Session, held: SignIn, *also: object, **values: object) -> bool:
     statement = update(McpLoginRow).where(
         col(McpLoginRow.server) == held.server,
         col(McpLoginRow.version) == held.version,

@@ -105,14 +105,14 @@ def add_summary(session: Session, conversation_id: str, text: str, upto: int, no
 
 
 def was_noticed(session: Session, conversation_id: str, text: str, since: datetime) -> bool:
-    """Whether people were told exactly this in a conversation since then."""
+    """Return whether people were told exactly this in a conversation since then."""
     same = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.role == LineRole.NOTICE)
     found = select(_MESSAGE.c.id).where(*same, _MESSAGE.c.text == text, _MESSAGE.c.created_at > since)
     return session.connection().execute(found.limit(1)).first() is not None
 
 
 def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
-    """What someone was last called in a conversation; empty where they said nothing there."""
+    """Return what someone was last called in a conversation; empty where they said nothing there."""
     newest = (
         select(MessageRow.name)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
@@ -156,19 +156,19 @@ def last_answer(session: Session, conversation_id: str) -> int | None:
 
 
 def heard_since(session: Session, conversation_id: str, seen: int) -> bool:
-    """Whether people spoke, or Nod told the model something, after the line ``seen``."""
+    """Return whether people spoke, or Nod told the model something, after the line ``seen``."""
     found = session.connection().execute(HEARD_SINCE, {"heard_in": conversation_id, "seen": seen})
     return found.first() is not None
 
 
-def spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
-    """Whether people or the agent said more after this message."""
+def has_spoken_since(session: Session, conversation_id: str, message_id: int) -> bool:
+    """Return whether people or the agent said more after this message."""
     since = {"conversation_id": conversation_id, "seen": message_id}
     return session.connection().execute(_SPOKEN_SINCE, since).first() is not None
 
 
-def undelivered(session: Session, conversation_id: str) -> list[Line]:
-    """What was said but not shown, oldest first."""
+def list_undelivered(session: Session, conversation_id: str) -> list[Line]:
+    """Return what was said but not shown, oldest first."""
     rows = session.connection().execute(_UNDELIVERED, {"conversation_id": conversation_id})
     return [_line(row) for row in rows]
 
@@ -252,7 +252,7 @@ def add_answer(
     *,
     delivered: bool,
 ) -> tuple[int, bool]:
-    """What the agent said; gives its id, and whether it was told more since it read."""
+    """Return what the agent said; gives its id, and whether it was told more since it read."""
     seen, ident = turn.transcript.seen, turn.transcript.conversation.id
     row = {
         "conversation_id": ident,

@@ -11,7 +11,7 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.chat import Address
-from bot.store.tables.row import Row, changed, serial
+from bot.store.tables.row import Row, count_changed, serial
 
 _LONGEST = timedelta(minutes=5)  # no next try is further away; one that is, a clock set back has left there
 
@@ -71,7 +71,7 @@ def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
     """Count one more try, to be repeated at ``next_at`` unless it arrives; False: another took it."""
     mine = (col(NoticeRow.id) == notice.id) & (col(NoticeRow.tries) == notice.tries)
     return bool(
-        changed(
+        count_changed(
             session.execute(update(NoticeRow).where(mine).values(tries=notice.tries + 1, next_at=next_at))
         )
     )

@@ -32,7 +32,7 @@ MessageHandler = Callable[[Any], None]
 
 
 def conninfo(url: str, *, hasty: bool = False) -> str:
-    """How psycopg itself reaches the database that SQLAlchemy knows by this URL.
+    """Return how psycopg itself reaches the database that SQLAlchemy knows by this URL.
 
     ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
     """
@@ -66,7 +66,7 @@ class Wire:
 
     async def open(self) -> None:
         """Connect, and listen from now on. Raises psycopg.Error."""
-        self._listening = await self._connected()
+        self._listening = await self._connect()
         both = self._listen(self._listening), self._send()
         self._tasks = [asyncio.create_task(each, name="wire") for each in both]
         self.broadcast(HERE, None)
@@ -128,7 +128,7 @@ class Wire:
         number = next(self._numbers)
         return [f"{self.process} {number} {len(texts) - 1 - at} {piece}" for at, piece in enumerate(texts)]
 
-    async def _connected(self) -> psycopg.AsyncConnection[Any]:
+    async def _connect(self) -> psycopg.AsyncConnection[Any]:
         connection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
             found = await connection.execute(f"SELECT {CHANNEL}, pg_advisory_lock_shared({AT_WORK})")
@@ -151,7 +151,7 @@ class Wire:
             while connection.closed:
                 await asyncio.sleep(_PAUSE)
                 with contextlib.suppress(psycopg.Error):
-                    self._listening = connection = await self._connected()
+                    self._listening = connection = await self._connect()
             log.info("the connection to other processes is back")
             self.broadcast(HERE, None)
             self._handlers[HERE](None)  # of those that were back earlier, it was not heard

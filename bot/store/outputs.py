@@ -17,16 +17,16 @@ from sqlalchemy import Index, LargeBinary, Text, bindparam, case, delete, func, 
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.domain.attachments import Attachment, FileContent, Upload, called_name
+from bot.domain.attachments import Attachment, FileContent, Upload, format_name
 from bot.domain.files import File, fits_card, safe_name
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import secrets_in, veiled
+from bot.domain.redaction import secrets_in, veil
 from bot.domain.text import storable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, changed, forget, partial, since, table_of
+from bot.store.tables.row import Row, count_changed, forget, partial, since, table_of
 
 
 class OutputRow(Row, table=True):
@@ -144,15 +144,15 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
         return False
     secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
-        hidden = replace(file, text=veiled(file.text, secrets))
+        hidden = replace(file, text=veil(file.text, secrets))
         keep(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
     return True
 
 
-def unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
-    """What people in a conversation still have to get, oldest first."""
+def list_unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
+    """Return what people in a conversation still have to get, oldest first."""
     rows = session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id})
-    return [_kept(row) for row in rows]
+    return [_to_output(row) for row in rows]
 
 
 def with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
@@ -171,10 +171,10 @@ def of_proposal(session: Session, p: Proposal) -> list[KeptOutput]:
     query = select(OutputRow).where(
         OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
     )
-    return [_kept(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
+    return [_to_output(row) for row in session.exec(query.order_by(col(OutputRow.name), col(OutputRow.id)))]
 
 
-def listed(session: Session, conversation_id: str) -> list[tuple[str, str]]:
+def list_kept(session: Session, conversation_id: str) -> list[tuple[str, str]]:
     """Handle and name of all that is kept of a conversation, newest first."""
     query = select(OutputRow.id, OutputRow.name).where(OutputRow.conversation_id == conversation_id)
     rows = session.exec(query.order_by(col(OutputRow.created_at).desc(), col(OutputRow.id)))
@@ -215,7 +215,7 @@ def take_in(
         {
             "id": handle,
             "conversation_id": conversation_id,
-            "name": storable(called_name(file.name)),
+            "name": storable(format_name(file.name)),
             "text": "",
             "data": None if fault else file.data,
             "kind": "",
@@ -232,8 +232,8 @@ def take_in(
     session.connection().execute(insert(_OUTPUT), rows)
 
 
-def taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
-    """How many files an account attached since then, and the bytes of those that were taken."""
+def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
+    """Return how many files an account attached since then, and the bytes of those that were taken."""
     taken = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
     found = select(func.count(), func.coalesce(func.sum(taken), 0)).where(
         _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since
@@ -242,7 +242,7 @@ def taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, i
     return count, int(size)
 
 
-def attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
+def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
     """Those of the files that are still kept, by handle: the beginning of their text, without their bytes."""
     out = _OUTPUT.c
     begins = func.substr(out.text, 1, MAX_RESULT)
@@ -272,7 +272,7 @@ def mark_read(session: Session, handle: str, read: FileContent) -> bool:
     size = {"size": len(read.data)} if read.data else {}
     unread = (_OUTPUT.c.id == handle, ~_OUTPUT.c.ready)
     done = update(_OUTPUT).where(*unread).values(**kept, **size, ref="", ready=True)
-    return bool(changed(session.execute(done)))
+    return bool(count_changed(session.execute(done)))
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
@@ -311,5 +311,5 @@ def purge(session: Session, before: datetime, most: int) -> int:
     return forget(session, OutputRow, "created_at", before, most)
 
 
-def _kept(row: Any) -> KeptOutput:
+def _to_output(row: Any) -> KeptOutput:
     return KeptOutput(row.id, File(row.name, row.text, row.data, row.kind), row.proposal_id)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, update
 from sqlmodel import Session, col, select
 
-from bot.domain.people import Actor, Membership, Names, Person, with_names, within, written_in
+from bot.domain.people import Actor, Membership, Names, Person, find_written, with_names, within
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
 from bot.domain.text import storable
@@ -34,7 +34,7 @@ def person_of(session: Session, actor: Actor) -> Person:
 
 
 def by(session: Session, verb: Act, actor: Actor) -> By:
-    """Who makes a change by an account of theirs, for the audit log."""
+    """Return who makes a change by an account of theirs, for the audit log."""
     return By.press(verb, actor, person_of(session, actor))
 
 
@@ -68,7 +68,7 @@ class Linked(NamedTuple):
     at: datetime
 
 
-def linked(session: Session, person_id: str | None = None) -> list[Linked]:
+def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
     """Every linked account, or those of one Person."""
     rows = select(AccountRow).order_by(col(AccountRow.actor))
     if person_id is not None:
@@ -116,7 +116,7 @@ def learn_standing(session: Session, actor: Actor) -> None:
     session.execute(update(NameRow).where(col(NameRow.key) == key).values(standing=standing))
 
 
-def called(session: Session, name: str) -> list[Actor]:
+def find_by_name(session: Session, name: str) -> list[Actor]:
     """Accounts of the team that have this name or first name, whatever its case."""
     said = name.casefold()
     if not said:
@@ -132,7 +132,7 @@ def accounts_in(session: Session, channel: str) -> list[str]:
     return list(session.exec(keys.order_by(col(NameRow.key)).limit(_MOST_NAMED)))
 
 
-def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:
+def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
     """The names of accounts and places, and of what they are part of, as far as there are any."""
     keys = {each for what in wanted for each in within(what)}
     if not keys:
@@ -141,7 +141,7 @@ def known(session: Session, wanted: Iterable[str]) -> dict[str, str]:
     return {row.key: row.name for row in rows}
 
 
-def named(session: Session, text: str) -> str:
+def put_names_in(session: Session, text: str) -> str:
     """A text with its accounts and places called by name."""
-    found = written_in(text)
-    return with_names(text, known(session, found)) if found else text
+    found = find_written(text)
+    return with_names(text, find_known_names(session, found)) if found else text

@@ -90,8 +90,8 @@ class Known(NamedTuple):
     gone: bool
 
 
-def known(session: Session, channel: str, ref: str) -> Known | None:
-    """What is known of the message ``ref``; None when no row names it."""
+def find_known(session: Session, channel: str, ref: str) -> Known | None:
+    """Return what is known of the message ``ref``; None when no row names it."""
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
     return Known(*row) if row else None
@@ -143,14 +143,14 @@ def mark_gone(session: Session, copy: Copy) -> None:
     session.execute(update(CopyRow).where(col(CopyRow.id) == copy.id).values(gone=True))
 
 
-def lost(session: Session, channel: str, ref: str) -> None:
+def mark_lost(session: Session, channel: str, ref: str) -> None:
     """The posted message ``ref`` is gone."""
     there = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
     session.execute(update(CopyRow).where(there).values(gone=True))
 
 
 def stand_at(session: Session, proposal_ids: Collection[str], address: Address) -> bool:
-    """Whether each of these has a copy at this address."""
+    """Return whether each of these has a copy at this address."""
     found = session.exec(
         select(CopyRow.proposal_id)
         .where(
@@ -183,7 +183,7 @@ def fall_behind(session: Session, channel: str, prefix: str) -> None:
 
 
 def is_known(session: Session, channel: str, key: str) -> bool:
-    """Whether anyone has talked to Nod at this place or below it."""
+    """Return whether anyone has talked to Nod at this place or below it."""
     keys = (col(ConversationRow.key) == key) | col(ConversationRow.key).startswith(f"{key}/")
     found = select(ConversationRow.id).where(ConversationRow.channel == channel, keys).limit(1)
     return session.exec(found).first() is not None

@@ -18,7 +18,7 @@ from bot.domain.jobs import Process
 from bot.errors import LeasedElsewhere
 from bot.store.database import Database
 from bot.store.engine import insert_or_ignore
-from bot.store.tables.row import Row, changed, table_of
+from bot.store.tables.row import Row, count_changed, table_of
 
 
 class ProcessRow(Row, table=True):
@@ -46,8 +46,8 @@ _PROCESS = table_of(ProcessRow)
 _HOLD = table_of(HoldRow)
 
 
-def left(owner: Any, process: Any) -> ColumnElement[bool]:
-    """Whether what this column says owns a row is gone; ``process`` asks, so it is not."""
+def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
+    """Return whether what this column says owns a row is gone; ``process`` asks, so it is not."""
     there = exists().where(_PROCESS.c.id == owner)
     condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
     return condition
@@ -68,7 +68,7 @@ def enter_alone(session: Session, process: Process, now: datetime) -> None:
 def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
     """Say that this process is there, even if others took it for gone; gives the beats of the others."""
     mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
-    if not changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
+    if not count_changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
         enter(session, process, now)
     others = select(_PROCESS).where(_PROCESS.c.id != process.id)
     return {row.id: row.beats for row in session.execute(others)}
@@ -79,7 +79,9 @@ def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
     gone = [
         ident
         for ident, beats in silent.items()
-        if changed(session.execute(delete(_PROCESS).where(_PROCESS.c.id == ident, _PROCESS.c.beats == beats)))
+        if count_changed(
+            session.execute(delete(_PROCESS).where(_PROCESS.c.id == ident, _PROCESS.c.beats == beats))
+        )
     ]
     if gone:
         session.execute(delete(_HOLD).where(_HOLD.c.owner.in_(gone)))
@@ -94,7 +96,7 @@ def leave(session: Session, process: Process) -> None:
 
 def lease(session: Session, name: str, process: str) -> str:
     """Which process is the one that may do what is named: this one from now on, if no living one was."""
-    named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | left(_HOLD.c.owner, process)
+    named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
     while True:
         new = insert_or_ignore(session, HoldRow, "owner")
         if session.execute(new, {"name": name, "owner": process}).first():
@@ -123,7 +125,7 @@ class Leases:
         self._held: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Whether this process holds it now."""
+        """Return whether this process holds it now."""
         return name in self._held
 
     @contextlib.asynccontextmanager

@@ -67,16 +67,16 @@ _UNSETTLED = (
 )
 
 
-def _counted(which: Any, most: str) -> Any:
-    """How many these are, counted up to the parameter ``most``."""
+def _count_up_to(which: Any, most: str) -> Any:
+    """Return how many these are, counted up to the parameter ``most``."""
     found = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(most)).subquery()
     return select(func.count()).select_from(found)
 
 
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
-_WAITING_OF = _counted(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "most")
+_WAITING_OF = _count_up_to(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "most")
 _WAITING_HERE_AND_OF = select(
-    _counted(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
+    _count_up_to(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
 )
 _SIBLINGS = (
     select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level", "batch")))
@@ -94,7 +94,7 @@ _DECLINED_BEFORE = _DECLINED.where(
 
 
 def progress(session: Session) -> dict[str, str]:
-    """How far those are that run right now, by id, as far as their tools say."""
+    """Return how far those are that run right now, by id, as far as their tools say."""
     return dict(session.connection().execute(_TELLING).all())
 
 
@@ -138,7 +138,7 @@ def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[S
 
 
 def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:
-    """How many open proposals a person asked for, counted up to ``most``."""
+    """Return how many open proposals a person asked for, counted up to ``most``."""
     counted = session.connection().execute(_WAITING_OF, {"accounts": list(accounts), "most": most})
     return int(counted.scalar_one())
 
@@ -158,7 +158,7 @@ def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
     return _read(session, _OF_CONVERSATION, conversation_id=conversation_id)
 
 
-def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Proposal]:
+def find_declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Proposal]:
     """The newest call of the same conversation that was the same and was declined, by each one's id."""
     waiting = [p for p in found if p.state is State.PROPOSED]
     if not waiting:
@@ -172,7 +172,7 @@ def declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Pr
 
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
     """Newest first, without asking who may see them."""
-    return seen_by(session, Reach(frozenset(), everything=True), states, limit)
+    return list_seen(session, Reach(frozenset(), everything=True), states, limit)
 
 
 class Reach(NamedTuple):
@@ -186,7 +186,7 @@ class Reach(NamedTuple):
     named: frozenset[str] = frozenset()
 
 
-def seen_by(
+def list_seen(
     session: Session,
     reach: Reach,
     states: Sequence[State],
@@ -278,7 +278,7 @@ def last_of(
 
 
 def open_in(session: Session, conversation_id: str) -> list[Proposal]:
-    """What waits or runs in a conversation, in the order it was asked for."""
+    """Return what waits or runs in a conversation, in the order it was asked for."""
     return [p for p in of_conversation(session, conversation_id) if p.state in OPEN]
 
 
@@ -299,7 +299,7 @@ def calling(session: Session, what: str, now: datetime, limit: int) -> list[Prop
     return _read(session, ALL.where(text(WAITS), due_at <= now).order_by(due_at).limit(limit))
 
 
-def approved(session: Session) -> list[str]:
+def list_approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
     return _ids(session, _IS_MOVING, _TABLE.c.state == State.APPROVED)
 
@@ -383,12 +383,12 @@ def _deciders_read(kept: dict[str, Any]) -> Deciders:
 
 def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
     return [
-        [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat(), *_named(v.absent)]
+        [v.person_id, str(v.actor), v.actor.name, v.verb, v.reason, v.at.isoformat(), *_list_names(v.absent)]
         for v in votes
     ]
 
 
-def _named(actor: Actor | None) -> list[str]:
+def _list_names(actor: Actor | None) -> list[str]:
     return [str(actor), actor.name] if actor else []
 
 
@@ -468,7 +468,7 @@ def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | Non
 
 
 def was_called(session: Session, name: str) -> bool:
-    """Whether a tool of that name was ever proposed."""
+    """Return whether a tool of that name was ever proposed."""
     known = select(ToolVersionRow.name).where(ToolVersionRow.name == name).limit(1)
     return session.execute(known).first() is not None
 

@@ -24,7 +24,7 @@ _WAITING = select(DialogueRow.key, DialogueRow.state).where(DialogueRow.channel 
 
 
 def may_ask(session: Session, person_id: str, most: int, now: datetime) -> bool:
-    """Whether a person may ask once more within the hour; if so, it counts."""
+    """Return whether a person may ask once more within the hour; if so, it counts."""
     kept = events.dialogue(session, _ASKERS, person_id) or {"at": []}
     lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
@@ -38,9 +38,9 @@ def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
     events.keep_dialogue(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
 
 
-def answered(session: Session, home: str) -> list[AskedQuestion]:
+def list_answered(session: Session, home: str) -> list[AskedQuestion]:
     """The questions of a conversation that have an answer now, each with it; none while a turn is wanted."""
-    waiting = _kept(session, _ASKED, f"{home}/")
+    waiting = _load_questions(session, _ASKED, f"{home}/")
     if not waiting or is_wanted(session, home):
         return []
     return [replace(each, answer=_answer(session, each)) for each in waiting]
@@ -54,16 +54,16 @@ def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
-    """What was asked about it within a day, each with its answer once that is there."""
-    found = _kept(session, _ANSWERED, f"{proposal_id}/")
-    for each in _kept(session, _ASKED, ""):
+    """Return what was asked about it within a day, each with its answer once that is there."""
+    found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
+    for each in _load_questions(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
             over = not is_wanted(session, each.home)
             found.append(replace(each, answer=_answer(session, each)) if over else each)
     return sorted(found, key=lambda each: each.note)
 
 
-def unanswered(session: Session) -> Mapping[str, str]:
+def list_unanswered(session: Session) -> Mapping[str, str]:
     """The questions that have no answer yet: the proposal that each is about, by the question's key."""
     waiting = session.connection().execute(_WAITING).all()
     return {key: state["proposal_id"] for key, state in waiting if is_wanted(session, state["home"])}
@@ -86,12 +86,12 @@ def purge(session: Session, now: datetime) -> None:
         session.execute(delete(DialogueRow).where(old))
 
 
-def _kept(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
+def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
     return [AskedQuestion(**each) for each in events.dialogues(session, room, prefix).values()]
 
 
 def _answer(session: Session, question: AskedQuestion) -> str:
-    """What the agent said to it, or what Nod told people instead."""
+    """Return what the agent said to it, or what Nod told people instead."""
     lines = session.exec(
         select(MessageRow)
         .where(

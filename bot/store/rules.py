@@ -18,7 +18,7 @@ from bot.domain.conditions import Condition
 from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.record import Act
-from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, stored, value_of
+from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, store_value, value_of
 from bot.domain.times import now as today
 from bot.domain.times import stamp
 from bot.store import database, people
@@ -28,7 +28,7 @@ from bot.store.audit.log import By
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.tables.people import AbsenceRow
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
@@ -76,10 +76,10 @@ class Policies:
         named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
         return sorted(
             (set(filter(is_group, named)) | self._groups.keys() | self.held.missed)
-            - self._known_groups().keys()
+            - self._list_known_groups().keys()
         )
 
-    def _known_groups(self) -> dict[str, UserGroup]:
+    def _list_known_groups(self) -> dict[str, UserGroup]:
         now = self._clock()
         return {name: each for name, (each, said) in self._groups.items() if abs(now - said) < GROUP_COUNTS}
 
@@ -113,7 +113,7 @@ class Policies:
         if not (self._groups or held.absences):
             return held
         away = tuple(each for each in held.absences if each.until > self._clock())
-        return replace(held, groups=self._known_groups(), absences=away)
+        return replace(held, groups=self._list_known_groups(), absences=away)
 
     def is_admin(self, session: Session, actor: Actor) -> bool:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
@@ -148,7 +148,7 @@ def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
         subject=rule.subject,
         scope=rule.scope,
         pattern=rule.pattern,
-        value=stored(rule.subject, rule.value),
+        value=store_value(rule.subject, rule.value),
         condition=limits.condition.text if limits.condition else None,
         who=limits.who or None,
         hours=[*(f"{each:%H:%M}" for each in limits.hours or ()), *filter(None, [limits.days])] or None,
@@ -206,7 +206,7 @@ def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
 
 
 def versions(session: Session, rule: Rule) -> int:
-    """How often its subject was set at its place."""
+    """Return how often its subject was set at its place."""
     set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
     return session.exec(set_there).one()
 
@@ -220,7 +220,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
         .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
         .values(paused_at=now)
     )
-    if not changed(paused):
+    if not count_changed(paused):
         return False
     after = {"since": now.isoformat(), "name": by.name}
     admin_changes.record(session, Thing.PAUSE, _ALL, people.by(session, Act.PAUSE, by), None, after, now)
@@ -248,14 +248,14 @@ def pause_since(session: Session, by: By, since: datetime, now: datetime) -> Non
     admin_changes.record(session, Thing.PAUSE, _ALL, by, before, {"since": since.isoformat()}, now)
 
 
-def paused_since(session: Session) -> datetime | None:
+def find_paused_since(session: Session) -> datetime | None:
     """Since when nothing runs; None when that is not so."""
     return _version(session)[1]
 
 
 def pause_of(session: Session) -> Pause | None:
     """None when things run."""
-    since = paused_since(session)
+    since = find_paused_since(session)
     if since is None:
         return None
     last = admin_changes.newest(session, Thing.PAUSE, Act.PAUSE)
@@ -271,7 +271,7 @@ def pause_words(session: Session, zone: tzinfo) -> str:
 
 
 def state_of(session: Session, name: str) -> Mapping[str, Any]:
-    """What a recurring task remembers between its runs; empty at first."""
+    """Return what a recurring task remembers between its runs; empty at first."""
     row = session.get(BookRow, _BOOK)
     return (row.memory or {}).get(name, {}) if row else {}
 

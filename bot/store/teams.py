@@ -49,7 +49,7 @@ def get(session: Session, conversation_id: str) -> Teammate | None:
     return from_row(session, row) if row else None
 
 
-def named(session: Session, lead_id: str, name: str) -> Teammate:
+def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
     """Raises ToolError, naming those there are."""
     team = of_lead(session, lead_id)
     found = next((t for t in team if t.name == name.strip()), None)
@@ -89,8 +89,8 @@ def home(session: Session, p: Proposal) -> str:
     return found.lead_id if found else p.conversation_id
 
 
-def barred(session: Session, teammate_id: str) -> str | None:
-    """Why nothing that a teammate asked for may run now, in words; None when it may."""
+def find_bar(session: Session, teammate_id: str) -> str | None:
+    """Return why nothing that a teammate asked for may run now, in words; None when it may."""
     found = get(session, teammate_id)
     if found is None or found.over:
         return "The teammate that asked for it was stopped or failed, so it won't run."
@@ -100,7 +100,7 @@ def barred(session: Session, teammate_id: str) -> str | None:
 
 
 def past(session: Session, proposal: Proposal) -> str | None:
-    """Why an expired proposal of a teammate cannot be asked for again; None when it can."""
+    """Return why an expired proposal of a teammate cannot be asked for again; None when it can."""
     found = get(session, proposal.conversation_id)
     if found is None or found.over:
         return "The teammate that asked for it was stopped or failed."

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, or_, select
 
 from bot.domain.people import LOCAL, Actor
 from bot.domain.record import Act
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.errors import NodError
 from bot.store import people
 from bot.store.audit import admin_changes
@@ -44,7 +44,7 @@ def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
         raise NodError(f"'{name}' is not a name for a token. Use letters, digits and -, such as deploy-bot.")
     label = secrets.token_hex(4)
     token = f"{_BEGINNING}{label}_{secrets.token_urlsafe(32)}"
-    session.add(TokenRow(label=label, name=name, hash=hashed(token), made_by=str(by), made_at=now))
+    session.add(TokenRow(label=label, name=name, hash=hash_text(token), made_by=str(by), made_at=now))
     _record(session, label, name, Act.ISSUE, by, now)
     return token
 
@@ -76,15 +76,15 @@ def working(session: Session) -> list[IssuedToken]:
 
 
 def works(session: Session, name: str) -> bool:
-    """Whether there is a token of this name."""
+    """Return whether there is a token of this name."""
     return any(each.name == name for each in working(session))
 
 
 def holder(session: Session, token: str) -> str | None:
-    """Whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
+    """Return whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
     beginning, _, rest = token.partition("_")
     row = session.get(TokenRow, rest[:8]) if f"{beginning}_" == _BEGINNING and rest.isprintable() else None
-    kept = row.hash if row else hashed("")
-    if not hmac.compare_digest(kept, hashed(token)) or row is None or row.revoked_at is not None:
+    kept = row.hash if row else hash_text("")
+    if not hmac.compare_digest(kept, hash_text(token)) or row is None or row.revoked_at is not None:
         return None
     return row.name

@@ -40,7 +40,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 new.execute(insert(table), [dict(row) for row in batch])
                 moved += len(batch)
                 progress(moved, total)
-            if target.dialect.name == "postgresql" and (count := _counted(table)):
+            if target.dialect.name == "postgresql" and (count := _find_counted_column(table)):
                 last = select(func.max(table.c[count])).scalar_subquery()
                 sequence = func.pg_get_serial_sequence(table.name, count)
                 if new.execute(select(sequence)).scalar() is not None:
@@ -57,7 +57,7 @@ def _count(connection: Connection, table: Table) -> int:
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-def _counted(table: Table) -> str | None:
+def _find_counted_column(table: Table) -> str | None:
     """The column that the database counts by itself, if there is one."""
     keys = list(table.primary_key)
     return keys[0].name if len(keys) == 1 and isinstance(keys[0].type, Integer) else None

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
 from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State
-from bot.domain.text import hashed, storable
+from bot.domain.text import hash_text, storable
 from bot.store import processes
 from bot.store.audit import log
 from bot.store.audit.log import By, Change
@@ -19,7 +19,7 @@ from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.proposals import ALL, COLUMNS, UNRECORDED, from_row, to_row
 from bot.store.tables.proposals import OPEN_QUESTION, CopyRow, DeciderRow, ProposalRow
-from bot.store.tables.row import changed, table_of
+from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow
 
 _TABLE = table_of(ProposalRow)
@@ -64,7 +64,9 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
     changes = []
     for proposal in proposals:
         row = to_row(proposal)
-        place, schema = session.connection().execute(_INSERT, row | log.sought(proposal)).one()
+        place, schema = (
+            session.connection().execute(_INSERT, row | log.key_of_place_and_schema(proposal)).one()
+        )
         _name_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.about(proposal, place, schema)))
     log.append(session, changes)
@@ -107,18 +109,20 @@ def move(
     values = {column: new[column] for name in moved for column in COLUMNS.get(name, (name,))}
     values |= {name: value for name, value in changes.items() if name in UNRECORDED}
     values |= {"owner": owner} if owner is not None else {}
-    values |= {"thing": hashed(thing)} if thing else {}
+    values |= {"thing": hash_text(thing)} if thing else {}
     if before.state is State.EXECUTING:
         values["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
     guard |= {"book": book} if owner is not None else {}
-    if not changed(session.connection().execute(_update(tuple(values)), values | guard)):
+    if not count_changed(session.connection().execute(_update(tuple(values)), values | guard)):
         return None
     if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
     about = None
     if after.digest != before.digest:
-        place, schema = session.connection().execute(_PLACE_AND_SCHEMA, log.sought(after)).one()
+        place, schema = (
+            session.connection().execute(_PLACE_AND_SCHEMA, log.key_of_place_and_schema(after)).one()
+        )
         about = log.about(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
     _want_redraw(session, after)
@@ -147,7 +151,7 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
     """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}
-    if not changed(session.connection().execute(_update(("progress",)), told | guard)):
+    if not count_changed(session.connection().execute(_update(("progress",)), told | guard)):
         return False
     _want_redraw(session, claimed)
     return True
@@ -168,15 +172,15 @@ def own(session: Session, proposal_id: str, process: str) -> None:
 
 def questions_left(session: Session, process: str) -> list[str]:
     """Ids of the open questions of servers whose process is gone; this ``process`` is not."""
-    left = processes.left(_TABLE.c.owner, process)
+    left = processes.has_left(_TABLE.c.owner, process)
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
     return list(session.connection().execute(found).scalars())
 
 
-def abandoned(session: Session, process: str) -> list[Proposal]:
+def list_abandoned(session: Session, process: str) -> list[Proposal]:
     """Executing, but not by another living process: this ``process`` knows what it has under way."""
     mine = _TABLE.c.owner == process
-    left = ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.left(_TABLE.c.owner, process))
+    left = ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.has_left(_TABLE.c.owner, process))
     return [from_row(row) for row in session.connection().execute(left)]
 
 
@@ -188,12 +192,12 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
 
 
 def has_cards_behind(session: Session, proposal: Proposal) -> bool:
-    """Whether what this transaction changed of a proposal leaves any posted card behind."""
+    """Return whether what this transaction changed of a proposal leaves any posted card behind."""
     return proposal.message_id in session.info.get(_BEHIND_NOW, ())
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Its copies are behind now, and so is the card of its batch or with the buttons of its group."""
     behind = {"message_id": proposal.message_id, "moved_id": proposal.id, "batch": proposal.batch}
-    if changed(session.connection().execute(_WANT_REDRAW, behind)):
+    if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
         session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)

@@ -14,7 +14,7 @@ from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.people import Actor
 from bot.domain.record import Act
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.domain.trials import AN_HOUR, AT_ONCE
 from bot.errors import TooMuch
 from bot.store import people
@@ -93,7 +93,7 @@ def end(
 ) -> None:
     """Record how a trial ended, and keep its ``token`` under its hash."""
     if token is not None:
-        row = {"id": hashed(token), "content": token, "created_at": now}
+        row = {"id": hash_text(token), "content": token, "created_at": now}
         session.execute(insert_or_ignore(session, TrialTokenRow), row)
     _record(session, key, Act.TRIED, asker, tool, how, now)
 
@@ -105,9 +105,9 @@ def _record(
 
 
 def token(session: Session, digest: str) -> str | None:
-    """What has this hash; None where it is not kept any longer, or was altered."""
+    """Return what has this hash; None where it is not kept any longer, or was altered."""
     row = session.get(TrialTokenRow, digest)
-    return row.content if row is not None and hashed(row.content) == digest else None
+    return row.content if row is not None and hash_text(row.content) == digest else None
 
 
 def purge(session: Session, before: datetime, most: int) -> int:

@@ -19,7 +19,7 @@ from bot.store.engine import id_of_new
 from bot.store.tables.conversations import ConversationRow, MessageRow, TurnRow
 from bot.store.tables.people import AccountRow
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, changed, since, table_of
+from bot.store.tables.row import among, count_changed, since, table_of
 
 WANTED = "wanted"
 _TURN = table_of(TurnRow)
@@ -112,7 +112,7 @@ def want_turn(session: Session, conversation_id: str, now: datetime, owner: str 
 
 
 def is_wanted(session: Session, conversation_id: str) -> bool:
-    """Whether a turn of this conversation is under way, or will be."""
+    """Return whether a turn of this conversation is under way, or will be."""
     whose = {"conversation_id": conversation_id}
     return session.connection().execute(_WANTED_TURN, whose).first() is not None
 
@@ -173,7 +173,7 @@ def answer(
     whose = {"asker": str(turn.transcript.asker), "asked": turn.transcript.order}
     values = {"turn_id": turn.id, "runs_it": turn.owner, **asdict(turn.usage), **whose, **ends}
     # the row is held from here: who speaks after the look below waits for it, and wants another turn
-    if not changed(session.connection().execute(_ANSWERED, values)):
+    if not count_changed(session.connection().execute(_ANSWERED, values)):
         check_owned(session, turn)
         return None
     message_id, heard = messages.add_answer(session, turn, text, calls, results, now, delivered=delivered)
@@ -212,7 +212,7 @@ def retry(session: Session, now: datetime) -> None:
 
 
 def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
-    """How the turn of a conversation that ended last did; None before any has."""
+    """Return how the turn of a conversation that ended last did; None before any has."""
     found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
     return TurnEnd(*found) if found else None
 
@@ -234,7 +234,7 @@ def hold_wanted(session: Session, conversation_id: str) -> None:
 
 
 def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
-    """Whether in one of them a turn is wanted, or something that was approved has not ended."""
+    """Return whether in one of them a turn is wanted, or something that was approved has not ended."""
     turn = _IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
     moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
     call = moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
@@ -251,10 +251,10 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
         )
         .values(state="stopped", ended_at=now, retry_at=None)
     )
-    return bool(changed(stopped))
+    return bool(count_changed(stopped))
 
 
-_FREE = (_TURN.c.owner == bindparam("process")) | processes.left(_TURN.c.owner, bindparam("process"))
+_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
 _TAKE = (
     update(_TURN)
     .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _FREE)
@@ -272,7 +272,7 @@ _GIVE_UP = (
 _WAITING = select(_TURN.c.conversation_id).where(_IS_WANTED, _FREE)
 
 
-def wanted(session: Session, process: str = "") -> list[str]:
+def list_wanted(session: Session, process: str = "") -> list[str]:
     """Conversations whose turn waits to be run: this ``process`` has it, or none that lives."""
     return list(session.execute(_WAITING, {"process": process}).scalars())
 
@@ -284,7 +284,7 @@ def take(session: Session, turn_id: int, process: str, most: int) -> bool:
     order lets go of it (`release`), and an answer starts the count over.
     """
     which = {"turn_id": turn_id, "process": process, "most": most}
-    return bool(changed(session.connection().execute(_TAKE, which)))
+    return bool(count_changed(session.connection().execute(_TAKE, which)))
 
 
 def release(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
@@ -298,11 +298,11 @@ def give_up(session: Session, turn_id: int, process: str, most: int, explanation
     """End a wanted turn that took ``most`` processes down with it; False where it has not, or has ended."""
     how = {"state": "failed", "ended_at": now, "error": explanation}
     which = {"turn_id": turn_id, "process": process, "most": most}
-    return bool(changed(session.connection().execute(_GIVE_UP, how | which)))
+    return bool(count_changed(session.connection().execute(_GIVE_UP, how | which)))
 
 
-def joined(session: Session, turn_id: int, conversation_id: str) -> bool:
-    """Whether a person wrote after the turn was wanted, so that it joined the turn."""
+def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
+    """Return whether a person wrote after the turn was wanted, so that it joined the turn."""
     wanted_at = select(TurnRow.created_at).where(TurnRow.id == turn_id).scalar_subquery()
     said = select(MessageRow.id).where(
         MessageRow.conversation_id == conversation_id,

@@ -8,7 +8,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.proposals import SETTLED
 from bot.store.tables.proposals import CallbackRow, ProposalRow
-from bot.store.tables.row import changed
+from bot.store.tables.row import count_changed
 
 
 def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
@@ -42,12 +42,12 @@ def claim(session: Session, callback: CallbackRow, next_at: datetime) -> bool:
     return _change(session, callback.proposal_id, callback.attempts, values)
 
 
-def arrived(session: Session, callback: CallbackRow, now: datetime) -> None:
+def mark_arrived(session: Session, callback: CallbackRow, now: datetime) -> None:
     values = {"over": True, "told_at": now, "fault": ""}
     _change(session, callback.proposal_id, callback.attempts + 1, values)
 
 
-def failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
+def mark_failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
     """It did not arrive; ``over`` says that no one tries again."""
     _change(session, callback.proposal_id, callback.attempts + 1, {"over": over, "fault": fault})
 
@@ -62,4 +62,4 @@ def _change(session: Session, proposal_id: str, attempts: int, values: dict[str,
         )
         .values(values)
     )
-    return bool(changed(session.execute(statement)))
+    return bool(count_changed(session.execute(statement)))

@@ -164,13 +164,13 @@ class _Logger:
         self._name = name
 
     @cached_property
-    def _loaded(self) -> Any:
+    def _load(self) -> Any:
         import structlog
 
         return structlog.get_logger(self._name)
 
     def __getattr__(self, level: str) -> Any:
-        return getattr(self._loaded, level)
+        return getattr(self._load, level)
 
 
 def logger(name: str) -> Any:

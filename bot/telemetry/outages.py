@@ -31,19 +31,19 @@ class FileFault(OperationalError):
 
 
 def is_damage(error: DBAPIError) -> bool:
-    """Whether the database can't read what it has written."""
+    """Return whether the database can't read what it has written."""
     return _code(error.orig).startswith(_DAMAGE)
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database is away or takes nothing: what was asked counts, once it is back."""
+    """Return whether the database is away or takes nothing: what was asked counts, once it is back."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
     return isinstance(error, DBAPIError) and (_code(error.orig) in _REFUSALS or is_damage(error))
 
 
 def in_a_line(error: BaseException | None) -> str:
-    """What the database says where nothing else has to be known; empty for any other fault."""
+    """Return what the database says where nothing else has to be known; empty for any other fault."""
     if isinstance(error, DBAPIError) and is_outage(error) and _code(error.orig).startswith(_OUTAGES):
         return str(error.orig).strip()
     return ""

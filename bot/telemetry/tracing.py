@@ -99,14 +99,14 @@ def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
     yield from _current(lambda otel: otel.next_of(proposal_id, f"execute_tool {tool}", values))
 
 
-def proposed(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
+def trace_proposal(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
     """A proposal was made, in the turn ``cause`` if in any."""
     if _otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
         _otel.first_of(proposal_id, f"propose {tool}", values, cause.span).end()
 
 
-def decided(proposal_id: str, tool: str, state: str, waited: float) -> None:
+def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
     """People decided, or their time was over, after ``waited`` seconds."""
     if _otel is not None:
         values = {
@@ -161,7 +161,7 @@ class Traced:
         try:
             async for part in self._model.stream(transcript, tools):
                 if isinstance(part, Finished):
-                    call.say(_told(part))
+                    call.say(_describe_end(part))
                 yield part
         except (GeneratorExit, asyncio.CancelledError):
             call.fail("stopped")
@@ -176,7 +176,7 @@ class Traced:
         await self._model.close()
 
 
-def _told(finished: Finished) -> dict[str, Value]:
+def _describe_end(finished: Finished) -> dict[str, Value]:
     reason = _REASONS.get(finished.stop) or ("tool_calls" if finished.calls else "stop")
     return {
         "gen_ai.response.finish_reasons": (reason,),

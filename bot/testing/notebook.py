@@ -51,11 +51,11 @@ def notebook(notes: list[str], trial: Callable[[], Awaitable[object]] = _at_once
         return "rewritten"
 
     return FixedToolset(
-        "notebook", (note, erase, print_lines, brood, rewrite, *_undone_and_tried(notes, trial))
+        "notebook", (note, erase, print_lines, brood, rewrite, *_make_undo_and_trial_tools(notes, trial))
     )
 
 
-def _undone_and_tried(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
+def _make_undo_and_trial_tools(notes: list[str], trial: Callable[[], Awaitable[object]]) -> tuple[Tool, ...]:
     async def unpinned(ran: Ran) -> InverseCall:
         return InverseCall("unpin", ran.arguments)
 

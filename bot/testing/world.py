@@ -86,11 +86,11 @@ class ScriptedModel:
 
 
 def _is(name: str, transcript: Sequence[Entry]) -> bool:
-    """Whether a transcript is that of the teammate of this name."""
+    """Return whether a transcript is that of the teammate of this name."""
     return isinstance(transcript[0], SystemText) and f"\nYour name: {name}\n" in transcript[0].text
 
 
-def _upgraded(url: str) -> None:
+def _upgrade(url: str) -> None:
     database = Database(url)
     try:
         migrations.upgrade(database.engine)
@@ -108,7 +108,7 @@ class World:
     settings: Callable[[], Settings]
     add_channel: Callable[[App], Channel | None]
     clock: Clock = field(default_factory=FakeClock)
-    prepare: Callable[[str], None] = _upgraded  # makes the tables of a new database, given its URL
+    prepare: Callable[[str], None] = _upgrade  # makes the tables of a new database, given its URL
     elsewhere: bool = False  # another process does the work (PostgreSQL)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     notes: list[str] = field(default_factory=list)

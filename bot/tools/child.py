@@ -51,23 +51,23 @@ class Child:
         with self._one:
             try:
                 try:
-                    return self._asked(line)
+                    return self._ask_child(line)
                 except _Ended:  # perhaps it died before it was asked
-                    return self._asked(line)
+                    return self._ask_child(line)
             except _Ended:
                 raise TookTooLong from None
 
-    def _asked(self, line: bytes) -> Any:
+    def _ask_child(self, line: bytes) -> Any:
         process = self._process
         try:
             if process is None or process.poll() is not None:
-                process = self._started()
+                process = self._start()
             return json.loads(self._exchange(process, line, self._seconds * _BUSY))
         except (TookTooLong, _Ended):
             self._end()
             raise
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         """A new one that is ready; what its start takes is not taken from the first question."""
         self._end()
         try:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from bot.errors import SettingsError
-from bot.plugins import ENTRY, TOOLS, imported, where_it_failed
+from bot.plugins import ENTRY, TOOLS, import_named, where_it_failed
 from bot.plugins import load as load_entry
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, list_tools
@@ -105,7 +105,9 @@ def load(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
 
 
 def _source(name: str, seen: set[int]) -> Source:
-    value = load_entry(TOOLS, _SETTING, name) if name.startswith(ENTRY) else imported(_SETTING, name, name)
+    value = (
+        load_entry(TOOLS, _SETTING, name) if name.startswith(ENTRY) else import_named(_SETTING, name, name)
+    )
     tools, toolsets = [], []
     for each in _public(value):
         if id(each) in seen:

@@ -21,7 +21,7 @@ from bot.domain.attachments import (
     XLS,
     ZIP,
     FileContent,
-    called,
+    describe_kind,
     strip_controls,
     type_by_sign,
 )
@@ -53,7 +53,7 @@ class Documents:
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_TOGETHER))
 
     async def read(self, data: bytes) -> FileContent:
-        """What is in a file: its text, a picture that anyone may see, or why neither can be had."""
+        """Return what is in a file: its text, a picture that anyone may see, or why neither can be had."""
         async with self._room:
             return await asyncio.to_thread(_read, data)
 
@@ -68,7 +68,7 @@ def _read(data: bytes) -> FileContent:
         fault = (
             "it is protected by a password"
             if kind == OLE and _is_protected(data)
-            else f"it is {called(kind)}"
+            else f"it is {describe_kind(kind)}"
         )
         return FileContent(kind, fault=fault, data=data)
     child = Child(_READER, seconds=_SECONDS)
@@ -84,7 +84,7 @@ def _read(data: bytes) -> FileContent:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether the bytes are UTF-8 and nothing but text."""
+    """Return whether the bytes are UTF-8 and nothing but text."""
     if strip_controls(data) != data or b";base64," in data or _MARKED.match(data):
         return False
     try:

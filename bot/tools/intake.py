@@ -46,19 +46,19 @@ class UnknownPacking(TooLarge):
         httpx2.StreamError.__init__(self, words)
 
 
-async def bounded(message: bytes) -> bytes:
+async def bound_message(message: bytes) -> bytes:
     """The message without what is nested too deeply and halves of surrogate pairs. Raises TooLarge."""
     if len(message) > MOST_BYTES:
         raise TooLarge(message)
     if b"\\u" in message:
-        message = _ESCAPE.sub(_paired, message)
+        message = _ESCAPE.sub(_pair_surrogates, message)
     opening = message.count(b"[") + message.count(b"{")
     if opening <= DEEPEST and opening + message.count(b",") <= MOST_VALUES:
         return message
     return await asyncio.to_thread(_shallow, message)
 
 
-def _paired(escape: re.Match[bytes]) -> bytes:
+def _pair_surrogates(escape: re.Match[bytes]) -> bytes:
     return _REPLACEMENT if escape[1] else escape[0]
 
 
@@ -85,7 +85,7 @@ def _shallow(message: bytes) -> bytes:
     return b"".join([*kept, message[begin:]])
 
 
-async def bound(response: httpx2.Response) -> None:
+async def bound_response(response: httpx2.Response) -> None:
     """Bound the body before it is read: in full, or each line of server-sent events.
 
     A hook of the HTTP client. The SDK bounds the length of one event itself. Some servers pack what they
@@ -114,12 +114,12 @@ class _Body(httpx2.AsyncByteStream):
 
     async def _parts(self) -> AsyncIterator[bytes]:
         lines = Lines()
-        async for chunk in self._unpacked():
+        async for chunk in self._unpack():
             for line in lines.cut(chunk, whole=not self._events):
-                yield await bounded(line) + b"\n"
-        yield await bounded(bytes(lines.rest))
+                yield await bound_message(line) + b"\n"
+        yield await bound_message(bytes(lines.rest))
 
-    async def _unpacked(self) -> AsyncIterator[bytes]:
+    async def _unpack(self) -> AsyncIterator[bytes]:
         if self._packing not in _WINDOWS:
             if self._packing != "identity":
                 raise UnknownPacking(

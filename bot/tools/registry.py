@@ -10,7 +10,7 @@ from sqlmodel import Session
 from bot.domain.conversations import Call
 from bot.domain.outcomes import REASON
 from bot.domain.proposals import Proposal
-from bot.domain.redaction import secrets_in, shown
+from bot.domain.redaction import redact_arguments, secrets_in
 from bot.domain.rules import Rulebook
 from bot.domain.text import storable
 from bot.errors import SettingsError, UnknownTool
@@ -57,15 +57,15 @@ class AvailableTools:
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
         """A call's arguments as people may see them, without its reason; empty for what is no object."""
         tool = self.tools.get(call.tool_name)
-        given = _written(call)
-        found = shown(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
+        given = _parse_arguments(call)
+        found = redact_arguments(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
         return {name: value for name, value in found.items() if name != REASON}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:
         """The values in a call's arguments that are hidden, since its result may repeat them."""
         tool = self.tools.get(call.tool_name)
         try:
-            return secrets_in(_written(call), tool.form if tool else None)
+            return secrets_in(_parse_arguments(call), tool.form if tool else None)
         except RecursionError:
             return ()
 
@@ -81,7 +81,7 @@ class AvailableTools:
         return found
 
 
-def _written(call: Call) -> Any:
+def _parse_arguments(call: Call) -> Any:
     """The arguments as the model wrote them, but storable; None for what is no JSON, so that nothing ran."""
     try:
         return storable(json.loads(call.arguments or "{}"))

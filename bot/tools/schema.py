@@ -20,28 +20,28 @@ _LARGE_ENUM_VALUES = 250
 _MAX_LARGE_ENUM_CHARS = 15_000
 
 
-def offered(schema: Schema) -> Schema:
+def make_offered(schema: Schema) -> Schema:
     """Every property required, nothing else allowed, no defaults, no titles; references written out.
 
     Only a type that contains itself stays a reference, for nothing may stand alongside one. An object with
     free keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
     """
     definitions = schema.get("$defs", {})
-    whole: Schema = _written_out(schema, definitions, ())
+    whole: Schema = _write_out(schema, definitions, ())
     if _refers(whole):
         whole["$defs"] = {
-            name: _written_out(each, {}, tuple(definitions)) for name, each in definitions.items()
+            name: _write_out(each, {}, tuple(definitions)) for name, each in definitions.items()
         }
     return whole
 
 
 def fits_strict(schema: Any) -> bool:
-    """Whether strict mode takes this; a tool that says it does and does not breaks every request."""
+    """Return whether strict mode takes this; a tool that says it does and does not breaks every request."""
     return _may_be_strict(schema) and _is_small_enough(schema)
 
 
 def _is_small_enough(schema: Any) -> bool:
-    """Whether all of a schema is within strict mode's limits; a reference counts once."""
+    """Return whether all of a schema is within strict mode's limits; a reference counts once."""
     properties = values = chars = 0
     parts: list[Any] = [schema]
     while parts:
@@ -89,10 +89,10 @@ def _may_be_strict(schema: Any) -> bool:
     return all(map(_may_be_strict, parts)) and ("items" not in schema or _may_be_strict(schema["items"]))
 
 
-def _written_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
+def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
     """A part as it is offered; ``inside`` are the definitions that it is a part of."""
     if isinstance(node, list):
-        return [_written_out(item, definitions, inside) for item in node]
+        return [_write_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
         return node
     if isinstance(reference := node.get("$ref"), str):
@@ -100,13 +100,13 @@ def _written_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any
         if name in inside:
             return {"$ref": reference}
         beside = {key: value for key, value in node.items() if key != "$ref"}
-        return _written_out({**definitions[name], **beside}, definitions, (*inside, name))
+        return _write_out({**definitions[name], **beside}, definitions, (*inside, name))
     kept: Schema = {}
     for key, value in node.items():
         if key == "properties":
-            kept[key] = {name: _written_out(item, definitions, inside) for name, item in value.items()}
+            kept[key] = {name: _write_out(item, definitions, inside) for name, item in value.items()}
         elif key not in ("default", "$defs") and not (key == "title" and isinstance(value, str)):
-            kept[key] = _written_out(value, definitions, inside)
+            kept[key] = _write_out(value, definitions, inside)
     free_keys = node.get("additionalProperties", False) is not False and "properties" not in node
     if kept.get("type") == "object" and not free_keys:
         kept.setdefault("properties", {})

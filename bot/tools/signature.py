@@ -17,10 +17,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, PydanticCustomError, PydanticSerializationError, to_jsonable_python
 
-from bot.domain.forms import bound_in_words, is_same
+from bot.domain.forms import describe_bound, is_same
 from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
-from bot.tools.schema import Schema, offered
+from bot.tools.schema import Schema, make_offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Signature:
         config = ConfigDict(extra="forbid", allow_inf_nan=False)
         model = create_model(f"{function.__name__}_arguments", __config__=config, **fields)
         filled, unchecked = _settle_defaults(plain, config)
-        return cls(model, offered(model.model_json_schema()), defaults, filled, unchecked, own)
+        return cls(model, make_offered(model.model_json_schema()), defaults, filled, unchecked, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
         """Canonical JSON arguments: types settled, defaults filled in. Raises BadArguments.
@@ -79,19 +79,19 @@ class Signature:
         """
         dumped = self._parse(self._checkable(raw)).model_dump(mode="json")
         settled = copy.deepcopy(dict(self.filled))
-        settled |= {name: value for name, value in dumped.items() if not self._left_out(name, value)}
+        settled |= {name: value for name, value in dumped.items() if not self._is_left_out(name, value)}
         return {name: settled[name] for name in dumped if name in settled}
 
     def passed(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
-        """What the function is called with: its own types, without what is left to its defaults."""
+        """Return what the function is called with: its own types, without what is left to its defaults."""
         model = self._parse(self._checkable(arguments))
         given = {name: getattr(model, name) for name in model.model_fields_set}
-        typed = {name: value for name, value in given.items() if not self._left_out(name, value)}
+        typed = {name: value for name, value in given.items() if not self._is_left_out(name, value)}
         return typed | {
             name: each for name, kind in self.own.items() for each in own if isinstance(each, kind)
         }
 
-    def _left_out(self, name: str, value: Any) -> bool:
+    def _is_left_out(self, name: str, value: Any) -> bool:
         return value is None and name in self.defaults
 
     def _checkable(self, raw: Any) -> Any:
@@ -159,7 +159,7 @@ def fault_in_words(fault: ErrorDetails) -> str:
     if kind in _BOUNDS:
         kind = f"string_{kind}" if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str) else kind
         keyword, name = _BOUNDS[kind]
-        return bound_in_words(keyword, context[name])
+        return describe_bound(keyword, context[name])
     if kind in ("literal_error", "enum"):
         return f"This must be {context['expected'].replace(chr(39), '')}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -245,13 +245,13 @@ def _storable(text: str) -> str:
     return text
 
 
-def _seen(text: str) -> str:
+def _refuse_unseen(text: str) -> str:
     if text and blank(text):
         raise PydanticCustomError("blank", "This is empty. Write something")
     return text
 
 
 STORABLE = AfterValidator(_storable)  # stands last: the rules after it would not see a text
-SEEN = AfterValidator(_seen)  # stands last, too
+SEEN = AfterValidator(_refuse_unseen)  # stands last, too
 Storable = Annotated[str, STORABLE]
 """Text that every program can be given, too: no NUL, and no half of a character."""

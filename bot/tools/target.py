@@ -116,7 +116,7 @@ async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -
     try:
         found = [ipaddress.ip_address(goal.host)]
     except ValueError:
-        found = await _resolved(goal, resolve)
+        found = await _resolve_target(goal, resolve)
     for address in found if goal.host not in own else ():
         check(address, goal.host)
     return [str(address) for address in found]
@@ -135,7 +135,7 @@ async def by_system(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-async def _resolved(goal: Target, resolve: Resolve) -> list[Address]:
+async def _resolve_target(goal: Target, resolve: Resolve) -> list[Address]:
     try:
         found = [ipaddress.ip_address(each) for each in await resolve(goal.host, goal.port)]
     except (OSError, UnicodeError, ValueError):

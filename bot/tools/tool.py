@@ -21,7 +21,7 @@ from sqlmodel import Session
 from bot.domain import kinds
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
-from bot.domain.forms import sum_up, sum_up_value, told_values, without_defaults
+from bot.domain.forms import list_values, sum_up, sum_up_value, without_defaults
 from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
@@ -199,7 +199,7 @@ class Ran:
         return self.output.kept if self.output else None
 
     def old(self, name: str) -> str | None:
-        """What the card showed as the old value of a field; None for nothing, or no such field."""
+        """Return what the card showed as the old value of a field; None for nothing, or no such field."""
         return next((each.old_value for each in self.preview if each.field == name), None)
 
 
@@ -372,7 +372,7 @@ class Tool:
     def call(
         self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
     ) -> CallFacts:
-        """What rules look at of a call; ``risk`` is what `classify` says of it."""
+        """Return what rules look at of a call; ``risk`` is what `classify` says of it."""
         followed = self.follow(arguments) if self.follow else {}
         return CallFacts(
             self.name, risk, place, requester, at, self.kind, arguments, self.form, followed=followed
@@ -382,7 +382,7 @@ class Tool:
         """Ask the tool's own preview; where it has none, every argument that runs is a new value."""
         if self.preview is not None:
             return tuple(await self.preview(arguments))
-        return tuple(PreviewField(name, None, said) for name, said in told_values(self.form, arguments))
+        return tuple(PreviewField(name, None, said) for name, said in list_values(self.form, arguments))
 
 
 _REASON_SCHEMA = {
@@ -531,7 +531,7 @@ def tool(
             done: Effected = function(**signature.passed(arguments, session, moment))
             return done
 
-        risk = _declared_risk(writes=writes, destructive=destructive)
+        risk = _make_declared_risk(writes=writes, destructive=destructive)
         # a default is part of what arguments mean: a new one must not run under an old approval
         shape = canonical([name, description, parameters, signature.defaults, version])
         return Tool(
@@ -561,13 +561,13 @@ def tool(
             current=current,
             undo=undo,
             batch=batch,
-            names=_checked_names(name, names or {}, parameters),
+            names=_check_names(name, names or {}, parameters),
         )
 
     return make if function is None else make(function)
 
 
-def _checked_names(
+def _check_names(
     name: str, names: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> Mapping[str, Referent]:
     """Return them; raises TypeError for an unknown parameter, ValueError for a word of no `Referent`."""
@@ -608,7 +608,7 @@ def _key(given: Sequence[str] | Key | None) -> Key | None:
     return key
 
 
-def _declared_risk(*, writes: bool, destructive: bool) -> Risk:
+def _make_declared_risk(*, writes: bool, destructive: bool) -> Risk:
     if destructive:
         return Risk(Level.DESTRUCTIVE, "it cannot be undone")
     if writes:

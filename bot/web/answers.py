@@ -18,7 +18,7 @@ from starlette.routing import Match
 
 from bot.domain.attachments import PICTURES, UNKNOWN
 from bot.domain.files import File, for_people, safe_name
-from bot.domain.text import escaped, made_visible
+from bot.domain.text import escape_point, make_visible
 from bot.errors import BadArguments, NodError
 from bot.tools.signature import fault_in_words
 
@@ -48,7 +48,7 @@ class Missing(Fault):
 
 
 def existing(found: T | None, error: str) -> T:
-    """What was found; raises Missing where nothing was."""
+    """Return what was found; raises Missing where nothing was."""
     if found is None:
         raise Missing(error)
     return found
@@ -65,7 +65,7 @@ def problem(status: int, error: str, headers: Mapping[str, str] | None = None, *
     return JSONResponse({"ok": False, "error": error, **jsonable_encoder(more)}, status, headers)
 
 
-async def told(_: Request, error: Any) -> JSONResponse:
+async def answer_fault(_: Request, error: Any) -> JSONResponse:
     """To a `Fault`."""
     return problem(error.status, error.message, error.headers, **error.more)
 
@@ -103,7 +103,7 @@ def _is_routed(request: Request, method: str) -> bool:
 
 
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    Fault: told,
+    Fault: answer_fault,
     RequestValidationError: _unfit,
     HTTPException: _in_words,
 }
@@ -120,7 +120,7 @@ async def download(file: File | None) -> Response:
         return Response(
             file.data, headers=attached, media_type=file.kind if file.kind in PICTURES else UNKNOWN
         )
-    text = made_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escaped)
+    text = make_visible((await asyncio.to_thread(for_people, file.text)).replace("\r\n", "\n"), escape_point)
     return PlainTextResponse(text, headers=attached)
 
 

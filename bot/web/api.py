@@ -129,11 +129,11 @@ async def description(request: Request, site: Here) -> JSONResponse:
     app: FastAPI = request.app
     async with site.describing:
         if app.openapi_schema is None:
-            app.openapi_schema = await asyncio.to_thread(_described, app)
+            app.openapi_schema = await asyncio.to_thread(_describe_api, app)
     return JSONResponse(app.openapi_schema)
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _describe_api(app: FastAPI) -> dict[str, Any]:
     from bot.web.ag_ui import routes
 
     return get_openapi(
@@ -160,7 +160,7 @@ async def me(actor: Caller, request: Request, site: Here) -> Me:
         notice=site.lookup.notice,
         admin=Role.ADMIN in found.roles,
         insights=found.insights,
-        paused=PauseView(since=pause.since, by=_named(pause, actor)) if pause else None,
+        paused=PauseView(since=pause.since, by=_name_pauser(pause, actor)) if pause else None,
         session=COOKIE in request.cookies and "authorization" not in request.headers,
     )
 
@@ -199,8 +199,8 @@ def _page() -> str:
     return _PART.sub(rf"\1static/{_version()}/\2", text)
 
 
-def _named(pause: Pause, caller: Actor) -> str:
-    """Who paused, as the caller knows them; empty where that would be no more than an ID."""
+def _name_pauser(pause: Pause, caller: Actor) -> str:
+    """Return who paused, as the caller knows them; empty where that would be no more than an ID."""
     return caller.label if pause.by == str(caller) else pause.name
 
 

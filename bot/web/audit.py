@@ -29,7 +29,7 @@ _NOT_GATHERED = {"X-Accel-Buffering": "no"}
 _NO_ACCOUNT = "Write an account, such as slack:T1/U7 or http:ci."
 
 
-async def _wanted(
+async def _read_wanted(
     who: Annotated[str, Query(max_length=200, description="one account, and those linked with it")] = "",
     tool: Annotated[str, Query(max_length=200, description="one tool, and the rules about it")] = "",
     proposal: Annotated[
@@ -47,7 +47,7 @@ async def _wanted(
     return Wanted(who, tool, proposal, since, grant)
 
 
-Sought = Annotated[Wanted, Depends(_wanted)]
+Sought = Annotated[Wanted, Depends(_read_wanted)]
 
 
 @router.get("/audit", summary="For admins: the audit log, newest first")

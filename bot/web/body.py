@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from bot.domain.proposals import Mark
-from bot.domain.text import halved
+from bot.domain.text import is_halved
 from bot.web.answers import Fault
 
 MOST_VALUES = 2000  # in all lists and objects of a body
@@ -46,7 +46,7 @@ def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None
             if count > most:
                 return count, PydanticCustomError("values", f"At most {most:,} values in one request.")
             match each:
-                case str() if halved(each):
+                case str() if is_halved(each):
                     return count, PydanticCustomError(
                         "storable", "Text must be valid Unicode, without half a surrogate pair."
                     )

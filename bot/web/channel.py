@@ -17,7 +17,7 @@ from bot.store.change_notifier import ChangeNotifier
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
 from bot.web.broadcaster import Broadcaster, PeerRelay
-from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, told_of
+from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, make_turn_event
 from bot.web.schemas.proposals import ProposalView
 from bot.web.streams import Pace
 
@@ -49,10 +49,10 @@ class BroadcastStream:
         hub = self.channel.hub
         if not hub.heard(self.address.key):
             return
-        hub.publish(self.address.key, event, await self._told(event))
+        hub.publish(self.address.key, event, await self._describe_event(event))
         await asyncio.sleep(0)  # of a thousand pieces at the same time those who listen read some in between
 
-    async def _told(self, event: TurnEvent) -> TurnEvents | None:
+    async def _describe_event(self, event: TurnEvent) -> TurnEvents | None:
         ident = self.address.key.rpartition("/")[2]
         match event:
             case ProposalOpened(proposal):
@@ -65,7 +65,7 @@ class BroadcastStream:
             case TurnFailed(explanation):
                 return TurnBroke(conversation_id=ident, error=explanation)
             case _:
-                return told_of(event)
+                return make_turn_event(event)
 
 
 @dataclass(eq=False)

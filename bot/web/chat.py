@@ -85,7 +85,7 @@ class _Said(NamedTuple):
     files: tuple[Upload, ...] = ()
 
 
-async def _said(request: Request, site: Here) -> _Said:
+async def _read_message(request: Request, site: Here) -> _Said:
     """Of JSON or of a form; raises RequestValidationError."""
     given: Any = None
     kind = request.headers.get("content-type", "application/json").lower()
@@ -96,15 +96,15 @@ async def _said(request: Request, site: Here) -> _Said:
         except (ValueError, RecursionError):
             fault = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
             raise RequestValidationError([fault]) from None
-        return _Said(_checked(Chat, given))
+        return _Said(_validate(Chat, given))
     async with request.form(max_files=site.files.files, max_fields=_FIELDS) as form:
         given = {name: value for name, value in form.items() if name != "files"}
         sent = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
         files = [Upload(each.filename or "", await each.read()) for each in sent if each.filename]
-    return _Said(_checked(Chat if not files else ChatWithFiles, given), tuple(files))
+    return _Said(_validate(Chat if not files else ChatWithFiles, given), tuple(files))
 
 
-def _checked(kind: type[Chat], given: Any) -> Chat:
+def _validate(kind: type[Chat], given: Any) -> Chat:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
@@ -140,7 +140,7 @@ Own = Annotated[Conversation, Depends(_own)]
 )
 async def chat(
     actor: Caller,
-    said: Annotated[_Said, Depends(_said)],
+    said: Annotated[_Said, Depends(_read_message)],
     site: Here,
     streamed: Streaming,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,

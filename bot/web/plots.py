@@ -12,7 +12,7 @@ from typing import TypeVar
 from bot.domain.chat import Used
 from bot.domain.insights import DAYS, HOURS, InsightPart, Insights, Tally
 from bot.domain.prices import money
-from bot.domain.text import made_visible, one_line, shortened, storable
+from bot.domain.text import make_visible, one_line, shorten, storable
 
 T = TypeVar("T")
 _TOLD = 12  # rows of a plot; the table has all
@@ -41,7 +41,7 @@ def plots(found: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
     """``asked``: how it ended, ``time``: how long deciding took, of the largest parts; ``week``: by hours."""
     shown = [part for part in parts if part.tally.asked][:_TOLD]
     timed = [part for part in shown if part.tally.waits]
-    return {"asked": _asked(shown), "time": _time(timed), "week": _week(found.week)}
+    return {"asked": _draw_asked(shown), "time": _time(timed), "week": _week(found.week)}
 
 
 def usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _bars(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
     return _svg(title, said, 26 + len(amounts) * _ROW + 6, drawn)
 
 
-def _asked(parts: Sequence[InsightPart]) -> str:
+def _draw_asked(parts: Sequence[InsightPart]) -> str:
     most = max((part.tally.asked for part in parts), default=1)
     drawn = []
     for at, part in _rows(parts):
@@ -90,7 +90,7 @@ def _asked(parts: Sequence[InsightPart]) -> str:
 
 
 def _pieces(tally: Tally) -> dict[str, int]:
-    """What a bar is made of; together that is what was asked."""
+    """Return what a bar is made of; together that is what was asked."""
     ended = tally.approved + tally.declined + tally.expired
     return {
         "approved": tally.approved - tally.edited,
@@ -124,7 +124,7 @@ def _time(parts: Sequence[InsightPart]) -> str:
 
 
 def _along(seconds: float) -> float:
-    """Where a time lies between 10 s and 14 d."""
+    """Return where a time lies between 10 s and 14 d."""
     share = log(min(max(seconds, 10), 14 * 86400) / 10) / log(14 * 86400 / 10)
     return _NAMES + share * (_FIELD + 30)
 
@@ -169,7 +169,7 @@ def _bar(name: str, x: float, y: float, width: float, height: int = 22) -> str:
 
 
 def _name(name: str, at: int) -> str:
-    return _text(8, at + 16, shortened(name, 18))
+    return _text(8, at + 16, shorten(name, 18))
 
 
 def _text(x: float, y: float, words: str, look: str = "ink", *, middle: bool = False) -> str:
@@ -190,4 +190,4 @@ def _svg(title: str, said: str, height: float, drawn: Sequence[str]) -> str:
 
 def _safe(words: str) -> str:
     """For XML, which takes no control characters."""
-    return escape(made_visible(one_line(storable(words)), lambda point: f"U+{point:04X}"))
+    return escape(make_visible(one_line(storable(words)), lambda point: f"U+{point:04X}"))

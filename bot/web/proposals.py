@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import PlainTextResponse, Response
 
 from bot.approvals.lookup.context import NOT_YOURS
-from bot.approvals.lookup.proposals import Feed, Seen, progressed
+from bot.approvals.lookup.proposals import Feed, Seen, list_progressed
 from bot.domain.chat import Address, Answer, Press
 from bot.domain.files import File
 from bot.domain.people import Actor
@@ -39,7 +39,7 @@ from bot.web.schemas.proposals import (
     every,
 )
 from bot.web.site import Caller, Here, LongPoll, Streaming, Waiting, api_routes, event_stream
-from bot.web.streams import STILL_THERE, merged, sse
+from bot.web.streams import STILL_THERE, merge, sse
 
 router = api_routes("proposals", prefix="/api")
 
@@ -111,7 +111,7 @@ async def listed(
 @router.get("/proposals/{proposal_id}", summary="One proposal; `wait` for its end")
 async def one(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> OneProposal:
     """Returns after ``wait`` seconds (60 at most), or as soon as it was decided and has run."""
-    shown = await _ended(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
+    shown = await _wait_for_end(site.channel, proposal_id, actor, poll, (State.PROPOSED, *_RUNNING))
     return OneProposal(proposal=ProposalView.seen_as(existing(shown, _NONE)))
 
 
@@ -207,14 +207,14 @@ async def press(
     if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
         await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
     # those who may not see it may not decide it
-    shown = ProposalView.seen_as(existing(await _ended(http, proposal_id, actor, poll), _NONE))
+    shown = ProposalView.seen_as(existing(await _wait_for_end(http, proposal_id, actor, poll), _NONE))
     if reply.answer in STATUS:
         more = {"fields": dict(reply.fields)} if reply.fields else {}
         raise Fault(STATUS[reply.answer], reply.text, proposal=shown, **more)
     return PressedBody.of(proposal=shown, text=reply.text, answer=reply.answer)
 
 
-async def _ended(
+async def _wait_for_end(
     http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll, ongoing: Collection[State] = _RUNNING
 ) -> Seen | None:
     """The proposal once its state is another than these, or as it is when the wait is over."""
@@ -248,7 +248,7 @@ async def changes(
 
 async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[str]) -> AsyncIterator[str]:
     with http.hub.listen_to_owner(actor.key) as listener:
-        async for block in merged(changes, _turns(listener)):
+        async for block in merge(changes, _turns(listener)):
             yield block
 
 
@@ -277,7 +277,7 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
             if shown is not None:
                 yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
-        for proposal_id in progressed(before.far, now.far):
+        for proposal_id in list_progressed(before.far, now.far):
             if (shown := await http.proposals.find(proposal_id, actor)) is not None:
                 yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
@@ -298,5 +298,5 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
 
 
 def _at(shown: Seen, actor: Actor) -> Address:
-    """Where the caller presses: their own conversation of that name, which no one else can name."""
+    """Return where the caller presses: their own conversation of that name, which no one else can name."""
     return Address(NAME, key_of(actor, conversation_of(shown)))

@@ -22,7 +22,7 @@ Hour = Annotated[ClockTime, Field(description="HH:MM, on the team's clock")]
 _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its own
 
 
-def _said(name: str, value: object) -> str:
+def _format_value(name: str, value: object) -> str:
     if name == "seconds":
         return value if value == "off" else f"{value}s"
     if name == "per":
@@ -45,7 +45,7 @@ class _Rule(Body):
         values = {name: value for name, value in self if name not in apart and value is not None}
         subject = str(values.pop("subject"))
         said = [Subject(_SUBJECTS.get(subject, subject)).typed]
-        said += [_said(name, value) for name, value in values.items()]
+        said += [_format_value(name, value) for name, value in values.items()]
         said += [f"for {self.tools}"] if self.tools != "*" else []
         said += [f"in {self.place}"] if self.place != "*" else []
         return " ".join(said + self.limits)

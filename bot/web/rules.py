@@ -87,7 +87,7 @@ async def drop_rule(
 @router.put("/rules/paused", summary="Pause or resume all execution")
 async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
-    return await said(site, actor, "pause" if body.paused else "resume")
+    return await say_for_person(site, actor, "pause" if body.paused else "resume")
 
 
 @router.get("/grants", summary="What is allowed without asking")
@@ -112,7 +112,7 @@ async def change(site: Site, actor: Actor, words: str, name: str = "approvals") 
     return SaidBody(text=reply.text)
 
 
-async def said(site: Site, actor: Actor, *words: str) -> SaidBody:
+async def say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
     """As `say`, with the answer for the person."""
     return SaidBody(text=(await say(site, actor, *words)).text)
 
@@ -133,7 +133,7 @@ class Spoken(Body):
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
 async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
-    return await said(site, actor, body.text, body.name, body.conversation_id or "console")
+    return await say_for_person(site, actor, body.text, body.name, body.conversation_id or "console")
 
 
 async def say(

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from bot.errors import SettingsError
-from bot.web.answers import Fault, told
+from bot.web.answers import Fault, answer_fault
 from bot.web.sign_in.tokens import Unauthenticated
 
 _ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
@@ -43,7 +43,7 @@ def raise_file_limit() -> int:
 
 
 def most_connections(wanted: int) -> int:
-    """How many connections are served at a time: half of the files this process may open at most."""
+    """Return how many connections are served at a time: half of the files this process may open at most."""
     return min(wanted, raise_file_limit() // 2)
 
 
@@ -67,7 +67,7 @@ class Seldom(logging.Filter):
         return True
 
 
-def bounded(application: ASGIApp, connections: int) -> uvicorn.Server:
+def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Server:
     """A server that answers 503 while it has more connections."""
     return uvicorn.Server(
         uvicorn.Config(
@@ -86,7 +86,7 @@ def bounded(application: ASGIApp, connections: int) -> uvicorn.Server:
     )
 
 
-async def started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
+async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
     """Wait until it serves. It takes signals over as it starts; they wait, and go where they went before."""
     before = {each: signal.getsignal(each) for each in _SIGNALS}
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -101,7 +101,7 @@ async def started(server: uvicorn.Server, serving: asyncio.Task[None]) -> None:
 
 
 @contextlib.contextmanager
-def said_seldom() -> Iterator[None]:
+def say_seldom() -> Iterator[None]:
     """What libraries say again and again in a flood is in the log once a minute."""
     seldom = Seldom()
     for name in _TALKATIVE:
@@ -133,7 +133,7 @@ class WebServer:
         self.app = app
         self._host, self.port, self._setting = host, port, setting
         self._ending = ending
-        self._server = bounded(app, connections)
+        self._server = make_bounded_server(app, connections)
         self._quiet = contextlib.ExitStack()
         self._listening: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
@@ -146,10 +146,10 @@ class WebServer:
 
     async def start(self) -> None:
         """Serve on the port that was taken."""
-        self._quiet.enter_context(said_seldom())
+        self._quiet.enter_context(say_seldom())
         listening = self._listening or self.listen()
         self._task = asyncio.create_task(self._server.serve([listening]), name="web server")
-        await started(self._server, self._task)
+        await wait_until_started(self._server, self._task)
 
     async def stop(self) -> None:
         """End every stream, and let the other answers end."""
@@ -206,5 +206,5 @@ def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
 
 def metrics_server(page: Route, host: str, port: int) -> WebServer:
     """A server of this page alone, for a worker, which has no other page."""
-    application = Starlette(routes=[page], exception_handlers={Fault: told})
+    application = Starlette(routes=[page], exception_handlers={Fault: answer_fault})
     return WebServer(application, host, port, _ASKING, setting="NOD_METRICS_PORT")

@@ -126,7 +126,7 @@ Caller = Annotated[Actor, Depends(_caller)]
 """Who calls; everybody else got 401 or 403."""
 
 
-async def _guarded(
+async def _guard_stream(
     request: Request, actor: Caller, site: Here
 ) -> AsyncIterator[Callable[[AsyncIterator[str]], EventStream]]:
     def stream(events: AsyncIterator[str]) -> EventStream:
@@ -149,7 +149,7 @@ async def _while_known(request: Request, site: Site, events: AsyncIterator[str])
         yield block
 
 
-Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guarded)]
+Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guard_stream)]
 """Makes an answer of events; it ends when the caller's token is revoked."""
 
 
@@ -212,7 +212,7 @@ Admin = Annotated[Actor, Depends(_admin)]
 """Who calls, an admin of all of Nod; everybody else got 401 or 403."""
 
 
-async def _known_query(request: Request) -> None:  # else a thread does it, where others wait, too
+async def _check_query_names(request: Request) -> None:  # else a thread does it, where others wait, too
     """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
     route: APIRoute = request.scope["route"]
     known = list(_parameters(route.dependant))
@@ -249,12 +249,12 @@ def api_routes(tag: str, prefix: str = "") -> APIRouter:
         tags=[tag],
         responses=_FAULTS,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
-        dependencies=[Depends(_known_query)],
+        dependencies=[Depends(_check_query_names)],
     )
 
 
 def event_stream(events: Any) -> dict[str, Any]:
-    """What the decorator of a route takes that answers with a stream of these ``events``, each JSON.
+    """Return what the decorator of a route takes that answers with a stream of these ``events``, each JSON.
 
     ``x-itemSchema`` is for one event: OpenAPI 3.2 has the word without its ``x-``, and 3.1 has none. A stream
     as such has no schema: clients made from the document would try to read all of it as that.

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from bot.agent.openai.offers import find_untold
-from bot.approvals.lookup.settings import listed as settings_listed
+from bot.approvals.lookup.settings import list_settings as settings_listed
 from bot.domain.chat import Parts, Used
 from bot.web.body import Since
 from bot.web.plots import usage_plots

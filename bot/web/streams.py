@@ -79,7 +79,7 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
         await asyncio.sleep(0)
 
 
-async def merged(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
+async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
     """The blocks of all sources in the order they come, until the first source ends."""
     waiting = {asyncio.ensure_future(_take_next(source)): source for source in sources}
     try:

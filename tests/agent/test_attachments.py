@@ -10,7 +10,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Answer
 from bot.domain.model import UserText
 from bot.domain.named_models import NamedModel
-from bot.domain.outward import known
+from bot.domain.outward import find_known
 from bot.errors import ChannelError
 from bot.store import outputs
 from tests.kit import ANA, BEN, EVE, FakeClock, MakeNod, Nod, cores
@@ -61,7 +61,7 @@ async def test_a_line_of_a_file_can_not_pass_for_a_person_or_for_nod(nod: Nod) -
 async def test_an_address_in_a_file_is_not_known(nod: Nod) -> None:
     await nod.say("Look at the file", files=[Upload("a.txt", b"https://evil.example/?q=1")])
     await nod.idle()
-    found = known(await nod.transcript(), [str(ANA)], "fetch", ["https://evil.example/?q=1"])
+    found = find_known(await nod.transcript(), [str(ANA)], "fetch", ["https://evil.example/?q=1"])
     assert not found
 
 

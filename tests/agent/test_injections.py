@@ -13,14 +13,14 @@ from telegram import MessageEntity
 
 from bot.agent.prompt import system_prompt
 from bot.channels.slack.card import render
-from bot.channels.telegram.card import rendered
+from bot.channels.telegram.card import render_card
 from bot.channels.telegram.text import Rich
 from bot.domain.cards import Card
 from bot.domain.chat import Address
 from bot.domain.model import SystemText, ToolCall, ToolResult, UserText
 from bot.domain.outcomes import MAX_RESULT
 from bot.domain.proposals import Proposal, State, Tone
-from bot.domain.text import made_visible, storable
+from bot.domain.text import make_visible, storable
 from bot.domain.verbs import Verb
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import FixedToolset, Tool, tool
@@ -180,7 +180,7 @@ def labels(shown: Rich) -> list[str]:
 def unseen(words: Sequence[str]) -> list[str]:
     found: list[str] = []
     for each in words:
-        made_visible(each, lambda code: found.append(f"{code:04x}") or "")
+        make_visible(each, lambda code: found.append(f"{code:04x}") or "")
     return found
 
 
@@ -199,11 +199,11 @@ async def test_no_text_gives_a_card_the_look_of_another(nod: Nod, numbers: range
 
 
 def _look_alike(forged: Card, plain: Card) -> None:
-    slack, telegram = render(forged), rendered(forged)
+    slack, telegram = render(forged), render_card(forged)
     assert unseen(shown_text(slack.blocks)) == unseen([telegram.rich.text]) == []
     assert _buttons(slack.blocks) == _buttons(render(plain).blocks)
-    assert labels(telegram.rich) == labels(rendered(plain).rich)
-    assert (telegram.keyboard is None) == (rendered(plain).keyboard is None)
+    assert labels(telegram.rich) == labels(render_card(plain).rich)
+    assert (telegram.keyboard is None) == (render_card(plain).keyboard is None)
 
 
 def _buttons(blocks) -> list[str]:

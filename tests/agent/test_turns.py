@@ -9,7 +9,7 @@ from sqlmodel import Session, col, select
 from structlog.contextvars import get_contextvars
 
 from bot.agent.loop import TurnLimits
-from bot.domain.chat import Address, Answer, said
+from bot.domain.chat import Address, Answer, make_said
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -216,8 +216,8 @@ async def test_a_servers_fault_is_told_in_plain_words_and_the_conversation_conti
 
 async def test_a_button_of_a_conversation_that_has_ended_starts_none(nod: Nod) -> None:
     nod.model.will(breaks(ModelError("Busy.")), says("There."))
-    again = said("Try again", "1", ANA, ROOM, private=True, names={})
-    late = said("Try again", "2", ANA, ROOM, private=True, names={})
+    again = make_said("Try again", "1", ANA, ROOM, private=True, names={})
+    late = make_said("Try again", "2", ANA, ROOM, private=True, names={})
     await nod.say("hi")
     await nod.idle()
     assert (await nod.assistant.handle(again)).answer is Answer.ACCEPTED

@@ -12,10 +12,10 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import PreviewField, State
 from bot.domain.rules import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
-from bot.domain.times import dated, moment, read_dated, when
+from bot.domain.times import format_moment, moment, read_dated, when
 from bot.domain.verbs import Verb
 from bot.features.schedules import rows as schedules
-from bot.features.schedules.schedule import Times, repeated
+from bot.features.schedules.schedule import Times, read_repetition
 from bot.tools.tool import FixedToolset, InverseCall, Ran, tool
 from tests.kit import ADA, ANA, BEN, FakeClock, MakeNod, Nod, call
 from tests.tiers import thin
@@ -178,7 +178,7 @@ async def test_a_schedule_comes_back_after_as_long_as_it_says(nod: Nod, change: 
 async def test_a_day_is_a_day_of_the_calendar(change: Change) -> None:
     zone = ZoneInfo(change.zone)
     start = (change.at - 30 * HOUR).astimezone(zone).replace(hour=9, minute=0)
-    assert repeated("1d", start) == "1d"
+    assert read_repetition("1d", start) == "1d"
     times = Times(start.astimezone(UTC), "1d", zone).following(start - MINUTE, 4)
     assert [each.astimezone(zone).strftime("%H:%M") for each in times] == ["09:00"] * 4
 
@@ -217,10 +217,10 @@ async def test_a_time_of_day_that_does_not_exist_or_comes_twice_is_said(nod: Nod
     nod.clock.now = last.astimezone(UTC)
     assert not await is_forbidden(nod)
     for at in (first, last):  # as rows, cards and edits keep it
-        assert read_dated(dated(at), zone).astimezone(UTC) == at.astimezone(UTC)
-        assert moment(dated(at), (change.at - 20 * HOUR).astimezone(zone)).astimezone(UTC) == at.astimezone(
+        assert read_dated(format_moment(at), zone).astimezone(UTC) == at.astimezone(UTC)
+        assert moment(format_moment(at), (change.at - 20 * HOUR).astimezone(zone)).astimezone(
             UTC
-        )
+        ) == at.astimezone(UTC)
 
 
 async def test_in_the_hour_that_comes_twice_the_second_one_is_ahead(change: Change) -> None:

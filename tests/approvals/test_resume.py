@@ -68,10 +68,10 @@ async def test_a_resume_that_was_cut_off_is_finished_by_the_next(nod: Nod) -> No
     first = await nod.database.write(lifecycle.step, ADA, nod.clock(), 1)
     assert first is not None
     assert not first.over
-    assert await nod.database.read(rules.paused_since) is not None
+    assert await nod.database.read(rules.find_paused_since) is not None
     nod.clock.forward(HOURS)
     await say(nod, "resume")
-    assert await nod.database.read(rules.paused_since) is None
+    assert await nod.database.read(rules.find_paused_since) is None
     for each in both:
         assert (await nod.now(each)).expires_at == each.expires_at + 2 * HOURS
     assert await nod.database.read(verification.faults) == []

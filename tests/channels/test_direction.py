@@ -28,7 +28,7 @@ def in_slack(card: Card) -> str:
 
 
 def in_telegram(card: Card) -> str:
-    made = telegram.rendered(card).rich
+    made = telegram.render_card(card).rich
     check_text(made.text, [each.to_dict() for each in made.entities])
     return made.text
 
@@ -88,7 +88,7 @@ def test_an_argument_that_has_marks_of_direction_itself_shows_them(shown: Any, m
 
 @pytest.mark.parametrize("value", RIGHT_TO_LEFT)
 def test_code_in_telegram_holds_the_value_alone(value: str):
-    made = telegram.rendered(make(value)).rich
+    made = telegram.render_card(make(value)).rich
     units = made.text.encode("utf-16-le")
     code = [
         units[2 * each.offset : 2 * (each.offset + each.length)].decode("utf-16-le")

@@ -100,7 +100,7 @@ def shown_everywhere(card: Card) -> dict[str, str]:
     """The text of a card in each chat, as people read it there."""
     return {
         "slack": "\n".join(shown_text(slack.render(card).blocks)),
-        "telegram": telegram.rendered(card).rich.text,
+        "telegram": telegram.render_card(card).rich.text,
         "discord": discord.render(card).message["embeds"][0]["description"].replace("\\", ""),
     }
 

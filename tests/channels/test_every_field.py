@@ -16,7 +16,7 @@ from bot.channels.telegram import card as telegram
 from bot.cli import shared as terminal
 from bot.domain.cards import Card, card_of, whole_text
 from bot.domain.proposals import PreviewField
-from bot.domain.text import made_visible
+from bot.domain.text import make_visible
 from bot.tools.tool import tool
 from tests.domain.test_cards import make_proposal
 from tests.fakes.slack_state import shown_text
@@ -90,7 +90,7 @@ def places(card: Card) -> Iterator[tuple[str, str, bool]]:
     """Where a card stands, how it reads there, and whether Approve works there without a further look."""
     in_slack = slack.render(card)
     yield "slack", "\n".join(shown_text(in_slack.blocks)), in_slack.whole
-    in_telegram = telegram.rendered(card)
+    in_telegram = telegram.render_card(card)
     yield "telegram", in_telegram.rich.text, not in_telegram.cut
     in_discord = discord.render(card)
     yield "discord", in_discord.message["embeds"][0]["description"], in_discord.whole
@@ -99,7 +99,7 @@ def places(card: Card) -> Iterator[tuple[str, str, bool]]:
 def unseen(text: str) -> str:
     """What people do not see in it, but for what the channels' own guards against markup are."""
     found: list[int] = []
-    made_visible(text.replace("\u200b", ""), lambda point: found.append(point) or "")
+    make_visible(text.replace("\u200b", ""), lambda point: found.append(point) or "")
     return " ".join(f"U+{point:04X}" for point in found)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.domain import kinds
-from bot.domain.cards import card_of, named_on, whole_text
+from bot.domain.cards import card_of, list_named_on, whole_text
 from bot.domain.outcomes import too_late
 from bot.domain.people import Actor
 from bot.domain.proposals import Cause, Deciders, Level, PreviewField, Proposal, Risk, State, Tone, Vote
@@ -231,7 +231,7 @@ def test_a_person_who_is_an_argument_is_called_by_name_and_view_all_has_the_acco
     fields = (PreviewField("who", None, "slack:T1/U8"), PreviewField("text", None, "slack:T1/U8"))
     given = {"who": "slack:T1/U8", "text": "slack:T1/U8"}
     p = make_proposal(preview=fields, arguments=given)
-    assert named_on(p, schema) == {"slack:T1/U8"}
+    assert list_named_on(p, schema) == {"slack:T1/U8"}
     card = card_of(p, schema, names={"slack:T1/U8": "Ben"})
     assert [(f.field, f.new_value) for f in card.fields] == [("Who", "Ben"), ("Text", "slack:T1/U8")]
     assert '"who": "slack:T1/U8"' in whole_text(card)

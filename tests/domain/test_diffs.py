@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.diffs import diff
-from bot.domain.text import is_echo, requested
+from bot.domain.text import format_request, is_echo
 from tests.tools.calls import patience
 
 _LINES = st.lists(st.sampled_from(["a", "b", "c", "", "-- x", "+++ x", "… 3"]), max_size=30)
@@ -78,6 +78,6 @@ def test_no_two_texts_take_long_to_compare(texts: tuple[str, str]) -> None:
 
 
 def test_a_reason_that_only_quotes_what_was_said_is_known() -> None:
-    assert is_echo(requested("close #4, please"))
-    assert is_echo(requested("a " * 500, "Ana “the” Admin"[:3]))
+    assert is_echo(format_request("close #4, please"))
+    assert is_echo(format_request("a " * 500, "Ana “the” Admin"[:3]))
     assert not is_echo("You asked for it, and #2 is the same.")

@@ -12,11 +12,11 @@ from bot.domain.forms import (
     Shape,
     fields_of,
     label_of,
+    list_values,
     option_labels,
     outline_value,
-    spoken,
+    speak_value,
     sum_up,
-    told_values,
 )
 from bot.domain.redaction import HIDDEN
 from tests.channels.telegram.core import ARGUMENTS, SCHEMA
@@ -119,7 +119,7 @@ def test_what_runs_by_default_is_a_value_of_the_field_and_marked():
             "note": {"type": "string"},
         }
     }
-    assert told_values(schema, {"to": "Kim", "copies": 2}) == (
+    assert list_values(schema, {"to": "Kim", "copies": 2}) == (
         ("to", "Kim"),
         ("copies", "2"),
         ("urgent", "no (default)"),
@@ -130,7 +130,7 @@ def test_what_runs_by_default_is_a_value_of_the_field_and_marked():
 
 def test_no_argument_that_runs_is_left_out_however_many_there_are():
     arguments = {f"a{n}": n for n in range(200)}
-    assert len(told_values({}, arguments)) == 200
+    assert len(list_values({}, arguments)) == 200
     assert len(fields_of({}, arguments)) == 60
 
 
@@ -166,7 +166,7 @@ def test_names_become_labels_and_what_is_no_name_stays(name: str, label: str):
     ],
 )
 def test_values_are_told_as_people_write_them(value: object, told: str):
-    assert spoken(value) == told
+    assert speak_value(value) == told
 
 
 PUSHED = [{"path": "src/vat.py", "content": "RATE = 0.19\n\n  x = 1"}, {"path": "b.txt", "content": "yes"}]
@@ -214,7 +214,7 @@ F: "(empty)\"""",
     ],
 )
 def test_what_is_nested_is_told_as_an_outline(value: object, told: str):
-    assert spoken(value, options=False) == told
+    assert speak_value(value, options=False) == told
 
 
 _NESTED = st.recursive(
@@ -247,7 +247,7 @@ def test_a_title_counts_what_is_nested_and_leaves_out_what_has_several_lines():
 
 
 def test_a_text_that_is_no_option_is_told_as_it_is():
-    assert spoken("snake_case_is_mine", options=False) == "snake_case_is_mine"
+    assert speak_value("snake_case_is_mine", options=False) == "snake_case_is_mine"
 
 
 _KEYWORDS = ["type", "$ref", "anyOf", "allOf", "enum", "const", "items", "default", "maxLength", "title"]

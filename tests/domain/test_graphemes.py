@@ -6,7 +6,7 @@ import regex
 from bot.channels.discord.text import width
 from bot.channels.markdown import prefix
 from bot.channels.telegram import text as telegram
-from bot.domain.text import shortened, whole_until
+from bot.domain.text import shorten, whole_until
 
 FAMILY = "👨\u200d👩\u200d👧\u200d👦"
 WHOLE = [FAMILY, "🏳\ufe0f\u200d🌈", "👍🏽", "e\u0301\u0323", "क्षि", "🇪🇺", "1\ufe0f\u20e3", "한국"]
@@ -21,7 +21,7 @@ def test_no_cut_falls_within_what_is_seen_as_one(one: str) -> None:
     for before in range(1, 12):
         text = "x" * before + one * 4
         for most in range(before + 1, len(text) + 1):
-            kept = shortened(text, most)
+            kept = shorten(text, most)
             assert len(kept) <= most
             assert not torn(text, kept.removesuffix("…"))
             assert not torn(text, prefix(text, most, width))
@@ -37,4 +37,4 @@ def test_a_long_answer_in_telegram_is_split_between_families() -> None:
 def test_a_run_of_marks_without_end_is_cut_all_the_same() -> None:
     marks = "e" + "\u0301" * 100_000
     assert whole_until(marks, 50_000) == 50_000
-    assert len(shortened(marks, 50)) == 50
+    assert len(shorten(marks, 50)) == 50

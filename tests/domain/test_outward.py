@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation, Line, LineRole, Transcript
-from bot.domain.outward import judged, known, sent
+from bot.domain.outward import find_addresses, find_known, judge_addresses
 from bot.domain.people import Actor
 from bot.domain.proposals import Level, Risk
 from bot.domain.text import host_of
@@ -22,7 +22,7 @@ def heard(text: str, actor: Actor = ANA) -> set[str]:
     line = Line(1, LineRole.USER, text, 1, actor, (), {}, NOW)
     chat = Address("chat", "ana")
     conversation = Conversation("c1", chat, chat, private=True, requester=ANA, title="", created_at=NOW)
-    return known(Transcript(conversation, [line], {}), [str(ANA)], "fetch", [PAGE, f"{PAGE}/2"])
+    return find_known(Transcript(conversation, [line], {}), [str(ANA)], "fetch", [PAGE, f"{PAGE}/2"])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_addresses_are_found_by_their_look_and_by_the_name_of_their_field() -> N
         "uri": "issue://7",
         "empty_url": "",
     }
-    assert list(sent(arguments)) == ["a.example", "WWW.b.example", "c.example", "wss://d.example/x"]
+    assert list(find_addresses(arguments)) == ["a.example", "WWW.b.example", "c.example", "wss://d.example/x"]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_an_address_has_a_host_or_none(address: str, host: str) -> None:
 
 
 def test_a_read_that_sends_what_is_not_known_is_asked_for() -> None:
-    assert judged(READ, [PAGE, "b.example/"], {"a.example/page", "b.example"}, []) == READ
-    assert judged(READ, [PAGE], set(), ["*.example"]) == READ
-    asked = judged(READ, [PAGE, "c.example/x"], {"a.example/page"}, ["b.*"])
+    assert judge_addresses(READ, [PAGE, "b.example/"], {"a.example/page", "b.example"}, []) == READ
+    assert judge_addresses(READ, [PAGE], set(), ["*.example"]) == READ
+    asked = judge_addresses(READ, [PAGE, "c.example/x"], {"a.example/page"}, ["b.*"])
     assert (asked.level, asked.vouched) == (Level.WRITE, False)
     assert "c.example" in asked.reason
-    assert "a server outside" in judged(READ, ["https://[::1"], set(), []).reason
+    assert "a server outside" in judge_addresses(READ, ["https://[::1"], set(), []).reason

@@ -10,7 +10,7 @@ from sqlmodel import Session, select
 from bot.domain.cards import whole_text
 from bot.domain.events import ToolStarted
 from bot.domain.policy import Policy
-from bot.domain.redaction import HIDDEN, redact, redact_text, shown
+from bot.domain.redaction import HIDDEN, redact, redact_arguments, redact_text
 from bot.domain.verbs import Verb
 from bot.store.tables.record import AuditRow
 from tests.kit import ADA, MakeNod, Nod, call
@@ -125,7 +125,7 @@ def test_a_schema_is_looked_through_wherever_it_leads() -> None:
 def test_a_secret_is_hidden_in_full_where_a_text_repeats_it_escaped() -> None:
     code = 'kö"hl'
     given = {"password": code, "body": f"{json.dumps(code)} or {json.dumps(code, ensure_ascii=False)}"}
-    assert shown(given) == {"password": HIDDEN, "body": f'"{HIDDEN}" or "{HIDDEN}"'}
+    assert redact_arguments(given) == {"password": HIDDEN, "body": f'"{HIDDEN}" or "{HIDDEN}"'}
 
 
 @pytest.mark.slow

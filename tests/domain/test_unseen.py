@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from bot.domain.text import HIDDEN, WRITTEN, escaped, made_visible
+from bot.domain.text import HIDDEN, WRITTEN, escape_point, make_visible
 
 DOM = Path(__file__).parents[2] / "bot/web/static/dom.js"
 BY_UNICODE = regex.compile(
@@ -51,12 +51,12 @@ def test_the_console_has_the_same_tables() -> None:
 
 @pytest.mark.parametrize("text", WHOLE, ids=ascii)
 def test_emoji_and_scripts_stay_whole(text: str) -> None:
-    assert made_visible(text, escaped) == text
+    assert make_visible(text, escape_point) == text
 
 
 @pytest.mark.parametrize("text", HIDING, ids=ascii)
 def test_what_no_one_sees_is_spelled_out(text: str) -> None:
-    assert "\\" in made_visible(text, escaped)
+    assert "\\" in make_visible(text, escape_point)
 
 
 NODE = shutil.which("node")

@@ -341,13 +341,13 @@ class CoreMachine(RuleBasedStateMachine):
         each = [p for p in await nod.proposals() if p.kind not in (kinds.QUESTION, kinds.SUGGESTION)]
         asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
         begin = nod.clock() - timedelta(days=300)
-        counted = await nod.database.read(insights.counted, begin, None, UTC)
+        counted = await nod.database.read(insights.count_insights, begin, None, UTC)
         ends = Counter("approved" if p.state in _RAN else str(p.state) for p in asked)
         total = counted.total
         assert (total.asked, total.approved) == (len(asked), ends["approved"])
         assert (total.declined, total.expired) == (ends["declined"], ends["expired"])
         never = Rule(0, Subject.POLICY, EVERYWHERE, "*", Mode.NEVER)
-        tried = await nod.database.read(past.tried, policies, never, begin)
+        tried = await nod.database.read(past.try_rule, policies, never, begin)
         assert tried.looked == sum(p.kind is kinds.CALL and p.risk.writes and not p.undoes for p in each)
         groups, registry = nod.gate.groups, nod.gate.registry
         for p in each:

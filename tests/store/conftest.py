@@ -95,7 +95,7 @@ class Rows:
             if isinstance(found, Reply):
                 return Decided(found)
             each = self.database.write_now(decide.decide_rows, found.presses, POLICIES, self.clock())
-            return decide.counted(found, each)
+            return decide.count_outcomes(found, each)
         return self.database.write_now(decide.decide, asked, POLICIES, self.clock())
 
     def claim(self, proposal: Proposal, process: str = "") -> Proposal | None:

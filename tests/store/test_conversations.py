@@ -43,7 +43,7 @@ def test_first_messages_at_the_same_time_begin_one_conversation_and_want_one_tur
 ) -> None:
     taken = together([rows.say] * 20)
     assert len({said(t) for t in taken}) == 1
-    assert rows.database.read_now(turns.wanted) == [said(taken[0])]
+    assert rows.database.read_now(turns.list_wanted) == [said(taken[0])]
     assert len(rows.turn(said(taken[0])).transcript.lines) == 20
 
 
@@ -116,7 +116,7 @@ def test_what_was_said_and_not_shown_is_found_until_it_is_marked(rows: Rows) -> 
     assert answered is not None
     message_id = answered.message_id
     read, now = rows.database.read_now, rows.clock()
-    assert [line.id for line in read(messages.undelivered, ident)] == [message_id]
+    assert [line.id for line in read(messages.list_undelivered, ident)] == [message_id]
     assert read(turns.with_undelivered, now, now) == []  # its turn is still under way
     rows.database.write_now(turns.end_turn, turn, "done", now)
     assert read(turns.with_undelivered, now, now) == [ident]
@@ -160,7 +160,7 @@ def test_a_message_that_is_being_taken_in_keeps_the_turn_from_ending_past_it(apa
         return apart.database.write_now(_answer, turn, apart, Ending.DONE)
 
     assert _while_open(apart, take_in, answer) == (ANY, None)
-    assert apart.database.read_now(turns.wanted) == [ident]
+    assert apart.database.read_now(turns.list_wanted) == [ident]
 
 
 def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart: Rows) -> None:

@@ -139,7 +139,7 @@ async def test_a_database_that_was_made_read_only_is_an_outage() -> None:
                 await change
             assert is_outage(told.value)
             assert in_a_line(told.value).startswith("cannot execute")
-        assert await database.read(rules.paused_since) is None
+        assert await database.read(rules.find_paused_since) is None
         database.close()
 
 
@@ -151,7 +151,7 @@ async def test_every_session_reads_and_writes_the_same_way_whatever_the_database
         prepare(url)
         await database.write(add, "🙂")
         assert await database.write(rules.pause, ADA, NOW)
-        assert await database.read(rules.paused_since) == NOW
+        assert await database.read(rules.find_paused_since) == NOW
         with psycopg.connect(conninfo(url)) as listens, apart(url).connect() as locks:
             assert listens.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             assert locks.execute(text("SHOW idle_session_timeout")).one() == ("0",)
@@ -168,10 +168,10 @@ async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_
     await database.write(lambda s: s.execute(text(rename.format("ledger", "away"))))
     with pytest.raises(DBAPIError):
         await database.write(rules.pause, ADA, NOW)
-    assert await database.read(rules.paused_since) is None
+    assert await database.read(rules.find_paused_since) is None
     await database.write(lambda s: s.execute(text(rename.format("away", "ledger"))))
     assert await database.write(rules.pause, ADA, NOW)
-    assert await database.read(rules.paused_since) == NOW
+    assert await database.read(rules.find_paused_since) == NOW
 
 
 @pytest.mark.parametrize("ends", ["RAISE 'full'", "PERFORM pg_terminate_backend(pg_backend_pid())"])
@@ -187,7 +187,7 @@ async def test_a_commit_that_fails_is_told_and_the_next_one_finds_all_in_order(
     for _ in range(3):
         with pytest.raises(DBAPIError):
             await database.write(rules.pause, ADA, NOW)
-        assert await database.read(rules.paused_since) is None
+        assert await database.read(rules.find_paused_since) is None
 
 
 @needs_postgres

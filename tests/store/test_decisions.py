@@ -38,7 +38,7 @@ def test_when_twenty_of_one_answer_end_together_the_conversation_continues(
     ended = together([lambda p=p: rows.finish(p) for p in running])  # type: ignore[misc]
     woken = [job for _, jobs in ended for job in jobs if job.work is Work.TURN]
     assert len(woken) == 1
-    assert rows.database.read_now(turns.wanted) == [running[0].conversation_id]
+    assert rows.database.read_now(turns.list_wanted) == [running[0].conversation_id]
 
 
 def test_a_group_decision_and_single_ones_at_the_same_time_leave_every_proposal_decided_once(

@@ -16,9 +16,9 @@ def test_an_event_is_kept_once_and_found_until_it_is_handled(database: Database,
     assert write(events.record, "slack", "e1", {"n": 1}, clock()) is None
     second = write(events.record, "slack", "e2", {"n": 2}, clock())
     assert write(events.record, "telegram", "e1", {"n": 3}, clock()) is not None
-    assert read(events.unhandled, "slack") == [(first, {"n": 1}), (second, {"n": 2})]
+    assert read(events.list_unhandled, "slack") == [(first, {"n": 1}), (second, {"n": 2})]
     write(events.mark_handled, first, clock())
-    assert read(events.unhandled, "slack") == [(second, {"n": 2})]
+    assert read(events.list_unhandled, "slack") == [(second, {"n": 2})]
     assert write(events.record, "slack", "e1", {"n": 1}, clock()) is None
     kept = read(lambda session: session.get(EventRow, first))
     assert kept is not None

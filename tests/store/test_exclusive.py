@@ -66,7 +66,7 @@ def test_the_last_of_an_answer_to_end_sees_that_it_is_the_last(apart: Rows) -> N
     one, other = apart.running(2)
     ends = (one, State.SUCCEEDED, apart.clock())
     assert waits(apart, lambda s: lifecycle.finish(s, *ends), lambda: apart.finish(other))
-    assert apart.database.read_now(turns.wanted) == [one.conversation_id]
+    assert apart.database.read_now(turns.list_wanted) == [one.conversation_id]
 
 
 def test_a_rule_changes_when_what_is_being_decided_is_decided(apart: Rows) -> None:

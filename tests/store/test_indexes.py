@@ -121,7 +121,7 @@ async def test_nothing_that_happens_all_the_time_reads_a_table_from_end_to_end(n
         Reach(frozenset(), everything=True),
         Reach(frozenset({str(ANA), str(BEN)}), everything=False),
     ):
-        await nod.database.read(proposals.seen_by, reach, [State.PROPOSED, State.FAILED])
+        await nod.database.read(proposals.list_seen, reach, [State.PROPOSED, State.FAILED])
     await nod.tick()
     await nod.tick(third.ttl)
     assert (await nod.now(third)).state is State.EXPIRED
@@ -141,9 +141,9 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     rule = Rule(0, Subject.POLICY, str(ROOM), "paint", Mode.NEVER)
     policies, tools = nod.gate.policies, await nod.gate.registry.available()
     for accounts in (None, frozenset({str(ANA)})):
-        await nod.database.read(insights.counted, month, accounts, UTC)
-    await nod.database.read(past.tried, policies, rule, month, Mark(nod.clock(), p.id))
-    await nod.database.read(suggestions.found, policies, tools, nod.clock())
+        await nod.database.read(insights.count_insights, month, accounts, UTC)
+    await nod.database.read(past.try_rule, policies, rule, month, Mark(nod.clock(), p.id))
+    await nod.database.read(suggestions.find_suggestions, policies, tools, nod.clock())
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)
     texts = [text for text in asked.texts if "FROM account ORDER BY" not in text]  # linked ones: they are few
     assert len(texts) >= 8
@@ -182,10 +182,10 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
         "list": (proposals.in_states, [State.PROPOSED], 9),
         "due": (proposals.due, now, 9),
         **{what: (proposals.calling, what, now, 9) for what in CALLS},
-        "abandoned": (transitions.abandoned, "me"),
+        "abandoned": (transitions.list_abandoned, "me"),
         "questions left": (transitions.questions_left, "me"),
-        "approved": (proposals.approved,),
-        "wanted": (turns.wanted,),
+        "approved": (proposals.list_approved,),
+        "wanted": (turns.list_wanted,),
         "undelivered": (turns.with_undelivered, before, now),
         "unposted": (outputs.with_unposted, before, now),
         "untold": (questions.untold, before, now),

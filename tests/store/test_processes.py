@@ -114,9 +114,9 @@ def test_only_executions_of_gone_processes_are_abandoned(
     rows.decide(p)
     claimed = rows.claim(p, FIRST.id)
     assert claimed is not None
-    assert both.read_now(transitions.abandoned, SECOND.id) == []
+    assert both.read_now(transitions.list_abandoned, SECOND.id) == []
     gone(both, FIRST)
-    [lost] = both.read_now(transitions.abandoned, SECOND.id)
+    [lost] = both.read_now(transitions.list_abandoned, SECOND.id)
     both.write_now(lifecycle.abandon, lost, clock(), rerun=False)
     late = both.write_now(lifecycle.finish, claimed, State.SUCCEEDED, clock(), result="did it")
     assert late is None

@@ -27,7 +27,7 @@ def test_an_older_snapshot_that_ends_last_does_not_bring_old_rules_back(
     begun, changed = Event(), Event()
 
     def slowly(session: Session) -> bool:
-        rules.paused_since(session)
+        rules.find_paused_since(session)
         begun.set()
         changed.wait(20)
         return policies.load(session).book.forbids

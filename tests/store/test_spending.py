@@ -31,4 +31,4 @@ def test_what_a_place_costs(
     rows.propose(at=Address("chat", "T1/C2"))
     rows.propose(at=Address("chat", "T1/C2/9"))
     database.write_now(lambda session: session.execute(update(TurnRow).values(cost=1.0)))
-    assert database.read_now(counts.spent_since, start, scope, []) == cost
+    assert database.read_now(counts.sum_spent_since, start, scope, []) == cost

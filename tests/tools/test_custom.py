@@ -12,7 +12,7 @@ from bot.domain.proposals import Level, PreviewField, State
 from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
-from bot.plugins import TOOLS, unnamed
+from bot.plugins import TOOLS, list_unnamed
 from bot.tools.custom import OwnTools, load
 from bot.tools.tool import Toolset
 from tests.kit import BEN, FakeClock, Nod, call
@@ -146,7 +146,7 @@ async def test_an_installed_package_adds_nothing_until_its_entry_point_is_named(
     package(put, "acme", "acme = acme_tools", "single = acme_tools:two", "gone = acme_tools:three")
     put("mine.py", A_TOOL.format(name="mine"))
     assert await names(load(["mine"])) == ["mine"]
-    assert [point.name for point in unnamed(TOOLS, ["entry:acme"])] == ["gone", "single"]
+    assert [point.name for point in list_unnamed(TOOLS, ["entry:acme"])] == ["gone", "single"]
     assert await names(load(["entry:acme"])) == ["one", "two"]
     assert await names(load(["entry:single"])) == ["two"]
     with pytest.raises(SettingsError, match="NOD_TOOLS: entry:gone leads to acme_tools:three"):

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from bot import web
 from bot.errors import SettingsError
 from bot.settings import Settings
-from bot.web.sign_in.proxies import Forwarded, proxied
+from bot.web.sign_in.proxies import Forwarded, is_proxied
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve
 
 STATIC = Path(web.__path__[0]) / "static"
@@ -55,7 +55,7 @@ async def test_no_one_but_a_named_proxy_is_believed(named: str, peer: str | None
     request = await arrived(named, peer, SPOOFED)
     assert (request.client.host if request.client else None) == peer
     assert str(request.url) == "http://inside:8080/"
-    assert not proxied(request)
+    assert not is_proxied(request)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_a_named_proxy_says_who_called_and_where(named: str, peer: str):
     assert request.client
     assert request.client.host == "203.0.113.9"
     assert str(request.url) == "https://nod.example/"
-    assert proxied(request)
+    assert is_proxied(request)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def test_admins_read_every_setting_and_no_secret(serve: Serve, sealed: str
 
 def test_who_signs_in_at_the_database_is_not_told():
     url = f"postgresql+psycopg://nod:{SECRET}@db/nod?password={SECRET}"
-    found = {each.name: each.value for each in looked.listed(Settings.load(NOD_DATABASE_URL=url))}
+    found = {each.name: each.value for each in looked.list_settings(Settings.load(NOD_DATABASE_URL=url))}
     assert found["NOD_DATABASE_URL"] == "postgresql+psycopg://db/nod"
 
 

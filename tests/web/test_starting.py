@@ -50,7 +50,7 @@ async def test_starts_that_cannot_listen_cost_an_accepted_message_nothing(
         await nod.idle()
         transcript = nod.model.seen[-1]
         assert "hi" in str(transcript)
-    assert database.read_now(turns.wanted) == []
+    assert database.read_now(turns.list_wanted) == []
     database.close()
 
 

@@ -54,7 +54,7 @@ class DemoConversation:
                 break
         job = transcript[first:]
         asked = [_in_words(entry) for entry in job if isinstance(entry, UserText)]
-        return cls(transcript[:first], asked, done(job))
+        return cls(transcript[:first], asked, list_done(job))
 
     @property
     def notes(self) -> list[str]:
@@ -74,7 +74,7 @@ class DemoConversation:
         return None
 
 
-def done(entries: Sequence[Entry]) -> list[Done]:
+def list_done(entries: Sequence[Entry]) -> list[Done]:
     """All calls in these entries, with their results."""
     results = {entry.call_id: entry.text for entry in entries if isinstance(entry, ToolResult)}
     answers = [entry for entry in entries if isinstance(entry, AssistantText)]
@@ -83,7 +83,7 @@ def done(entries: Sequence[Entry]) -> list[Done]:
 
 
 def calls_at(place: int, wanted: Iterable[Wanted]) -> tuple[ToolCall, ...]:
-    """What is wanted as calls; the same ``place`` in the transcript gives the same IDs."""
+    """Return what is wanted as calls; the same ``place`` in the transcript gives the same IDs."""
     made = []
     for position, (tool, arguments) in enumerate(wanted):
         text = json.dumps(arguments, ensure_ascii=False)

@@ -16,7 +16,7 @@ from bot.agent.demo import team, words
 from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
 from bot.agent.demo.sentences import HELP, Talk, Wish, read
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
-from bot.domain.text import requested
+from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+\s*?")
 
@@ -61,15 +61,15 @@ class DemoAnswer:
     def __init__(self, conversation: DemoConversation, offered: set[str]) -> None:
         self._conversation = conversation
         self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.since}
-        due = [task for note in conversation.notes if (task := words.scheduled(note))]
-        self._said = [words.note(note) for note in conversation.notes if not words.scheduled(note)]
+        due = [task for note in conversation.notes if (task := words.find_scheduled_task(note))]
+        self._said = [words.note(note) for note in conversation.notes if not words.find_scheduled_task(note)]
         self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
         self._chips: list[str] = []
         self._wishes: list[Wish] = []
         said = [(message.text, message.name) for message in conversation.wanted]
         for text, name in (*said, *((task, "") for task in due if not _what(task))):
             for each in read(text, name, conversation.it):
-                if isinstance(each, Wish) and (missing := _needed(each) - offered):
+                if isinstance(each, Wish) and (missing := _list_needed_tools(each) - offered):
                     self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
                 elif isinstance(each, Wish):
                     self._wishes.append(each)
@@ -92,7 +92,7 @@ class DemoAnswer:
 
     def _looks(self, wish: Wish) -> list[Wanted]:
         """The reads that a wish needs, as far as they are known by now."""
-        found = self._found(wish)
+        found = self._find_issue(wish)
         looks: list[Wanted] = [("search_issues", {"query": wish.described})] if wish.described else []
         if found and found.tool in LOOKUPS:
             looks.append((found.tool, found.arguments))
@@ -100,7 +100,7 @@ class DemoAnswer:
             looks.append(("get_issue", {"number": found.arguments["number"]}))
         return looks
 
-    def _found(self, wish: Wish) -> Wish | None:
+    def _find_issue(self, wish: Wish) -> Wish | None:
         """The wish with the number of its issue; None where that is not known."""
         if not wish.described:
             return wish
@@ -126,14 +126,14 @@ class DemoAnswer:
         told: list[str] = []
         wanted: list[Wanted] = []
         for wish in self._wishes:
-            found = self._found(wish)
+            found = self._find_issue(wish)
             if found is None:
                 told.append(self._ask_which(wish))
             elif found.tool in LOOKUPS:
                 result = self._result(found.tool, found.arguments)
                 told.append(words.read(found.tool, found.arguments, result, found.view))
             elif found.add or found.drop:
-                vain, change = self._labelled(found)
+                vain, change = self._plan_labels(found)
                 told += vain
                 wanted += change
             else:
@@ -149,7 +149,7 @@ class DemoAnswer:
         fitting = self._fitting(wish)
         said = words.short(wish.said)
         if result.startswith("ERROR"):
-            return words.failed(result)
+            return words.describe_failure(result)
         if not fitting:
             return (
                 f"I found no such issue about “{wish.described}”, so I did nothing about “{said}”. "
@@ -159,13 +159,15 @@ class DemoAnswer:
         head = f"Several issues fit “{said}”. Which one do you mean? Please give me its number."
         return "\n".join([head, "", *map(words.line, fitting)])
 
-    def _labelled(self, wish: Wish) -> tuple[list[str], list[Wanted]]:
-        """What to say of labels, and the change with all the labels that the issue should have."""
+    def _plan_labels(self, wish: Wish) -> tuple[list[str], list[Wanted]]:
+        """Return what to say of labels, and the change with all the labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._result("get_issue", {"number": number})
         found = words.issues_in(result)
         if not found:
-            return [f"{words.failed(result)} So I did nothing about “{words.short(wish.said)}”."], []
+            return [
+                f"{words.describe_failure(result)} So I did nothing about “{words.short(wish.said)}”."
+            ], []
         present = list(found[0].get("labels") or [])
         labels = [each for each in dict.fromkeys([*present, *wish.add]) if each not in wish.drop]
         if labels != present:
@@ -176,7 +178,7 @@ class DemoAnswer:
     def _reason(self) -> str:
         asked = self._conversation.wanted
         who = next((each.name for each in reversed(asked) if each.name), "")
-        return requested(" ".join(each.text for each in asked), who)
+        return format_request(" ".join(each.text for each in asked), who)
 
     def _calls(self, wanted: Sequence[Wanted]) -> tuple[ToolCall, ...]:
         c = self._conversation
@@ -184,11 +186,11 @@ class DemoAnswer:
 
 
 def _what(task: str) -> str:
-    """What a reminder reminds of; empty for another task."""
+    """Return what a reminder reminds of; empty for another task."""
     return task.removeprefix(_REMIND) if task.startswith(_REMIND) else ""
 
 
-def _needed(wish: Wish) -> set[str]:
+def _list_needed_tools(wish: Wish) -> set[str]:
     """The tools that a wish takes."""
     needed = {wish.tool}
     needed |= {"search_issues"} if wish.described else set()

@@ -162,7 +162,7 @@ class _Row:
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compiled when it is first needed, for a start that is quick."""
     return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
@@ -275,7 +275,7 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 
 
 def read(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
-    """What a message asks for, part by part. ``it`` is the number of the issue spoken of last."""
+    """Return what a message asks for, part by part. ``it`` is the number of the issue spoken of last."""
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
     text = re.sub(r"[^\S\n]+", " ", _ABOVE.sub("", message))
@@ -291,7 +291,7 @@ def read(message: str, speaker: str = "", it: int | None = None) -> list[Wish | 
 
 
 def _after_lead(text: str, place: int) -> int:
-    """Where the next part begins: behind *and*, *please*, *could you* and the like."""
+    """Return where the next part begins: behind *and*, *please*, *could you* and the like."""
     found = _LEAD.match(text, place)
     return found.end() if found else place
 
@@ -324,11 +324,11 @@ class Reading:
     def part(self, text: str, place: int) -> int:
         """Read the part that begins there; gives where it ends, 0 where no row fits it."""
         for pattern, talk in _TALK:
-            if found := _compiled(pattern).match(text, place):
+            if found := _compile(pattern).match(text, place):
                 self.wishes.append(talk)
                 return found.end()
         for row in _TABLE:
-            found = _compiled(row.pattern).match(text, place)
+            found = _compile(row.pattern).match(text, place)
             if found and (given := _groups(found)) is not None:
                 self._take(row, given, found[0])
                 return found.end()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.agent.demo import words
-from bot.agent.demo.conversation import READS, Done, calls_at, done
+from bot.agent.demo.conversation import READS, Done, calls_at, list_done
 from bot.agent.demo.sentences import LONGEST
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, SystemText, ToolCall, ToolResult, ToolSpec, UserText
@@ -46,11 +46,11 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
     answers = [place for place, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     last = answers[-1] if answers else 0
-    made = done(transcript[last:]) if isinstance(transcript[-1], ToolResult) else []
+    made = list_done(transcript[last:]) if isinstance(transcript[-1], ToolResult) else []
     if made and all(each.tool == "spawn_teammate" for each in made):
         if faults := [each.result for each in made if not each.result.startswith("Started")]:
             return f"That failed: {faults[0]}", ()
-        names = words.listed([each.result.removeprefix("Started ").partition(".")[0] for each in made])
+        names = words.join_words([each.result.removeprefix("Started ").partition(".")[0] for each in made])
         return f"I started {names}. I'll tell you what they find. Any changes need your approval.", ()
     said = [entry.text for entry in transcript[last:] if isinstance(entry, UserText)]
     asked = next((text for text in reversed(said) if not text.startswith(NOTE)), "")[:LONGEST]
@@ -60,7 +60,7 @@ def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
     tasks = [task for part in _SPLIT.split(_PLAN.sub("", asked))[1:] if (task := _task(part))]
     if not tasks:
         return f"What should the teammate do? For example:\n\n- → {REQUEST}", ()
-    wanted = [("spawn_teammate", _started(task, plans=plans)) for task in tasks]
+    wanted = [("spawn_teammate", _make_start_arguments(task, plans=plans)) for task in tasks]
     count = "one teammate" if len(wanted) == 1 else f"{len(wanted)} teammates"
     return f"I give this to {count}.", calls_at(len(transcript), wanted)
 
@@ -71,7 +71,7 @@ def _task(part: str) -> str:
     return task[:1].upper() + task[1:]
 
 
-def _started(task: str, *, plans: bool) -> dict[str, Any]:
+def _make_start_arguments(task: str, *, plans: bool) -> dict[str, Any]:
     """The arguments with which a teammate is started."""
     looks = _LOOKS.match(task) is not None
     tools = sorted(READS) if looks else [*sorted(READS), "update_issue"]
@@ -84,7 +84,7 @@ def _started(task: str, *, plans: bool) -> dict[str, Any]:
 
 
 def _teammate(transcript: Sequence[Entry], task: str, offered: set[str]) -> Answer:
-    made = done(transcript)
+    made = list_done(transcript)
     known = {each.tool: each.result for each in made if each.tool in READS}
     missing = [read for read in (_OPEN, _LOAD) if read[0] not in known]
     if missing:

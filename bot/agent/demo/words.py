@@ -83,10 +83,10 @@ def _change(name: str, value: Any) -> str:
 
 def proposing(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     """Say what is wanted. No card is spoken of: the call is not judged yet, and a grant may let it run."""
-    return f"I'd like to {listed([_phrase(*call, _WANTED) for call in calls])}."
+    return f"I'd like to {join_words([_phrase(*call, _WANTED) for call in calls])}."
 
 
-def listed(parts: Sequence[str]) -> str:
+def join_words(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
 
 
@@ -106,7 +106,7 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
     if match is None:
         return f"About {doing} I was told: {short(result)}"
     details = result[match.end() :].strip()
-    data, edit = _decoded(details.replace(OUTSIDE, "").partition("Result:")[2])
+    data, edit = _decode_result(details.replace(OUTSIDE, "").partition("Result:")[2])
     if edit:
         arguments = {name: value for name, value in arguments.items() if name in {"number", "title"}}
     new = (
@@ -114,11 +114,11 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
         if tool == "create_issue" and isinstance(data, dict) and "number" in data
         else ""
     )
-    told = _told(match[1], details, _phrase(tool, arguments, _DONE) + new, doing)
+    told = _fill_sentence(match[1], details, _phrase(tool, arguments, _DONE) + new, doing)
     return f"{told} It was edited first: {short(edit)}" if edit else told
 
 
-def scheduled(text: str) -> str:
+def find_scheduled_task(text: str) -> str:
     """The task of a run of a schedule that a note tells of; empty where it tells something else."""
     return found[1] if (found := _RUN.match(text)) else ""
 
@@ -140,11 +140,11 @@ def note(text: str) -> str:
     told = []
     for match in filter(None, (_NOTED.match(each.strip()) for each in said.splitlines())):
         what = match["what"].strip() or "that proposal"
-        told.append(_told(match["end"], match["details"], what, f"“{what}”"))
+        told.append(_fill_sentence(match["end"], match["details"], what, f"“{what}”"))
     return "\n".join(told) or f"Noted: {short(said)}"
 
 
-def _told(word: str, details: str, done: str, doing: str) -> str:
+def _fill_sentence(word: str, details: str, done: str, doing: str) -> str:
     """Fill an end's sentence; what people or tools wrote is put in last and never read as a placeholder."""
     why = short(_FOR_THE_MODEL.sub("", details)).strip(" .")
     if word == "DECLINED" and (no := _NO.fullmatch(why)):
@@ -159,7 +159,7 @@ def _told(word: str, details: str, done: str, doing: str) -> str:
 # --- what was read
 
 
-def _decoded(text: str) -> tuple[Any, str]:
+def _decode_result(text: str) -> tuple[Any, str]:
     """A result's JSON, and what follows it (a word on edits); None where it has none."""
     text = text.strip()
     try:
@@ -171,7 +171,7 @@ def _decoded(text: str) -> tuple[Any, str]:
 
 def issues_in(result: str) -> list[dict[str, Any]]:
     """The issues in a result: one, or a list of them."""
-    data, _ = _decoded(result)
+    data, _ = _decode_result(result)
     if isinstance(data, dict):
         data = [data] if "number" in data else data.get("issues", [])
     return (
@@ -181,16 +181,16 @@ def issues_in(result: str) -> list[dict[str, Any]]:
     )
 
 
-def failed(result: str) -> str:
+def describe_failure(result: str) -> str:
     return f"I couldn't look that up: {short(result.removeprefix('ERROR').strip(' :'))}"
 
 
 def read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
     """Tell what a read found; ``view`` says what of a list is asked for: "count", "top", "recent" or all."""
-    data, _ = _decoded(result)
+    data, _ = _decode_result(result)
     found = issues_in(result)
     if result.startswith("ERROR"):
-        return failed(result)
+        return describe_failure(result)
     if not isinstance(data, dict):
         return short(result)
     if tool == "workload":
@@ -206,7 +206,7 @@ def read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -
 
 
 def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], view: str) -> str:
-    shown, head = found, f"{_counted(total, filters)}:"
+    shown, head = found, f"{_count_issues(total, filters)}:"
     if view == "top":
         ranks = [
             [each for each in found if each.get("priority") == rank] for rank in ("urgent", "high", "normal")
@@ -217,14 +217,14 @@ def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], v
         shown = sorted(found, key=lambda each: str(each.get("updated_at")), reverse=True)[:5]
         head = "The issues that changed last, newest first:"
     elif view == "count" and total:
-        return f"There {'is' if total == 1 else 'are'} {_counted(total, filters)}."
+        return f"There {'is' if total == 1 else 'are'} {_count_issues(total, filters)}."
     if not found:
         return f"There are no {_plural(filters)}."
     more = ["", f"({total - len(found)} more are not shown.)"] if total > len(found) and not view else []
     return "\n".join([head, "", *map(line, shown), *more])
 
 
-def _counted(number: int, filters: Mapping[str, Any]) -> str:
+def _count_issues(number: int, filters: Mapping[str, Any]) -> str:
     named = _plural(filters)
     return f"{number} {named.replace('issues', 'issue', 1) if number == 1 else named}"
 

@@ -38,7 +38,7 @@ class UserTexts:
         """Each part as a model reads it: of several, each begins at the margin, and its other lines don't."""
         if len(self.parts) == 1:
             return [self.parts[0].spoken]
-        return [_indented(each.spoken) for each in self.parts]
+        return [_indent(each.spoken) for each in self.parts]
 
     @property
     def spoken(self) -> str:
@@ -68,7 +68,7 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
         before = arranged[-1] if len(arranged) > head else None
         match entry:
             case UserText():
-                said = _said(entry)
+                said = _fill_empty_text(entry)
                 if isinstance(before, UserTexts):
                     arranged[-1] = UserTexts((*before.parts, said))
                     continue
@@ -166,7 +166,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
-    """What a server sent along, with the new ids of the calls that it names."""
+    """Return what a server sent along, with the new ids of the calls that it names."""
     if isinstance(extra, str):
         return ids.get(extra, extra)
     if isinstance(extra, list):
@@ -176,11 +176,11 @@ def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
     return extra
 
 
-def _said(entry: UserText) -> UserText:
+def _fill_empty_text(entry: UserText) -> UserText:
     return entry if entry.pictures or entry.spoken.strip() else UserText(_EMPTY)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """A text whose lines after the first can't pass for the beginning of another."""
     first, *others = text.splitlines() or [""]
     return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])

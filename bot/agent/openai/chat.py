@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.streams import Json, argument_object, said_by_tool, sent_back
+from bot.agent.openai.streams import Json, argument_object, find_part_to_send_back, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolCall, ToolResult
 from bot.domain.named_models import NamedModel
 
@@ -25,7 +25,7 @@ def chat_body(
     return body | ({"stream_options": {"include_usage": True}} if model.stream_options else {})
 
 
-def _seen(entry: UserTexts) -> list[Json]:
+def _write_parts(entry: UserTexts) -> list[Json]:
     """Words and pictures, in parts: each picture behind the words that came with it."""
     parts: list[Json] = []
     for text, said in zip(entry.texts, entry.parts, strict=True):
@@ -39,7 +39,7 @@ def _message(entry: Arranged, model: str, *, signed: bool) -> Json:
         case SystemText(text):
             return {"role": "system", "content": text}
         case UserTexts():
-            return {"role": "user", "content": _seen(entry) if entry.has_pictures else entry.spoken}
+            return {"role": "user", "content": _write_parts(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, ()):
             return {"role": "assistant", "content": text}
         case AssistantText(text, calls):
@@ -47,15 +47,15 @@ def _message(entry: Arranged, model: str, *, signed: bool) -> Json:
                 "role": "assistant",
                 "content": text if text.strip() else "",  # null is refused by llama-cpp-python and LM Studio
                 "tool_calls": [_call(call, model, signed=signed and not at) for at, call in enumerate(calls)],
-                **sent_back(calls[0], model, "answer"),
+                **find_part_to_send_back(calls[0], model, "answer"),
             }
         case ToolResult(call_id):
-            return {"role": "tool", "tool_call_id": call_id, "content": said_by_tool(entry)}
+            return {"role": "tool", "tool_call_id": call_id, "content": format_tool_result(entry)}
 
 
 def _call(call: ToolCall, model: str, *, signed: bool) -> Json:
     made = {
-        **sent_back(call, model, "call"),
+        **find_part_to_send_back(call, model, "call"),
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": argument_object(call.arguments)},

@@ -46,7 +46,7 @@ def find_refusal(error: openai.OpenAIError, secret: str = "") -> Refusal:
 
 
 def worth_retrying(error: openai.OpenAIError) -> bool:
-    """Whether the same request may be answered a little later."""
+    """Return whether the same request may be answered a little later."""
     if not isinstance(error, openai.APIStatusError):
         return isinstance(error, openai.APIConnectionError)
     cause = find_refusal(error).cause
@@ -61,7 +61,7 @@ def away(error: openai.OpenAIError) -> bool:
 
 
 def silent(error: openai.OpenAIError) -> bool:
-    """Whether the server took the request, or the connection, and then let the time pass.
+    """Return whether the server took the request, or the connection, and then let the time pass.
 
     The library calls a refused or a closed connection a timeout, too (``AIOHTTP_EXC_MAP`` in its
     ``_vendor/httpx_aiohttp/transport.py``); what the error comes from tells.

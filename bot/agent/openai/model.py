@@ -279,7 +279,7 @@ class OpenAIModel:
         return self._writer.leave_out([name], request, error)
 
     async def _takes(self, transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> bool | None:
-        """Whether the server takes a request with these tools; None where it does not say."""
+        """Return whether the server takes a request with these tools; None where it does not say."""
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
@@ -321,7 +321,7 @@ class OpenAIModel:
             return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
 
     def _watch(self, answer: StreamedAnswer) -> Callable[[], None]:
-        """What raises ModelError once an answer has taken too long; called with each piece of it."""
+        """Return what raises ModelError once an answer has taken too long; called with each piece of it."""
         began = self._clock()
 
         def check() -> None:
@@ -348,7 +348,7 @@ class OpenAIModel:
         return self._window
 
     def _patience(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
-        """How many seconds to wait before asking again; None when people should be told instead."""
+        """Return how many seconds to wait before asking again; None when people should be told instead."""
         tired = silent(error) and tries >= _SILENT_TRIES
         if tired or tries > len(self._waits) or not worth_retrying(error):
             return None
@@ -368,7 +368,7 @@ async def _events(
     What it is labelled as says little, so its first bytes tell. Raises ModelError for a web page, and for an
     object that is neither an answer, which has a ``field``, nor an error.
     """
-    chunks = _checked(response, check)
+    chunks = _check_chunks(response, check)
     begun = b""
     async for chunk in chunks:
         begun += chunk
@@ -382,12 +382,12 @@ async def _events(
         for event in _objects(await _whole(begun, chunks), field):
             yield event
     else:
-        async with aclosing(split_events(_chained(begun, chunks))) as events:
+        async with aclosing(split_events(_chain_chunks(begun, chunks))) as events:
             async for event in events:
                 yield event
 
 
-async def _chained(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _chain_chunks(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     yield begun
     async for chunk in chunks:
         yield chunk
@@ -420,7 +420,7 @@ def _objects(content: str, field: str) -> Iterator[Event]:
     yield Event("[DONE]")
 
 
-async def _checked(response: httpx2.Response, check: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+async def _check_chunks(response: httpx2.Response, check: Callable[[], None]) -> AsyncGenerator[bytes, None]:
     async for part in response.aiter_bytes():
         check()
         yield part

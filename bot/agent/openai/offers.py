@@ -103,22 +103,22 @@ class ToolOffer:
         """The arguments of a model's call under the tool's own names."""
         if not self.own_names and not self.texts:
             return arguments
-        given = _decoded(arguments)
+        given = _decode_object(arguments)
         if given is None:
             return arguments
-        return json.dumps(self._received(given, self.parameters), ensure_ascii=False)
+        return json.dumps(self._map_back(given, self.parameters), ensure_ascii=False)
 
     def arguments_sent(self, arguments: str) -> str:
         """The arguments of an earlier call under the names that the model is given."""
-        given = _decoded(arguments) if self.own_names else None
+        given = _decode_object(arguments) if self.own_names else None
         if given is None:
             return arguments
         names = {own: sent for sent, own in self.own_names.items()}
-        return json.dumps(_renamed(given, names), ensure_ascii=False)
+        return json.dumps(_rename_fields(given, names), ensure_ascii=False)
 
-    def _received(self, given: Any, part: Any) -> Any:
+    def _map_back(self, given: Any, part: Any) -> Any:
         if isinstance(given, list):
-            return [self._received(each, _items(part)) for each in given]
+            return [self._map_back(each, _items(part)) for each in given]
         if not isinstance(given, dict):
             return given
         properties = _properties(part)
@@ -126,10 +126,14 @@ class ToolOffer:
         for name, value in given.items():
             inside = properties.get(name)
             own = self.own_names.get(name, name) if inside is not None else name
-            if name in self.texts and isinstance(value, str) and (decoded := _decoded(value)) is not None:
+            if (
+                name in self.texts
+                and isinstance(value, str)
+                and (decoded := _decode_object(value)) is not None
+            ):
                 found[own] = decoded
             else:
-                found[own] = self._received(value, inside)
+                found[own] = self._map_back(value, inside)
         return found
 
 
@@ -145,13 +149,13 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     left = [*(["the end of its description"] if cut else []), *sorted(writer.left_out)]
     is_strict = strict and spec.strict and not writer.left_out and not writer.own_names
     if is_strict:
-        closed = _closed(parameters)
+        closed = _close_objects(parameters)
         is_strict = fits_strict(closed)
         parameters = closed if is_strict else parameters
     bare = plain and not parameters.get("properties")
     return ToolOffer(
         spec,
-        offered_name(spec.name),
+        make_offered_name(spec.name),
         description,
         None if bare else parameters,
         is_strict and not bare,
@@ -167,11 +171,13 @@ def find_untold(spec: ToolSpec) -> tuple[str, ...]:
     return offer_tool(spec).left_out
 
 
-def offered_name(name: str) -> str:
+def make_offered_name(name: str) -> str:
     """A tool's name as every maker takes it: it begins with a letter and has no more than 64 characters."""
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     clean = clean if clean[:1].isalpha() else f"t{clean}"
-    return clean if clean == name and len(name) <= _MAX_NAME_CHARS else _shortened(clean, name, name != clean)
+    return (
+        clean if clean == name and len(name) <= _MAX_NAME_CHARS else _shorten_name(clean, name, name != clean)
+    )
 
 
 class ToolOffers:
@@ -193,7 +199,7 @@ class ToolOffers:
         """An earlier call as the model made it, also of a tool that is gone."""
         offer = self._by_own.get(call.name)
         arguments = offer.arguments_sent(call.arguments) if offer else call.arguments
-        return replace(call, name=offer.name if offer else offered_name(call.name), arguments=arguments)
+        return replace(call, name=offer.name if offer else make_offered_name(call.name), arguments=arguments)
 
 
 class _SchemaWriter:
@@ -209,8 +215,8 @@ class _SchemaWriter:
 
     def write(self) -> Json:
         """The schema of the arguments: an object, without alternatives at its top."""
-        node, inside = self._resolved(self._root, ())
-        node = self._joined(node, inside, flat=True)
+        node, inside = self._resolve_references(self._root, ())
+        node = self._join_alternatives(node, inside, flat=True)
         return self._object({**node, "type": "object"}, 0, inside)
 
     def _part(self, given: Any, depth: int, inside: tuple[str, ...]) -> Json:
@@ -221,9 +227,9 @@ class _SchemaWriter:
             return _any_of(_ANY, "")
         if depth > _MAX_DEPTH or self._parts > _MAX_PARTS:
             self.left_out.add("what is nested deeply in its arguments")
-            return _described({"type": "object"}, "Anything that fits here.")
-        node, inside = self._resolved(given, inside)
-        node = self._joined(node, inside, flat=False)
+            return _add_description({"type": "object"}, "Anything that fits here.")
+        node, inside = self._resolve_references(given, inside)
+        node = self._join_alternatives(node, inside, flat=False)
         for key, words in _UNSAID.items():
             if key in node:
                 self.left_out.add(words)
@@ -235,10 +241,10 @@ class _SchemaWriter:
         if not kinds:
             return _any_of(_ANY, words)
         if len(kinds) > 1:
-            return _any_of([self._typed(node, kind, depth, inside) for kind in kinds], words)
-        return _described(self._typed(node, kinds[0], depth, inside), words)
+            return _any_of([self._write_type(node, kind, depth, inside) for kind in kinds], words)
+        return _add_description(self._write_type(node, kinds[0], depth, inside), words)
 
-    def _typed(self, node: Mapping[str, Any], kind: str, depth: int, inside: tuple[str, ...]) -> Json:
+    def _write_type(self, node: Mapping[str, Any], kind: str, depth: int, inside: tuple[str, ...]) -> Json:
         """A part of one type, without its description."""
         match kind:
             case "object":
@@ -285,12 +291,12 @@ class _SchemaWriter:
         if own not in self._sent:
             clean = re.sub(r"[^a-zA-Z0-9_.-]+", "_", own).strip("_") or "argument"
             again = len(clean) > _MAX_NAME_CHARS or clean in self._taken
-            sent = _shortened(clean, own, again)
+            sent = _shorten_name(clean, own, again)
             self._taken.add(sent)
             self._sent[own], self.own_names[sent] = sent, own
         return self._sent[own]
 
-    def _resolved(
+    def _resolve_references(
         self, node: Mapping[str, Any], inside: tuple[str, ...]
     ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """A part with what it refers to written out; ``inside`` are the references that led to it."""
@@ -299,15 +305,15 @@ class _SchemaWriter:
             if not isinstance(reference, str):
                 return node, inside
             beside = {key: value for key, value in node.items() if key != "$ref"}
-            found = self._found(reference) if inside.count(reference) < _MAX_REPEATS else None
+            found = self._find_reference(reference) if inside.count(reference) < _MAX_REPEATS else None
             if not isinstance(found, Mapping):
                 self.left_out.add("what is nested deeply in its arguments")
                 return {"type": "object", **beside}, inside
             node, inside = {**found, **beside}, (*inside, reference)
         return {"type": "object"}, inside
 
-    def _found(self, reference: str) -> Any:
-        """What a reference within the schema points at; None for any other."""
+    def _find_reference(self, reference: str) -> Any:
+        """Return what a reference within the schema points at; None for any other."""
         if not reference.startswith("#"):
             return None
         path = reference.removeprefix("#").strip("/")
@@ -322,17 +328,19 @@ class _SchemaWriter:
                 return None
         return found
 
-    def _joined(self, node: Mapping[str, Any], inside: tuple[str, ...], *, flat: bool) -> Mapping[str, Any]:
+    def _join_alternatives(
+        self, node: Mapping[str, Any], inside: tuple[str, ...], *, flat: bool
+    ) -> Mapping[str, Any]:
         """A part with all that must hold of it at the same time in one; ``flat``: alternatives as well.
 
         An object that has arguments of its own next to alternatives is one object with all of them.
         """
         joined = dict(node)
         for each in self._all_of(joined.pop("allOf", None), inside):
-            joined = _united(joined, each, optional=False)
+            joined = _unite_parts(joined, each, optional=False)
         for key in ("then", "else"):
             for each in self._all_of([joined[key]] if key in joined else None, inside):
-                joined = _united(joined, each, optional=True)
+                joined = _unite_parts(joined, each, optional=True)
         for key in ("anyOf", "oneOf"):
             if key not in joined or not (flat or _is_object(joined) or _is_settled(joined)):
                 continue
@@ -340,7 +348,7 @@ class _SchemaWriter:
             needed = [set(_names(each.get("required"))) for each in branches]
             both = set.intersection(*needed) if needed else set()
             for each in branches if flat or _is_object(joined) else ():
-                joined = _united(joined, each, optional=True)
+                joined = _unite_parts(joined, each, optional=True)
             joined["required"] = [*_names(joined.get("required")), *sorted(both)]
             told = [" and ".join(sorted(each - both)) for each in needed if each - both]
             if len(told) > 1:
@@ -356,8 +364,8 @@ class _SchemaWriter:
         found = []
         for each in given:
             if isinstance(each, Mapping):
-                node, within = self._resolved(each, inside)
-                found.append(self._joined(node, (*within, ""), flat=False))
+                node, within = self._resolve_references(each, inside)
+                found.append(self._join_alternatives(node, (*within, ""), flat=False))
         return found
 
     def _branches(self, node: Mapping[str, Any]) -> list[Any]:
@@ -370,10 +378,10 @@ class _SchemaWriter:
 
     def _words(self, node: Mapping[str, Any]) -> str:
         """The description of a part, with what its schema can't say to everyone."""
-        said = [_ended(str(node.get("description") or "").strip())]
+        said = [_end_sentence(str(node.get("description") or "").strip())]
         values = _values(node)
         if values and not (_strings(node) and all(isinstance(each, str | None) for each in values)):
-            said.append(f"One of: {_shown(values)}.")
+            said.append(f"One of: {_format_values(values)}.")
         said += _bounds(node)
         if isinstance(node.get("format"), str) and node["format"] not in _KEPT_FORMATS:
             said.append(f"Format: {node['format'][:_MAX_VALUE_CHARS]}.")
@@ -385,16 +393,16 @@ class _SchemaWriter:
             kinds = " or ".join(_kinds(free)) or "anything"
             said.append(f"Its names are free; each value: {kinds}.")
         if node.get("default") is not None:
-            said.append(f"Default: {_shown([node['default']])}.")
+            said.append(f"Default: {_format_values([node['default']])}.")
         if isinstance(examples := node.get("examples"), list) and examples:
-            said.append(f"For example: {_shown(examples[:3])}.")
+            said.append(f"For example: {_format_values(examples[:3])}.")
         told = [each for each in said if each]
         if len(told) == 1 and node.get("description"):
             return str(node["description"]).strip()[:_MAX_WORDS_CHARS]
         return " ".join(told)[:_MAX_WORDS_CHARS]
 
 
-def _ended(said: str) -> str:
+def _end_sentence(said: str) -> str:
     """A sentence that others can follow."""
     return f"{said}." if said and said[-1] not in ".!?:;…" else said
 
@@ -410,7 +418,7 @@ def _bounds(node: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _described(made: Json, words: str) -> Json:
+def _add_description(made: Json, words: str) -> Json:
     return {**made, "description": words} if words else made
 
 
@@ -422,26 +430,28 @@ def _any_of(branches: Sequence[Json], words: str) -> Json:
             if one not in flat:
                 flat.append(one)
     first, *others = flat
-    told = [_ended(words) if first.get("description") else words, first.get("description", "")]
-    first = _described(first, " ".join(filter(None, told)))
+    told = [_end_sentence(words) if first.get("description") else words, first.get("description", "")]
+    first = _add_description(first, " ".join(filter(None, told)))
     return {"anyOf": [first, *others]} if others else first
 
 
-def _closed(part: Any) -> Any:
+def _close_objects(part: Any) -> Any:
     """A part whose objects take no other names, as strict mode wants it."""
     if isinstance(part, list):
-        return [_closed(each) for each in part]
+        return [_close_objects(each) for each in part]
     if not isinstance(part, dict):
         return part
-    closed = {key: _closed(value) if key in ("items", "anyOf") else value for key, value in part.items()}
+    closed = {
+        key: _close_objects(value) if key in ("items", "anyOf") else value for key, value in part.items()
+    }
     if part.get("type") == "object" and "properties" in part:
-        closed["properties"] = {name: _closed(each) for name, each in part["properties"].items()}
+        closed["properties"] = {name: _close_objects(each) for name, each in part["properties"].items()}
         closed.setdefault("required", [])
         closed["additionalProperties"] = False
     return closed
 
 
-def _united(node: dict[str, Any], other: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
+def _unite_parts(node: dict[str, Any], other: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
     """Both parts in one: what the first says counts where both say it; ``optional``: it needs no more."""
     made = {**{key: value for key, value in other.items() if key not in ("required", "properties")}, **node}
     if optional:
@@ -476,7 +486,7 @@ def _is_object(node: Mapping[str, Any]) -> bool:
 
 
 def _is_settled(node: Mapping[str, Any]) -> bool:
-    """Whether a part says its own type, so that its alternatives only say more of it."""
+    """Return whether a part says its own type, so that its alternatives only say more of it."""
     return isinstance(node.get("type"), str) and node["type"] in _TYPES
 
 
@@ -538,7 +548,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(values: Sequence[Any]) -> str:
+def _format_values(values: Sequence[Any]) -> str:
     """Values for a description, cut where they are long."""
     said = ", ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
     return said if len(said) <= _MAX_VALUE_CHARS else f"{said[:_MAX_VALUE_CHARS]}…"
@@ -562,7 +572,7 @@ def _all_names(root: Any) -> Iterator[str]:
             left.extend(node)
 
 
-def _shortened(clean: str, own: str, marked: bool) -> str:  # noqa: FBT001 - whether another may be called the same
+def _shorten_name(clean: str, own: str, marked: bool) -> str:  # noqa: FBT001 - whether another may be called the same
     """A name within the bound; ``marked`` with a digest of the tool's own, so that it stands for no other."""
     if not marked and len(clean) <= _MAX_NAME_CHARS:
         return clean
@@ -578,7 +588,7 @@ def _description(said: str) -> tuple[str, bool]:
     return f"{said[: MAX_DESCRIPTION_CHARS - len(end)]}{end}", True
 
 
-def _decoded(arguments: str) -> dict[str, Any] | None:
+def _decode_object(arguments: str) -> dict[str, Any] | None:
     try:
         found = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -586,11 +596,11 @@ def _decoded(arguments: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _renamed(given: Any, names: Mapping[str, str]) -> Any:
+def _rename_fields(given: Any, names: Mapping[str, str]) -> Any:
     if isinstance(given, list):
-        return [_renamed(each, names) for each in given]
+        return [_rename_fields(each, names) for each in given]
     if isinstance(given, dict):
-        return {names.get(name, name): _renamed(value, names) for name, value in given.items()}
+        return {names.get(name, name): _rename_fields(value, names) for name, value in given.items()}
     return given
 
 

@@ -59,17 +59,17 @@ def words_of(error: openai.APIStatusError) -> str:
 
 
 def is_of_reasoning(words: str) -> bool:
-    """Whether what a model reasoned before can't be verified any longer."""
+    """Return whether what a model reasoned before can't be verified any longer."""
     return _OF_REASONING.search(words) is not None and not is_of_signature(words)
 
 
 def is_of_signature(words: str) -> bool:
-    """Whether a call of another model lacks the signature that this one gives to its own."""
+    """Return whether a call of another model lacks the signature that this one gives to its own."""
     return _OF_NO_SIGNATURE.search(words) is not None
 
 
 def is_of_tools(words: str) -> bool:
-    """Whether some tool is at fault, as far as the words tell, and no message."""
+    """Return whether some tool is at fault, as far as the words tell, and no message."""
     return _OF_TOOLS.search(words) is not None and _OF_MESSAGES.search(words) is None
 
 
@@ -80,10 +80,10 @@ def find_tools(words: str, names: Sequence[str]) -> list[str]:
         if places := {int(each) for each in place.findall(words)}:
             found = {names[at] for at in places if at < len(names)}
             break
-    found |= set(_quoted(words)) & set(names)
+    found |= set(_find_quoted(words)) & set(names)
     return [name for name in names if name in found]
 
 
-def _quoted(words: str) -> Iterator[Any]:
+def _find_quoted(words: str) -> Iterator[Any]:
     for match in _NAMED.finditer(words):
         yield match[1] or match[2]

@@ -88,15 +88,15 @@ class RequestWriter:
         offers = ToolOffers([self._offer(spec) for spec in chosen])
         self._tell_cuts(offers.all)
         over = [spec.name for spec in there if spec not in chosen]
-        notes = [_REFUSED.format(_listed(refused))] if refused else []
-        notes += [_MORE.format(_listed(over))] if over else []
+        notes = [_REFUSED.format(_list_names(refused))] if refused else []
+        notes += [_MORE.format(_list_names(over))] if over else []
         if over:
             self._tell_once(
                 ("more", *over), "a model is given only some of the tools", kept=len(chosen), more=len(over)
             )
         kept: set[str] = set()
         told = [self._entry(entry, offers, kept) for entry in transcript]
-        told = _noted(told, notes)
+        told = _add_notes(told, notes)
         told = told if self.takes_system else without_system_role(told)
         history = arrange(told, one_by_one=not self.named.parallel_tool_calls)
         body = self.body_of(self.named, history, offers.all, signed=self._signed)
@@ -121,7 +121,7 @@ class RequestWriter:
         return self.leave_out(names, request, error) if names else None
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
-        """Whether some tool is refused, and the words don't say which."""
+        """Return whether some tool is refused, and the words don't say which."""
         if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
             return False
         return len(request.offers.all) > 0 and is_of_tools(words_of(error))
@@ -154,7 +154,7 @@ class RequestWriter:
         return self._plain.get(spec.name) == spec or _PLAIN.search(host_or_name) is not None
 
     def _differs(self, spec: ToolSpec) -> bool:
-        """Whether the plainest form of a tool is another than the usual one."""
+        """Return whether the plainest form of a tool is another than the usual one."""
         usual, plain = (offer_tool(spec, strict=self.named.strict, plain=each) for each in (False, True))
         return usual.parameters != plain.parameters or usual.strict
 
@@ -207,25 +207,26 @@ def choose_tools(
     written = set(re.findall(r"[A-Za-z0-9_-]{3,64}", said))
     words = {word.casefold() for word in _WORD.findall(said)}
     score: Mapping[str, tuple[bool, bool, int]] = {
-        spec.name: (spec.name in written, spec.name in called, _shared(spec, words)) for spec in tools
+        spec.name: (spec.name in written, spec.name in called, _score_shared_words(spec, words))
+        for spec in tools
     }
     best = sorted(tools, key=lambda spec: score[spec.name], reverse=True)[:most]
     names = {spec.name for spec in best}
     return [spec for spec in tools if spec.name in names]
 
 
-def _shared(spec: ToolSpec, words: set[str]) -> int:
+def _score_shared_words(spec: ToolSpec, words: set[str]) -> int:
     name = {word.casefold() for word in _WORD.findall(spec.name.replace("-", "_").replace("_", " "))}
     told = {word.casefold() for word in _WORD.findall(spec.description[:400])}
     return 4 * len(name & words) + len(told & words)
 
 
-def _noted(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
+def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
     """The history with notes at the end of what the system says."""
     return [*transcript[:1], *map(SystemText, notes), *transcript[1:]] if notes else transcript
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Names within the bound, and how many more there are."""
     said, size = [], 0
     for name in names:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.agent.openai.arrangement import Arranged, UserTexts
 from bot.agent.openai.offers import ToolOffer
-from bot.agent.openai.streams import Json, argument_object, said_by_tool, sent_back
+from bot.agent.openai.streams import Json, argument_object, find_part_to_send_back, format_tool_result
 from bot.domain.model import AssistantText, SystemText, ToolResult
 from bot.domain.named_models import NamedModel
 
@@ -32,10 +32,10 @@ def _items(entry: Arranged, model: str) -> Iterator[Json]:
         case SystemText(text):
             yield {"role": "system", "content": text}
         case UserTexts():
-            yield {"role": "user", "content": _seen(entry) if entry.has_pictures else entry.spoken}
+            yield {"role": "user", "content": _write_parts(entry) if entry.has_pictures else entry.spoken}
         case AssistantText(text, calls):
             if calls:
-                yield from sent_back(calls[0], model, "answer").get("items", ())
+                yield from find_part_to_send_back(calls[0], model, "answer").get("items", ())
             if text.strip():
                 yield {"role": "assistant", "content": text}
             for call in calls:
@@ -46,10 +46,10 @@ def _items(entry: Arranged, model: str) -> Iterator[Json]:
                     "arguments": argument_object(call.arguments),
                 }
         case ToolResult(call_id):
-            yield {"type": "function_call_output", "call_id": call_id, "output": said_by_tool(entry)}
+            yield {"type": "function_call_output", "call_id": call_id, "output": format_tool_result(entry)}
 
 
-def _seen(entry: UserTexts) -> list[Json]:
+def _write_parts(entry: UserTexts) -> list[Json]:
     """Words and pictures, in parts: each picture behind the words that came with it."""
     parts: list[Json] = []
     for text, said in zip(entry.texts, entry.parts, strict=True):

@@ -9,12 +9,12 @@ from bot.domain.outcomes import OUTSIDE
 Json = dict[str, Any]
 
 
-def said_by_tool(result: ToolResult) -> str:
+def format_tool_result(result: ToolResult) -> str:
     return f"{OUTSIDE}\n{result.text}" if result.outside else result.text
 
 
-def sent_back(call: ToolCall, model: str, part: str) -> Json:
-    """What the same model's server sent with an answer or a call, and wants back."""
+def find_part_to_send_back(call: ToolCall, model: str, part: str) -> Json:
+    """Return what the same model's server sent with an answer or a call, and wants back."""
     found = call.extra.get(part)
     return dict(found) if found and call.extra.get("model") == model else {}
 

@@ -17,7 +17,7 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -60,7 +60,7 @@ def new_code(session: Session, actor: Actor, now: datetime) -> str:
     code = secrets.token_hex(5).upper()
     session.add(
         LinkCodeRow(
-            code_hash=hashed(code),
+            code_hash=hash_text(code),
             actor=str(actor),
             name=actor.name,
             expires_at=now + CODE_LIFE,
@@ -87,15 +87,15 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
     return Actor.parse(*row) if row else None
 
 
-def agreed(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
-    """Who gave this account's code and said yes; None while no one did."""
+def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
+    """Return who gave this account's code and said yes; None while no one did."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
     return _pair(session, policies, actor, Actor.parse(row.other or "", row.other_name)) if row else None
 
 
 def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> End:
     """The account that asked for the code says yes to the one that gave it."""
-    pair = agreed(session, policies, actor, now)
+    pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
         return End.NOTHING
     mine = _waiting(now) & (col(LinkCodeRow.actor) == str(actor)) & (col(LinkCodeRow.other) == str(other))
@@ -197,7 +197,7 @@ def _pair(session: Session, policies: Policies, first: Actor, second: Actor) -> 
 def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
     """A code that no one has given yet, and not this account's own."""
     return (
-        (col(LinkCodeRow.code_hash) == hashed(code.strip().upper()))
+        (col(LinkCodeRow.code_hash) == hash_text(code.strip().upper()))
         & (col(LinkCodeRow.expires_at) > now)
         & col(LinkCodeRow.other).is_(None)
         & (col(LinkCodeRow.actor) != str(actor))

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, delete, func, select
 from bot.approvals.accounts.linking import join
 from bot.domain.people import Actor
 from bot.domain.record import Act
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.store import events, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -21,7 +21,7 @@ from bot.store.events import DialogueRow
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.people import SignInRow
-from bot.store.tables.row import changed
+from bot.store.tables.row import count_changed
 
 LINK_LIFE = timedelta(minutes=10)
 SESSION_LIFE = timedelta(days=30)
@@ -42,14 +42,14 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     """Use a link up; the secret of the session, or None where the link is unknown, used or too late."""
     row = session.execute(
         delete(SignInRow)
-        .where(col(SignInRow.hash) == hashed(code), col(SignInRow.code).is_(True))
+        .where(col(SignInRow.hash) == hash_text(code), col(SignInRow.code).is_(True))
         .where(col(SignInRow.expires_at) > now)
         .returning(col(SignInRow.account), col(SignInRow.name))
     ).first()
     if row is None:
         return None
     chat = Actor.parse(row[0], row[1])
-    console = Actor("http", f"console-{hashed(str(chat))[:12]}", chat.label)
+    console = Actor("http", f"console-{hash_text(str(chat))[:12]}", chat.label)
     if str(console) not in people.person_of(session, chat).accounts:
         join(session, policies, chat, console, chat, now)
     until = now + SESSION_LIFE
@@ -67,13 +67,13 @@ def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) 
     there = select(func.count()).select_from(DialogueRow).where(col(DialogueRow.channel) == _BEGUN)
     if session.exec(there).one() >= _MOST_BEGUN:
         return False
-    events.keep_dialogue(session, _BEGUN, hashed(state), kept, now)
+    events.keep_dialogue(session, _BEGUN, hash_text(state), kept, now)
     return True
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
-    """What was kept for it, once; None where that is unknown, used or too late."""
-    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == hashed(state))
+    """Return what was kept for it, once; None where that is unknown, used or too late."""
+    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == hash_text(state))
     row = session.execute(
         delete(DialogueRow)
         .where(begun, col(DialogueRow.updated_at) > now - AWAY)
@@ -89,11 +89,11 @@ def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
     return _keep(session, actor, until, code=False)
 
 
-def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
-    """Whose session this is; None if unknown, ended or too old."""
+def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
+    """Return whose session this is; None if unknown, ended or too old."""
     row = session.exec(
         select(SignInRow).where(
-            SignInRow.hash == hashed(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
+            SignInRow.hash == hash_text(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
         )
     ).first()
     return Actor.parse(row.account, row.name) if row else None
@@ -102,9 +102,9 @@ def signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
 def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:
     """End the session of this secret; without one, all of this account's, and its links' too."""
     theirs = col(SignInRow.account) == str(actor)
-    ended = changed(
+    ended = count_changed(
         session.execute(
-            delete(SignInRow).where(theirs & (col(SignInRow.hash) == hashed(secret)) if secret else theirs)
+            delete(SignInRow).where(theirs & (col(SignInRow.hash) == hash_text(secret)) if secret else theirs)
         )
     )
     if ended:
@@ -112,7 +112,7 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
 
 
 def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
-    """Who is signed in, and until when."""
+    """Return who is signed in, and until when."""
     live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
     rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]
@@ -139,6 +139,6 @@ def _record(
 
 def _keep(session: Session, actor: Actor, until: datetime, *, code: bool) -> str:
     secret = secrets.token_urlsafe(32)
-    row = SignInRow(hash=hashed(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
+    row = SignInRow(hash=hash_text(secret), account=str(actor), name=actor.label, code=code, expires_at=until)
     session.add(row)
     return secret

@@ -31,7 +31,7 @@ class Accounts:
             raise CommandError(f"There is no account {each}. {meant}")
 
     async def _is_known(self, named: str, command: Command) -> bool:
-        """Whether it is there as far as its platform says now."""
+        """Return whether it is there as far as its platform says now."""
         who = account(named)
         if self._has_account is None or who == command.actor:
             return True

@@ -18,13 +18,13 @@ from bot.approvals.commands.words import (
     CommandReply,
     Subcommand,
     first_word,
-    unquoted,
+    remove_quotes,
 )
 from bot.approvals.groups import Groups
 from bot.approvals.lookup import context
 from bot.domain.cards import card_of, whole_text
 from bot.domain.chat import Command, Press
-from bot.domain.people import Actor, Names, Role, place_called, with_names, written_in
+from bot.domain.people import Actor, Names, Role, find_written, place_called, with_names
 from bot.domain.proposals import Proposal, State, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, value_of, value_words
@@ -52,7 +52,8 @@ class DecideCommands:
     async def _list(self, command: Command, __: str) -> str:
         waiting = await self._groups.read(self._waiting, command.actor)
         return (
-            titled("Waiting for a decision", waiting, self._clock()) or "Nothing is waiting for a decision."
+            format_titled_list("Waiting for a decision", waiting, self._clock())
+            or "Nothing is waiting for a decision."
         )
 
     def _waiting(self, session: Session, actor: Actor) -> list[Proposal]:
@@ -129,7 +130,7 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     """
     if not prefix:
         raise CommandError("Which one? Give its ID (the first few characters are enough).")
-    prefix = unquoted(prefix).strip("*<>")
+    prefix = remove_quotes(prefix).strip("*<>")
     if len(prefix) < proposals.SHORTEST:
         raise CommandError(f"Give at least {proposals.SHORTEST} characters of the ID.")
     found = await groups.database.read(proposals.starting_with, prefix.lower())
@@ -141,7 +142,7 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
     return found[0]
 
 
-def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
+def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> str:
     """A heading and a line for each, of a batch one; at most `LISTED`, or empty."""
     if not found:
         return ""
@@ -155,13 +156,13 @@ def titled(title: str, found: Sequence[Proposal], now: datetime) -> str:
     return f"**{title}**\n" + "\n".join(lines) + more
 
 
-def mentioned(row: Mapping[str, Any]) -> list[str]:
+def list_mentioned(row: Mapping[str, Any]) -> list[str]:
     """The accounts and places that a row of the audit log speaks of."""
     told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
-    return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *written_in(told)]
+    return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *find_written(told)]
 
 
-def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
+def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
     """One row of the audit log (`verification.rows`) as a line: when, what, who, from where, why.
 
     ``private``: its place is a chat with one person.
@@ -172,7 +173,7 @@ def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> 
     if row["thing"]:
         was, now = row["before"], row["after"]
         subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")
-        change = " → ".join(_shown(each, subject) for each in (was, now))
+        change = " → ".join(_format_state(each, subject) for each in (was, now))
         key = f"{Subject(subject).typed} {about}" if subject in set(Subject) else row["key"]
         line = f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
         # who is linked with whom is told by accounts: several of them may have one name
@@ -189,8 +190,8 @@ def recorded(row: Mapping[str, Any], names: Names, *, private: bool = False) -> 
     )
 
 
-def _shown(state: Mapping[str, Any] | None, subject: str) -> str:
-    """What a thing was or is, in brief; ``subject``: of a rule."""
+def _format_state(state: Mapping[str, Any] | None, subject: str) -> str:
+    """Return what a thing was or is, in brief; ``subject``: of a rule."""
     if not state:
         return "nothing"
     if "stand_in" in state:

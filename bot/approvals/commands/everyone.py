@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.approvals import grants, rights
-from bot.approvals.commands.decide import titled
+from bot.approvals.commands.decide import format_titled_list
 from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Command
@@ -41,7 +41,7 @@ class EveryoneCommands:
         may, mine = await self._groups.read(self._concerning, command)
         now = self._clock()
         headed = (("Waiting for you to decide", may), ("Asked for by you, still open", mine))
-        parts = [titled(title, found, now) for title, found in headed]
+        parts = [format_titled_list(title, found, now) for title, found in headed]
         parts.append(await self._database.read(list_absences, self._policies, command.actor))
         told = "\n\n".join(part for part in parts if part) or "Nothing waits."
         read = await asyncio.to_thread(self._workspace) if self._workspace else ""
@@ -49,9 +49,9 @@ class EveryoneCommands:
         return f"{told}\n\n{follows}" if read else told
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
-        """What this person may decide, and what they asked for."""
+        """Return what this person may decide, and what they asked for."""
         reach = rights.reach(session, self._policies, command.actor)
-        waiting = proposals.seen_by(session, reach, [State.PROPOSED])
+        waiting = proposals.list_seen(session, reach, [State.PROPOSED])
         person = people.person_of(session, command.actor)
         may = [p for p in waiting if rights.objection(session, self._policies, p, command.actor) is None]
         return may, [p for p in waiting if people.person_of(session, p.requester) == person]
@@ -61,7 +61,7 @@ class EveryoneCommands:
         return await self._stop(command.address, command.actor) or "Nothing was running here."
 
     async def _team(self, command: Command, _: str) -> str:
-        return listed(await self._database.read(teams.at, str(command.address)))
+        return format_team(await self._database.read(teams.at, str(command.address)))
 
 
 def _end(session: Session, command: Command, now: datetime) -> bool:
@@ -78,7 +78,7 @@ _SAID = 160
 SHORT_ID = 8
 
 
-def listed(team: Sequence[Teammate]) -> str:
+def format_team(team: Sequence[Teammate]) -> str:
     """A line for each teammate, and one for each proposal it waits for."""
     return "\n".join(line for each in team for line in _lines(each)) or "There are no teammates here."
 

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from bot.approvals import budgets, grants, lifecycle
 from bot.approvals.accounts import sign_in_links
 from bot.approvals.commands.accounts import Accounts
-from bot.approvals.commands.decide import mentioned, recorded
+from bot.approvals.commands.decide import format_audit_row, list_mentioned
 from bot.approvals.commands.values import (
     LIMITED,
     account,
@@ -31,9 +31,9 @@ from bot.approvals.commands.words import (
     Do,
     Subcommand,
     first_word,
-    unquoted,
+    remove_quotes,
 )
-from bot.approvals.gate import addressed
+from bot.approvals.gate import judge_addresses
 from bot.approvals.lookup import past
 from bot.domain.budgets import Per, sum_of
 from bot.domain.chat import Address, Answer, Command
@@ -42,7 +42,7 @@ from bot.domain.people import Person, Role, is_group
 from bot.domain.policy import Judgement, Policy, explain
 from bot.domain.proposals import Level, Risk
 from bot.domain.record import Wanted
-from bot.domain.redaction import HIDDEN, shown
+from bot.domain.redaction import HIDDEN, redact_arguments
 from bot.domain.rules import (
     EVERYWHERE,
     EVERYWHERE_WORD,
@@ -54,7 +54,7 @@ from bot.domain.rules import (
     Subject,
     covers,
 )
-from bot.domain.times import clock_change, stamp, when, written
+from bot.domain.times import clock_change, format_length, stamp, when
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
@@ -179,9 +179,9 @@ class RuleCommands:
             Subcommand("resume", "continue after a pause", self._resume),
         ]
 
-    async def _named(self, text: str) -> str:
+    async def _put_names_in(self, text: str) -> str:
         """A text for people, where rules and grants have accounts and addresses."""
-        return await self._database.read(people.named, text)
+        return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
         """Raises CommandError where an admin of one workspace would rule in others."""
@@ -209,7 +209,7 @@ class RuleCommands:
             said += await self._groups.read(self._follows, rule, tools)
             if rule.posts_at and (why := await self._hindrance(Address.parse(rule.posts_at))):
                 said += f" Nod can't post there. {why.rstrip('.')}."
-            said = await self._named(f"Set: {rule.words}.{said}{_follows(given, tools)}")
+            said = await self._put_names_in(f"Set: {rule.words}.{said}{_follows(given, tools)}")
             return CommandReply(said, rule=rule.id)
 
         return do
@@ -232,11 +232,11 @@ class RuleCommands:
         said = "".join(f" Where both apply, {other.words} counts." for other in others)
         conditional = rule.limits is not None and rule.limits.condition is not None
         if rule.subject in (Subject.QUORUM, Subject.DECIDERS) and not conditional:
-            said += self._refused(session, rule.scope, tools)
+            said += self._describe_refusal(session, rule.scope, tools)
         return said
 
-    def _refused(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
-        """What no one could decide there now, with a person asking who has no role."""
+    def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
+        """Return what no one could decide there now, with a person asking who has no role."""
         policy, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
         for tool in (tool for tool in tools if not (tool.kind.always_asks or tool.reads)):
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
@@ -250,7 +250,7 @@ class RuleCommands:
         now = self._clock()
         before = self._policies.load(session)
         rule = rules.add(session, given, command.actor, now)
-        return rule, _ended_grants(session, before, rule, command, now)
+        return rule, _end_grants(session, before, rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
         policy = await self._database.read(self._policies.load)
@@ -259,29 +259,31 @@ class RuleCommands:
             f"- {rule.words}" + (f" ({misfits[rule.id]})" if rule.id in misfits else "")
             for rule in policy.book.rules
         ]
-        ttl = written(policy.ttl.total_seconds())
+        ttl = format_length(policy.ttl.total_seconds())
         head = f"By default: policy {policy.mode}, ttl {ttl}, plans {policy.plans}."
-        return await self._named("\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])]))
+        return await self._put_names_in(
+            "\n".join([head, *lines, *(["Paused."] if policy.book.paused else [])])
+        )
 
     async def _instructions(self, command: Command, text: str) -> str | CommandReply:
         given = instructions(text, command)
-        there = await self._database.read(self._asked_of, given.scope)
+        there = await self._database.read(self._list_instructions, given.scope)
         own = next((each for each, _ in there if each.rule.scope == given.scope), None)
         if str(given.value).lower() == "clear":
             return await self._drop(command, str(own.rule.id)) if own else "Nothing is asked of me there."
         if given.value:
             rule, _ = await self._database.write(self._add, given, command)
             said = f"Set: {rule.words}. It holds from the next message on, in addition to the settings' own."
-            return CommandReply(await self._named(said), rule=rule.id)
+            return CommandReply(await self._put_names_in(said), rule=rule.id)
         zone = self._policies.held.book.zone
         lines = [
             f"**In {each.rule.scope}** (version {version}, set by {each.by}, {stamp(each.at, zone)})\n"
             f"{each.rule.value}"
             for each, version in there
         ]
-        return await self._named("\n\n".join(lines)) if lines else "Nothing is asked of me there."
+        return await self._put_names_in("\n\n".join(lines)) if lines else "Nothing is asked of me there."
 
-    def _asked_of(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
+    def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
         """The instructions for a place, the widest first, each with how often they were set."""
         found = [
             each
@@ -302,12 +304,12 @@ class RuleCommands:
             if rule is None:
                 return None
             self._check_bound(session, rule.scope, command)  # raising undoes it
-            return f"Dropped: {rule.words}.{_ended_grants(session, before, rule, command, self._clock())}"
+            return f"Dropped: {rule.words}.{_end_grants(session, before, rule, command, self._clock())}"
 
         said = await self._database.write(drop)
         if said is None:
             return CommandReply(f"There is no rule {which}.", answer=Answer.UNKNOWN)
-        return await self._named(said)
+        return await self._put_names_in(said)
 
     async def _policy(self, command: Command, text: str) -> str | CommandReply:
         if not text:
@@ -339,18 +341,18 @@ class RuleCommands:
                 place = Place(str(where), alone)
             call = tool.call(arguments, risk, place, people.person_of(session, who), now)
             # an address counts as one that no one has written
-            return explain(policy.judge(addressed(call, tool, policy)), who.label)
+            return explain(policy.judge(judge_addresses(call, tool, policy)), who.label)
 
-        return await self._named(await self._groups.read(judged))
+        return await self._put_names_in(await self._groups.read(judged))
 
     async def _try(self, command: Command, text: str) -> str:
-        """What a rule would have changed, without setting it."""
+        """Return what a rule would have changed, without setting it."""
         given = rule_to_try(text, command, self._clock().astimezone(self._policies.held.book.zone))
 
         def tried(session: Session) -> str:
             self._check_bound(session, given.rule.scope, command)
             since = self._clock() - given.last
-            return past.tried(session, self._policies, given.rule, since, given.before).words
+            return past.try_rule(session, self._policies, given.rule, since, given.before).words
 
         return await self._database.read(tried)
 
@@ -376,7 +378,7 @@ class RuleCommands:
             found = budgets.standings(session, book, self._clock())
             lines = [f"- Rule {each.rule.id}: {each.words}, {each.share:.0%}" for each in found]
             lines += [f"- {rule.words}" for rule in book.about(Subject.BUDGET) if rule.budget.per is Per.TURN]
-            return people.named(session, "\n".join(lines)) or "There are no budgets."
+            return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
         return await self._database.read(listed)
 
@@ -390,7 +392,7 @@ class RuleCommands:
         book = (await self._database.read(self._policies.load)).book
         lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
         lines += [f"- {rule.words}" for rule in book.about(Subject.MODEL)]
-        return await self._named("\n".join(lines))
+        return await self._put_names_in("\n".join(lines))
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
         """More for a budget, until its period ends: so much, or a quarter of it."""
@@ -418,7 +420,7 @@ class RuleCommands:
                 "There is no such budget of a day, a week or a month. `/approvals budget` lists them.",
                 answer=Answer.UNKNOWN,
             )
-        return CommandReply(await self._named(f"Extended: {rule.words}."), rule=rule.id)
+        return CommandReply(await self._put_names_in(f"Extended: {rule.words}."), rule=rule.id)
 
     def _check_currency(self, words: Sequence[str]) -> None:
         """Raises CommandError for another currency than that of the prices."""
@@ -438,7 +440,7 @@ class RuleCommands:
             raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
         found = await self._database.read(sign_in_links.sessions, now)
         lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
-        return await self._named("\n".join(lines) or "No one is signed in to the console.")
+        return await self._put_names_in("\n".join(lines) or "No one is signed in to the console.")
 
     async def _roles(self, command: Command, text: str) -> str | CommandReply:
         words = text.split()
@@ -457,7 +459,7 @@ class RuleCommands:
             await self._accounts.check([given.account], command)
             rule = Rule(0, Subject.ROLE, EVERYWHERE, EVERYWHERE, given)
             rule, _ = await self._database.write(self._add, rule, command)
-            return CommandReply(await self._named(f"Set: {rule.words}."), rule=rule.id)
+            return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         both = (given, given._replace(everywhere=True))
         held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)
@@ -469,7 +471,7 @@ class RuleCommands:
         """Each role with those who have it: by name, and by account for a command that removes one."""
         policy = self._policies.load(session)
         every = {role: sorted(policy.holders(role)) for role in Role}
-        named = people.known(session, {each for held in every.values() for each in held})
+        named = people.find_known_names(session, {each for held in every.values() for each in held})
         words = {each: f"{name} (`{each}`)" for each, name in named.items()}
         return "\n".join(
             f"- {role}: {', '.join(words.get(each, each) for each in held) or 'no one'}"
@@ -488,7 +490,7 @@ class RuleCommands:
             + (f"expires {when(g.expires_at, now)}" if g.expires_at else "until its conversation ends")
             for g in found
         ]
-        return await self._named("\n".join(lines) or "There are no grants.")
+        return await self._put_names_in("\n".join(lines) or "There are no grants.")
 
     async def _revoke(self, command: Command, text: str) -> str | CommandReply:
         which = number(text.upper().removeprefix("G-"))
@@ -504,18 +506,18 @@ class RuleCommands:
             found = await self._database.read(verification.faults)
             faults = "\n".join(f"- {fault}" for fault in found)
             return faults or await self._database.read(verification.intact)
-        wanted = await self._wanted(text)
-        shown, total = await self._database.read(verification.found, wanted, _SHOWN_AUDIT)
-        about = {each for row in shown for each in mentioned(row)}
-        named = await self._database.read(people.known, about)
+        wanted = await self._read_wanted(text)
+        shown, total = await self._database.read(verification.find_rows, wanted, _SHOWN_AUDIT)
+        about = {each for row in shown for each in list_mentioned(row)}
+        named = await self._database.read(people.find_known_names, about)
         asked_in = {row["place"] for row in shown if row.get("place")}
         private = await self._database.read(conversations.private_among, asked_in)
-        lines = [f"- {recorded(row, named, private=row.get('place') in private)}" for row in shown]
+        lines = [f"- {format_audit_row(row, named, private=row.get('place') in private)}" for row in shown]
         if total > len(lines):
             lines.append(f"{len(lines)} of {total} shown, the newest. `nod audit export` has all of them.")
         return "\n".join(lines) or "Nothing is recorded about that."
 
-    async def _wanted(self, text: str) -> Wanted:
+    async def _read_wanted(self, text: str) -> Wanted:
         """Which audit rows a word asks for: of an account, grant, tool or proposal, or recent ones."""
         if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
             return Wanted(grant=grant)
@@ -525,7 +527,7 @@ class RuleCommands:
             return Wanted(since=self._clock() - timedelta(seconds=seconds(text)))
         if text in (await self._registry.available()).tools:
             return Wanted(tool=text)
-        ident = unquoted(text).lower()
+        ident = remove_quotes(text).lower()
         if await self._database.read(proposals.starting_with, ident):
             return Wanted(proposal=ident)
         return Wanted(tool=text, known=not text)
@@ -549,7 +551,7 @@ class RuleCommands:
                 return "Nothing was paused."
             await self._wake(*step.jobs)
             if step.over:
-                added = written(step.paused.total_seconds())
+                added = format_length(step.paused.total_seconds())
                 return f"Resumed. Open proposals have {added} added to their deadlines."
 
 
@@ -587,7 +589,9 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
     lacking = {tool.name: field for tool in tools if (field := given.lacks(tool.form))}
     for tool in tools:
         names = [field.path[0] for field in condition.fields]
-        if hidden := [name for name in names if shown({name: "x"}, tool.parameters)[name] == HIDDEN]:
+        if hidden := [
+            name for name in names if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN
+        ]:
             raise CommandError(f"{tool.name}: {hidden[0]} is hidden, so no rule can look at it.")
         left_out = tool.name in lacking and len(lacking) < len(tools)
         if not left_out and (why := condition.misfit(tool.form)):
@@ -602,7 +606,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
 
 
 def _follows(given: Rule, tools: Sequence[Tool]) -> str:
-    """What a loosened rule leads to, in words."""
+    """Return what a loosened rule leads to, in words."""
     if given.value == Mode.NEVER:
         return " From now on it runs without asking anyone. Each run still has a card and an audit row."
     if (given.subject, given.value) == (Subject.RISK, Level.READ) and any(not t.reads for t in tools):
@@ -613,7 +617,7 @@ def _follows(given: Rule, tools: Sequence[Tool]) -> str:
     return ""
 
 
-def _ended_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
+def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, now: datetime) -> str:
     """End the grants that a rule made stricter, and say which."""
     if rule.subject not in _JUDGING:
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from bot.approvals.commands.words import QUOTES, CommandError, first_word, unquoted
+from bot.approvals.commands.words import QUOTES, CommandError, first_word, remove_quotes
 from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
 from bot.domain.conditions import Condition, ConditionError
@@ -81,7 +81,7 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
     value = _VALUES[subject](words)
     limits = Limits(
         _condition(conditions[0]) if conditions else None,
-        str(account(unquoted(given["account"][0]))) if "account" in given else "",
+        str(account(remove_quotes(given["account"][0]))) if "account" in given else "",
         _hours(*given["hours"]) if "hours" in given else None,
         _end(given, now, last=not _is_loosening(subject, value)),
         _days(given["days"][0]) if "days" in given else "",
@@ -95,7 +95,7 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
     return Rule(
         0,
         subject,
-        _place(unquoted(given["place"][0]), command) if "place" in given else EVERYWHERE,
+        _place(remove_quotes(given["place"][0]), command) if "place" in given else EVERYWHERE,
         _tools(given["tools"][0]) if "tools" in given else EVERYWHERE,
         value,
         None if limits == Limits() else limits,
@@ -104,7 +104,7 @@ def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
 
 def _tools(text: str) -> str:
     """Read the name of a tool, or a pattern; raises CommandError for several."""
-    named = unquoted(text)
+    named = remove_quotes(text)
     several = _split(named)
     if len(several) > 1 or named.endswith(_MARKS):
         each = " and ".join(f"`for {name}`" for name in several)
@@ -167,7 +167,7 @@ def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> da
 
 
 def _is_loosening(subject: Subject, value: RuleValue) -> bool:
-    """Whether calls have to pass less while a rule holds."""
+    """Return whether calls have to pass less while a rule holds."""
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
@@ -193,7 +193,7 @@ def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     """
     text, options = f" {text.strip()}", dict[str, str]()
     while found := _LOOK.search(text):
-        options.setdefault(found[1], unquoted(found[2]))
+        options.setdefault(found[1], remove_quotes(found[2]))
         text = text[: found.start()]
     text = text.strip()
     if text[:1] and text[0] in QUOTES:  # around all of it; others belong to a condition

@@ -13,7 +13,7 @@ from bot.domain.jobs import Wake
 from bot.domain.people import Actor, Membership
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
-from bot.domain.text import made_visible
+from bot.domain.text import make_visible
 from bot.errors import NodError
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -108,15 +108,15 @@ _FEW = 15  # words, each with a line of its own in a list of them
 QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
-def unquoted(word: str) -> str:
+def remove_quotes(word: str) -> str:
     """A word without the quotation marks and unseen characters that phones and copying put around it."""
-    return made_visible(word, lambda _: "").strip(QUOTES)
+    return make_visible(word, lambda _: "").strip(QUOTES)
 
 
 def first_word(text: str) -> tuple[str, str]:
     """The first word, and what follows it; any white space ends a word."""
     word, *rest = text.split(maxsplit=1) or [""]
-    return unquoted(word), "".join(rest).strip()
+    return remove_quotes(word), "".join(rest).strip()
 
 
 class Words:

@@ -10,7 +10,7 @@ from bot.tools.tool import Arguments
 
 
 def _name_deciders(session: Session, transcript: Transcript, arguments: Arguments, _: Deciders) -> Deciders:
-    return asking.addressed(session, transcript, arguments)
+    return asking.choose_answerers(session, transcript, arguments)
 
 
 ASKING = Procedure(name_deciders=_name_deciders)

@@ -13,7 +13,7 @@ from bot.approvals.budgets import BudgetUse
 from bot.approvals.commands.values import rule_to_try
 from bot.approvals.lookup import past, usage
 from bot.approvals.lookup.past import Tried
-from bot.approvals.lookup.people import KnownPerson, listed
+from bot.approvals.lookup.people import KnownPerson, list_people
 from bot.domain.chat import Clock, Command, Parts, Used
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
@@ -112,7 +112,7 @@ class AdminLookup:
         return (await self._database.read(people.person_of, actor)).accounts
 
     async def is_admin(self, actor: Actor) -> bool:
-        """Whether this person is an admin of all of Nod, not of one workspace alone."""
+        """Return whether this person is an admin of all of Nod, not of one workspace alone."""
         return await self._database.read(self._rules_all, actor)
 
     async def current(self, actor: Actor) -> Current:
@@ -122,7 +122,7 @@ class AdminLookup:
             whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
             policy = self._policies.load(session)
             found = [
-                (each, people.named(session, each.rule.said))
+                (each, people.put_names_in(session, each.rule.said))
                 for each in rules.in_force(session, policy.book.zone)
                 if whose is None or _concerns(session, each.rule, whose)
             ]
@@ -144,7 +144,7 @@ class AdminLookup:
 
         def read(session: Session) -> tuple[bool, list[KnownPerson]]:
             everyone = self._rules_all(session, actor)
-            return everyone, listed(session, self._policies.load(session), actor, everyone=everyone)
+            return everyone, list_people(session, self._policies.load(session), actor, everyone=everyone)
 
         return await self._database.read(read)
 
@@ -165,16 +165,16 @@ class AdminLookup:
             found = budgets.standings(session, book, self._clock())
             if (accounts := rights.whose(session, self._policies, actor)) is not None:
                 found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
-            return [BudgetInWords(each, people.named(session, each.words)) for each in found]
+            return [BudgetInWords(each, people.put_names_in(session, each.words)) for each in found]
 
         return await self._database.read(read)
 
     async def tried(self, command: Command) -> Tried:
-        """What the rule in a command's text would have changed. Raises CommandError."""
+        """Return what the rule in a command's text would have changed. Raises CommandError."""
         now = self._clock()
         given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
         since = now - given.last
-        return await self._database.read(past.tried, self._policies, given.rule, since, given.before)
+        return await self._database.read(past.try_rule, self._policies, given.rule, since, given.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
         """Rows of the audit log, newest first, and what the next page begins below, if any."""
@@ -213,7 +213,7 @@ class AdminLookup:
         found = grants.live(session, self._clock())
         theirs = {giver.id, *giver.accounts} if giver else None
         return [
-            GrantInWords(each, people.named(session, redact_text(each.words)))
+            GrantInWords(each, people.put_names_in(session, redact_text(each.words)))
             for each in found
             if theirs is None or each.person_id in theirs
         ]

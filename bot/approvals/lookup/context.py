@@ -19,7 +19,7 @@ from bot.domain.conversations import HEARD, Line, LineRole
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_text, secrets_in
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.store import messages, people, proposals, teams
 from bot.store.audit import admin_changes
 from bot.store.rules import Policies
@@ -52,7 +52,7 @@ async def context(
     if turn.reader is not None and turn.lines:
         reading = (turn.proposal, actor, turn.reader)
         await groups.database.write(admin_changes.record_reading, *reading, groups.clock())
-    return await asyncio.to_thread(_shown, turn)
+    return await asyncio.to_thread(_select_lines, turn)
 
 
 def _read(
@@ -68,7 +68,7 @@ def _read(
         return None
     policy, person = policies.load_for(session, actor)
     own = person == people.person_of(session, p.requester)
-    if not own and rights.judged(session, policy, p, person, actor, at=at)[0] is not None:
+    if not own and rights.judge_right(session, policy, p, person, actor, at=at)[0] is not None:
         return None
     lines = _lines(session, p)
     hidden = {each for line in lines for call in line.calls for each in available.secrets_of(call)}
@@ -105,17 +105,17 @@ def _turn(answer: Line) -> str:
     return (answer.event_id or f"line {answer.id}").partition(".")[0]
 
 
-def _shown(turn: _Turn) -> list[Line]:
+def _select_lines(turn: _Turn) -> list[Line]:
     """The lines with what was read and nothing of what is hidden; the oldest go where it is too much."""
     shown: list[Line] = []
     left = _ALL
     for line in reversed(turn.lines):
         read = [replace(c, arguments="", summary=redact_text(c.summary, turn.secrets)) for c in line.calls]
         results = {
-            ident: replace(given, text=shortened(redact_text(given.text, turn.secrets), _RESULT))
+            ident: replace(given, text=shorten(redact_text(given.text, turn.secrets), _RESULT))
             for ident, given in line.results.items()
         }
-        text = shortened(redact_text(line.text, turn.secrets), _TEXT)
+        text = shorten(redact_text(line.text, turn.secrets), _TEXT)
         left -= len(text) + sum(len(given.text) for given in results.values())
         if left >= 0 or line is turn.lines[0]:
             shown.append(replace(line, text=text, calls=read, results=results))

@@ -84,7 +84,7 @@ class ConversationLookup:
 
     async def files(self, conversation_id: str) -> list[tuple[str, str]]:
         """Handle and name of all that is kept of its tools' output, newest first."""
-        return await self._database.read(outputs.listed, conversation_id)
+        return await self._database.read(outputs.list_kept, conversation_id)
 
     async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
         """The newest files of what one account began in a channel."""
@@ -105,15 +105,15 @@ class ConversationLookup:
         return await self._database.read(messages.last_answer, conversation_id)
 
     async def answered(self, conversation_id: str) -> bool:
-        """Whether no turn is wanted there."""
+        """Return whether no turn is wanted there."""
         return await self._database.read(turns.take_up, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
-        """How the turn that ended last did; None before any has."""
+        """Return how the turn that ended last did; None before any has."""
         return await self._database.read(turns.newest_end, conversation_id)
 
     async def at_rest(self, conversation_id: str) -> bool:
-        """Whether the agent and its team are silent, and nothing that was approved still runs."""
+        """Return whether the agent and its team are silent, and nothing that was approved still runs."""
 
         def read(session: Session) -> bool:
             team = (each.id for each in teams.of_lead(session, conversation_id))

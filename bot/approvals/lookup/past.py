@@ -93,7 +93,7 @@ class Tried:
         return "\n".join(lines)
 
 
-def tried(
+def try_rule(
     session: Session, policies: Policies, rule: Rule, since: datetime, before: Mark | None = None
 ) -> Tried:
     """Try a rule on what was proposed since then, newest first."""
@@ -118,11 +118,11 @@ def tried(
         if judged == MOST_JUDGED:
             break
     return Tried(
-        rule=people.named(session, rule.said),
+        rule=people.put_names_in(session, rule.said),
         looked=looked,
         back_to=last.at if last else None,
         effects=effects,
-        price=[_priced(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
+        price=[_describe_price(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
         priced=len(price),
         before=last if judged == MOST_JUDGED or seen == counts.MOST else None,
         zone=today.book.zone,
@@ -130,12 +130,12 @@ def tried(
 
 
 def is_change(row: Any) -> bool:
-    """Whether it is a call that writes, and no undoing, which is the press of a person."""
+    """Return whether it is a call that writes, and no undoing, which is the press of a person."""
     return bool(not find_kind(row.kind).always_asks and row.level != Level.READ and not row.undoes)
 
 
 def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
-    """What other rules would have changed for a proposal; None where that is nothing."""
+    """Return what other rules would have changed for a proposal; None where that is nothing."""
     old, new = (_judge(session, row, policy) for policy in (today, changed))
     if new.judgement is not old.judgement:
         match old.judgement, new.judgement:
@@ -168,13 +168,13 @@ def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
 
 
 def _regret(row: Any) -> str:
-    """What people did about it that a rule would have spared them: then they could not have."""
+    """Return what people did about it that a rule would have spared them: then they could not have."""
     if row.state == State.DECLINED:
         return "declined"
     return "undone" if row.undone_by else "edited" if row.edited_by else ""
 
 
-def _priced(session: Session, ident: str, price: str) -> Priced:
+def _describe_price(session: Session, ident: str, price: str) -> Priced:
     p = proposals.get(session, ident)
     if p is None:
         raise KeyError(ident)  # it is of the same snapshot

@@ -46,11 +46,11 @@ class KnownPerson:
     away: Absence | None = None
 
 
-def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
+def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
     """This person first; for ``everyone`` also all who have linked accounts or a role."""
     me = people.person_of(session, actor)
     grouped: dict[str, dict[str, Linked | None]] = defaultdict(dict)
-    rows = people.linked(session, None if everyone else me.id)
+    rows = people.list_linked(session, None if everyone else me.id)
     for row in rows:
         grouped[row.person_id][row.account] = row
     if me.id not in grouped:
@@ -60,7 +60,9 @@ def listed(session: Session, policy: Policy, actor: Actor, *, everyone: bool) ->
         alone |= {str(each.who) for each in policy.absences} - {row.account for row in rows}
         for account in alone:
             grouped[account] = {account: None}
-    called = people.known(session, [account for accounts in grouped.values() for account in accounts])
+    called = people.find_known_names(
+        session, [account for accounts in grouped.values() for account in accounts]
+    )
     since = {
         (found.rule.value.account, found.rule.value.role): found.at
         for found in rules.in_force(session)
@@ -109,7 +111,7 @@ class SignedIn:
         return await self.database.write(sign_in_links.begin, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
-        """What was kept, once."""
+        """Return what was kept, once."""
         return await self.database.write(sign_in_links.come_back, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:
@@ -117,8 +119,8 @@ class SignedIn:
         return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:
-        """Whose session this is; None where it has ended, or may no longer be."""
-        found = await self.database.read(sign_in_links.signed_in, secret, self.clock())
+        """Return whose session this is; None where it has ended, or may no longer be."""
+        found = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
         return found if found is not None and self.may(found) else None
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
@@ -136,4 +138,4 @@ def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
         f"{each.stand_in.label} may decide what they may"
         for each in found
     )
-    return people.named(session, "\n".join(lines))
+    return people.put_names_in(session, "\n".join(lines))

@@ -13,7 +13,7 @@ from bot.approvals import grants, rights
 from bot.approvals.groups import Groups
 from bot.approvals.lookup.context import context
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, card_of, named_on
+from bot.domain.cards import Card, card_of, list_named_on
 from bot.domain.conversations import AskedQuestion, Conversation, Line
 from bot.domain.files import File
 from bot.domain.people import Actor
@@ -115,11 +115,11 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
-        """What led to it, in reading order; None for those who may not decide it."""
+        """Return what led to it, in reading order; None for those who may not decide it."""
         return await context(self._groups, self._registry, proposal_id, actor)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
-        """What was asked about it lately; None for those who may not see it."""
+        """Return what was asked about it lately; None for those who may not see it."""
 
         def read(session: Session) -> list[AskedQuestion] | None:
             found = self._may_see(session, proposal_id, actor)
@@ -128,7 +128,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
-        """What its tool made, by handle; None for those who may not see it."""
+        """Return what its tool made, by handle; None for those who may not see it."""
 
         def read(session: Session) -> list[tuple[str, File]] | None:
             found = self._may_see(session, proposal_id, actor)
@@ -172,7 +172,7 @@ class ProposalLookup:
             reach = rights.reach(session, self._policies, actor)
             kept: list[Proposal] = []
             for _ in range(_LOOKS):
-                found = proposals.seen_by(session, reach, states, limit + 1, mark, sought)
+                found = proposals.list_seen(session, reach, states, limit + 1, mark, sought)
                 seen = (p for p in found if rights.visible(session, self._policies, p, actor))
                 kept += (p for p in seen if not to_decide or self._may_decide(session, p, actor))
                 if len(kept) > limit:
@@ -185,7 +185,7 @@ class ProposalLookup:
             shown = _light(kept[:limit])
             if len(shown) < min(len(kept), limit):
                 mark = Mark.of(shown[-1], sought.order)
-            return self._seen(session, shown, actor, available), mark
+            return self._view_page(session, shown, actor, available), mark
 
         return await self._groups.read(read)
 
@@ -194,10 +194,12 @@ class ProposalLookup:
         return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
-        """What changed after that change, and what is under way."""
+        """Return what changed after that change, and what is under way."""
 
         def read(session: Session) -> Feed:
-            return Feed(log.since(session, since), proposals.progress(session), questions.unanswered(session))
+            return Feed(
+                log.since(session, since), proposals.progress(session), questions.list_unanswered(session)
+            )
 
         return await self._groups.read(read)
 
@@ -214,11 +216,11 @@ class ProposalLookup:
         def read(session: Session) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
             rows, now = log.since(session, since), proposals.progress(session)
             changes = []
-            for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *progressed(far, now))):
+            for proposal_id in dict.fromkeys((*(ident for _, ident in rows), *list_progressed(far, now))):
                 proposal = proposals.get(session, proposal_id)
                 conversation = proposal and conversations.get_conversation(session, proposal.conversation_id)
                 if proposal and conversation and wanted(conversation.origin.key):
-                    seen = self._seen(session, [proposal], conversation.requester, available)
+                    seen = self._view_page(session, [proposal], conversation.requester, available)
                     changes.append((conversation.origin.key, seen[0]))
             return rows[-1][0] if rows else since, now, changes
 
@@ -229,19 +231,19 @@ class ProposalLookup:
     ) -> list[Seen]:
         """Those that this person may see."""
         seen = [p for p in found if rights.visible(session, self._policies, p, actor)]
-        return self._seen(session, seen, actor, available)
+        return self._view_page(session, seen, actor, available)
 
     def _find(
         self, session: Session, proposal_id: str, actor: Actor, available: AvailableTools
     ) -> Seen | None:
         proposal = self._may_see(session, proposal_id, actor)
-        return self._seen(session, [proposal], actor, available)[0] if proposal else None
+        return self._view_page(session, [proposal], actor, available)[0] if proposal else None
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
         found = proposals.get(session, proposal_id)
         return found if found and rights.visible(session, self._policies, found, actor) else None
 
-    def _seen(
+    def _view_page(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
         """A page of them, the first of several with its group."""
@@ -267,11 +269,13 @@ def cards_of(
 ) -> dict[str, Card]:
     """Their cards as they are now, by id; what they share is read in one query."""
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
-    declined = proposals.declined_before(session, found)
+    declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
     paused = rules.pause_words(session, policy.book.zone) if policy.book.paused else ""
     schemas = {p.id: available.schema_of(session, p) for p in found}
-    named = people.known(session, {each for p in found for each in named_on(p, schemas[p.id])})
+    named = people.find_known_names(
+        session, {each for p in found for each in list_named_on(p, schemas[p.id])}
+    )
     return {
         p.id: card_of(
             p,
@@ -289,7 +293,7 @@ def cards_of(
 
 
 def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
-    """Where it stands in its batch, if it is in one, which has these rows."""
+    """Return where it stands in its batch, if it is in one, which has these rows."""
     places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
     return PlaceInBatch(p.batch, len(rows), next(places)) if p.batch else None
 
@@ -304,7 +308,7 @@ def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
     return found
 
 
-def progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The running proposals that told of progress in between."""
     return [ident for ident, words in now.items() if before.get(ident) != words]
 

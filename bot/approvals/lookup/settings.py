@@ -48,7 +48,7 @@ class Examined:
     fault: str = ""
 
 
-def listed(settings: Settings) -> list[ShownSetting]:
+def list_settings(settings: Settings) -> list[ShownSetting]:
     """Every setting, secrets without their values."""
     database = make_url(settings.database_url).set(password=None, query={}).render_as_string()
     values = settings.environment() | {"NOD_DATABASE_URL": database}
@@ -103,7 +103,7 @@ class Doctor:
 
     async def _examine(self) -> Examined:
         try:
-            said = await self._said()
+            said = await self._read_output()
             findings = [
                 Finding(redact_text(each["name"]), Health(each["health"]), redact_text(each["fix"]))
                 for each in json.loads(said)
@@ -114,8 +114,8 @@ class Doctor:
         except (OSError, ValueError, KeyError, TypeError):
             return Examined(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
 
-    async def _said(self) -> bytes:
-        """What the doctor prints, from its last list on: tools that are imported may print as well."""
+    async def _read_output(self) -> bytes:
+        """Return what the doctor prints, from its last list on: tools that are imported may print as well."""
         environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._port())}
         child = await asyncio.create_subprocess_exec(
             *self._command,

@@ -6,27 +6,29 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.domain.chat import Address, Parts, Used, chat_of
-from bot.domain.people import called, channel_called, place_called
+from bot.domain.people import channel_called, find_name, place_called
 from bot.store import counts, people
 
 _NO_MODEL = "No model noted"
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """What turns used since then in the conversations of these accounts (None: of all)."""
+    """Return what turns used since then in the conversations of these accounts (None: of all)."""
     found = counts.usage(session, by, since, accounts)
     match by:
         case Parts.PERSON:
-            persons = {each.account: each.person_id for each in people.linked(session)}
-            return _named(session, _folded(found, [persons.get(each.key, each.key) for each in found]), by)
+            persons = {each.account: each.person_id for each in people.list_linked(session)}
+            return _put_names_in(
+                session, _add_up(found, [persons.get(each.key, each.key) for each in found]), by
+            )
         case Parts.PLACE:
-            return _named(session, _folded(found, [_chat(each.key) for each in found]), by)
+            return _put_names_in(session, _add_up(found, [_chat(each.key) for each in found]), by)
         case Parts.MODEL:
             return [each if each.key else each._replace(name=_NO_MODEL) for each in found]
     return found
 
 
-def _folded(found: Sequence[Used], keys: Sequence[str]) -> list[Used]:
+def _add_up(found: Sequence[Used], keys: Sequence[str]) -> list[Used]:
     """Those with one key added up, what used most first."""
     together: dict[str, Used] = {}
     for key, each in zip(keys, found, strict=True):
@@ -39,14 +41,14 @@ def _chat(key: str) -> str:
     return str(chat_of(Address.parse(key))) if ":" in key else key
 
 
-def _named(session: Session, found: Sequence[Used], by: Parts) -> list[Used]:
-    accounts = {each.person_id: each.name or each.account for each in people.linked(session)}
-    names = people.known(session, [each.key for each in found if ":" in each.key])
+def _put_names_in(session: Session, found: Sequence[Used], by: Parts) -> list[Used]:
+    accounts = {each.person_id: each.name or each.account for each in people.list_linked(session)}
+    names = people.find_known_names(session, [each.key for each in found if ":" in each.key])
 
     def name(key: str) -> str:
         if ":" not in key:
             private = f"private chats in {channel_called(key)}" if by is Parts.PLACE else key
             return accounts.get(key) or private
-        return place_called(key, names) if by is Parts.PLACE else called(key, names) or key
+        return place_called(key, names) if by is Parts.PLACE else find_name(key, names) or key
 
     return [each._replace(name=name(each.key)) for each in found]

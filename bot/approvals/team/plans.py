@@ -7,7 +7,7 @@ from sqlalchemy import update
 from sqlmodel import Session, col
 
 from bot.approvals import grants, rights
-from bot.approvals.lifecycle import end, moved, redraw
+from bot.approvals.lifecycle import end, move_or_lose, redraw
 from bot.approvals.team import teammates
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
@@ -58,8 +58,8 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
-    """Whether the lead agent's own approval of a plan is needed and missing."""
-    return _approver(session, policies, p) is Approver.BOTH and not reviewed(p)
+    """Return whether the lead agent's own approval of a plan is needed and missing."""
+    return _approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
 
 
 def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -88,11 +88,11 @@ def review(
     by = By(verdict, str(LEAD), str(LEAD), "nod", feedback)
     cause = Cause.REVISE if verdict is Verb.REVISE else None
     _, jobs = end(session, p, by, now, State.DECLINED, LEAD.name, cause=cause, decline_reason=feedback)
-    return stopped(session, p) or f"{teammate.name} has been told and will continue.", jobs
+    return describe_stop(session, p) or f"{teammate.name} has been told and will continue.", jobs
 
 
-def stopped(session: Session, p: Proposal) -> str:
-    """What to say where the end of a plan ended its teammate's work; empty where it continues."""
+def describe_stop(session: Session, p: Proposal) -> str:
+    """Return what to say where the end of a plan ended its teammate's work; empty where it continues."""
     if not p.teammate:
         return ""
     found = teams.get(session, p.conversation_id)
@@ -103,18 +103,18 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
     approver = _approver(session, policies, p)
     if approver is Approver.HUMAN:
         raise ToolError("Only a person can approve plans here. You may reject it or ask for changes.")
-    if reviewed(p):
+    if was_reviewed(p):
         raise ToolError("You have already approved it. People must decide as well.")
     p = rights.with_standing_votes(session, policies, p)
     by = By(Act.REVIEWED, str(LEAD), str(LEAD), "nod")
     votes = (*p.votes, Vote(str(LEAD), LEAD, Act.REVIEWED, None, now))
     approvals = [v for v in p.votes if v.verb == Verb.APPROVE]
     if approver is Approver.BOTH and len(people.voices(session, p, Verb.APPROVE)) < p.quorum:
-        after = moved(session, p, by, now, votes=votes)
+        after = move_or_lose(session, p, by, now, votes=votes)
         told, work = "Your approval counts. A person must approve it as well.", None
     else:
         who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
-        after = moved(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
+        after = move_or_lose(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
         told, work = "Approved.", Job(Work.EXECUTE, p.id)
     return told, (redraw(session, after), *((work,) if work else ()))
 
@@ -146,8 +146,8 @@ def tick_named(session: Session, conversation_id: str, number: int, now: datetim
     return tick(session, plan, tuple(sorted((*plan.ticked, number))), now)
 
 
-def reviewed(p: Proposal) -> bool:
-    """Whether the lead agent approved a plan."""
+def was_reviewed(p: Proposal) -> bool:
+    """Return whether the lead agent approved a plan."""
     return any(v.verb == Act.REVIEWED for v in p.votes)
 
 

@@ -14,7 +14,7 @@ from sqlmodel import Session, col, select
 from bot.approvals import grants
 from bot.domain.conversations import Conversation, LineRole
 from bot.domain.jobs import Job, Work
-from bot.domain.outcomes import bounded, for_model
+from bot.domain.outcomes import bound_text, for_model
 from bot.domain.people import Actor
 from bot.domain.plans import MAX_ROUNDS
 from bot.domain.proposals import Proposal, State
@@ -125,7 +125,7 @@ def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datet
 def after_answer(
     session: Session, teammate: Teammate, text: str, now: datetime, *, silent: bool
 ) -> tuple[Job, ...]:
-    """What a teammate's answer leads to. ``silent``: it fell silent, so the text is its result.
+    """Return what a teammate's answer leads to. ``silent``: it fell silent, so the text is its result.
 
     While it has open proposals it is only waiting: their end wakes it again.
     """
@@ -148,7 +148,7 @@ def finish(
 
     ``wake`` False: the lead agent reads it when someone speaks to it next. ``tell`` False: it knows.
     """
-    words = storable(bounded(words, _LONGEST_RESULT))
+    words = storable(bound_text(words, _LONGEST_RESULT))
     ended = session.execute(
         update(TeammateRow)
         .where(col(TeammateRow.id) == teammate_id, col(TeammateRow.standing).not_in(OVER))
@@ -164,12 +164,12 @@ def finish(
         Standing.FAILED: "failed. Why",
         Standing.STOPPED: "was stopped. Why",
     }[standing]
-    note = f"[Nod] Teammate {name} {said}:\n{_quoted(words)}"
+    note = f"[Nod] Teammate {name} {said}:\n{_quote(words)}"
     told = _to_lead(session, lead_id, note, now, wake=wake) if tell else ()
     return (*told, teams.change(session, lead_id))
 
 
-def settled(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
+def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
     """What follows when the calls of a teammate's answer have ended: whether it is its turn, and work."""
     found = teams.get(session, p.conversation_id)
     if found is None:
@@ -205,7 +205,7 @@ def request_review(
     shown = "\n".join(f"{f.field}: {f.new_value or 'gone'}" for f in p.preview)
     text = (
         f"[Nod] Version {teammate.rounds} of the plan of teammate {teammate.name} {why}. Review it with "
-        f"plan_review:\n{_quoted(shown)}"
+        f"plan_review:\n{_quote(shown)}"
     )
     return _to_lead(session, teammate.lead_id, text, now, wake=wake)
 
@@ -224,6 +224,6 @@ def _to_lead(
     return (Job(Work.TURN, lead_id),)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Another agent's words, each line marked so that it can't pass for Nod's own."""
     return "\n".join(f"> {line}" for line in text.splitlines())

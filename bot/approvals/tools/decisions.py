@@ -48,7 +48,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read(_seen, context, [State.PROPOSED], policies)
+        seen = await database.read(_list_visible, context, [State.PROPOSED], policies)
         may = {s.proposal.id: s.may_decide for s in seen}
         told = [
             _summary(p, policies.held.book.zone)
@@ -66,7 +66,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
             limit: how many at most
 
         """
-        seen = await database.read(_seen, context, _DECIDED, policies)
+        seen = await database.read(_list_visible, context, _DECIDED, policies)
         told = [
             _summary(s.proposal, policies.held.book.zone)
             | {"state": s.proposal.state, "decided_by": s.proposal.decided_by, "you_voted": s.voted}
@@ -78,7 +78,9 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
     return FixedToolset(GROUP, (proposals_waiting, my_decisions))
 
 
-def _seen(session: Session, context: CallContext, states: Sequence[State], policies: Policies) -> list[_Seen]:
+def _list_visible(
+    session: Session, context: CallContext, states: Sequence[State], policies: Policies
+) -> list[_Seen]:
     """The newest proposals that the asker may see in this conversation."""
     actor = Actor.parse(context.requested_by)
     person = people.person_of(session, actor)

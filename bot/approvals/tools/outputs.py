@@ -9,7 +9,7 @@ from pydantic import Field
 
 from bot.domain.chat import Clock
 from bot.domain.files import File
-from bot.domain.outcomes import MAX_RESULT, shortened
+from bot.domain.outcomes import MAX_RESULT, shorten_result
 from bot.errors import ToolError
 from bot.store import outputs
 from bot.store.database import Database
@@ -27,7 +27,7 @@ async def cut(database: Database, conversation_id: str, file: File, clock: Clock
     if len(file.text) <= MAX_RESULT:
         return file.text
     handle = await database.write(outputs.keep, conversation_id, file, clock())
-    return shortened(file.text, handle)
+    return shorten_result(file.text, handle)
 
 
 def output_tools(database: Database) -> FixedToolset:

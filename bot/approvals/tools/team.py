@@ -60,7 +60,7 @@ class PlanStep(BaseModel):
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
     """Plans, and what the team is led with, where teammates may be started."""
-    planning = (replace(plan_submit, kind=kinds.PLAN, run=_approved, version=_VERSION), plan_step_done)
+    planning = (replace(plan_submit, kind=kinds.PLAN, run=_approve_plan, version=_VERSION), plan_step_done)
     return FixedToolset(GROUP, (*planning, *(_leading(policies, limits) if limits.teammates > 0 else ())))
 
 
@@ -139,7 +139,7 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
             verdict: approve, reject, or revise (ask for changes)
             feedback: what should change, or why not; the teammate is told
         """
-        found = teams.named(session, moment.conversation.id, teammate)
+        found = teams.get_by_name(session, moment.conversation.id, teammate)
         done = _VERDICTS[verdict]
         return Effected(*plans.review(session, policies, found, done, feedback or "", moment.now))
 
@@ -173,7 +173,7 @@ async def plan_submit(
     """
 
 
-async def _approved(_: Arguments, __: CallContext) -> ToolOutput:
+async def _approve_plan(_: Arguments, __: CallContext) -> ToolOutput:
     return ToolOutput(
         "The tools are unlocked, to carry out the plan as it was approved. The calls it lists run without "
         "asking, once each and unchanged. Changes that no one has allowed in advance still ask."
@@ -191,7 +191,7 @@ _VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.RE
 
 
 def _at_work(session: Session, moment: Moment, name: str) -> Teammate:
-    found = teams.named(session, moment.conversation.id, name)
+    found = teams.get_by_name(session, moment.conversation.id, name)
     if found.standing is not Standing.WORKING:
         raise ToolError(f"{found.name} is {found.standing} and can't receive messages. Start another.")
     return found

@@ -101,7 +101,7 @@ def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[A
     by_name = proposal.deciders.named(proposal.requester)
     stand_ins = (each.stand_in for each in policy.absences if each.who in by_name)
     by_name = tuple(dict.fromkeys((*by_name, *stand_ins)))
-    names = people.known(session, map(str, by_name))
+    names = people.find_known_names(session, map(str, by_name))
     return tuple(replace(each, name=each.name or names.get(str(each), "")) for each in by_name)
 
 

@@ -17,11 +17,11 @@ from bot.channels.base import Channel, Poster, poster_at, posters
 from bot.channels.delivery import audience
 from bot.channels.delivery.notices import Notices, Pauses
 from bot.domain.batches import batch_card
-from bot.domain.cards import Card, Elsewhere, placed
+from bot.domain.cards import Card, Elsewhere, place_card
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
-from bot.domain.people import Actor, Names, called, channel_called
+from bot.domain.people import Actor, Names, channel_called, find_name
 from bot.domain.policy import same_chat
 from bot.domain.proposals import Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
@@ -128,7 +128,7 @@ class Cards:
     def _destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal
     ) -> tuple[set[Address], list[Address]]:
-        """Where its card was posted already, and where it is to be."""
+        """Return where its card was posted already, and where it is to be."""
         there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
         return there, self._addresses(session, conversation, proposal)
 
@@ -196,12 +196,12 @@ class Cards:
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Whether the pressed message ``ref`` may be a card of this proposal; None when it cannot.
+        """Return whether the pressed message ``ref`` may be a card of this proposal; None when it cannot.
 
         A card whose posting was never answered, or whose row a crash took, is in no row: it is remembered
         here and redrawn from now on, by the jobs that are given back. So is one that had been given up.
         """
-        known = await self.database.read(posted_cards.known, address.channel, ref)
+        known = await self.database.read(posted_cards.find_known, address.channel, ref)
         if known == Known(proposal_id, gone=False):
             return ()
         return await self.database.write(self._recognise, proposal_id, actor, address, ref, first=True)
@@ -212,7 +212,7 @@ class Cards:
         proposal = proposals.get(session, proposal_id)
         if proposal is None:
             return ()
-        known = posted_cards.known(session, address.channel, ref)
+        known = posted_cards.find_known(session, address.channel, ref)
         if known is None:
             if address not in self._places(session, proposal, actor):
                 return None
@@ -224,7 +224,7 @@ class Cards:
         return (Job(Work.REDRAW, str(proposal.message_id)),)
 
     def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
-        """Where a card of this proposal may stand; ``actor``'s private chat is one of these."""
+        """Return where a card of this proposal may stand; ``actor``'s private chat is one of these."""
         places = {copy.address for copy in posted_cards.of_proposal(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
         if conversation := conversations.get_conversation(session, proposal.conversation_id):
@@ -239,7 +239,7 @@ class Cards:
 
     @property
     def stand_anywhere(self) -> bool:
-        """Whether some channel holds copies of cards; elsewhere people read the rows themselves."""
+        """True if some channel holds copies of cards; elsewhere people read the rows themselves."""
         return bool(posters(self.channels))
 
     async def redraw(self, message_id: int) -> None:
@@ -269,7 +269,7 @@ class Cards:
                 return
 
     async def _redraw(self, copy: Copy) -> bool:
-        """Whether it changed again while it was drawn."""
+        """Return whether it changed again while it was drawn."""
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
         if poster is None or self._pauses.holds(key):
@@ -279,7 +279,9 @@ class Cards:
             if card.fingerprint != copy.shown:  # each edit counts against what a platform lets Nod send
                 await poster.redraw_card(copy.address, copy.ref, card)
         except (CopyGone, NotDeliverable):
-            await self.database.write(partial(self._lost, again=proposal.state is State.PROPOSED), copy)
+            await self.database.write(
+                partial(self._replace_lost, again=proposal.state is State.PROPOSED), copy
+            )
             behind = False
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
@@ -290,7 +292,7 @@ class Cards:
         self._pauses.over(key)
         return behind
 
-    def _lost(self, session: Session, copy: Copy, *, again: bool) -> None:
+    def _replace_lost(self, session: Session, copy: Copy, *, again: bool) -> None:
         """The copy is gone; while people still decide, another card takes its place."""
         posted_cards.mark_gone(session, copy)
         if again:
@@ -353,13 +355,13 @@ def _card(
     came = escalated is not None and same_chat(escalated, str(at))
     requester = people.person_of(session, proposal.requester)
     further = {str(conversation.origin)} if elsewhere else set()
-    named = people.known(session, {*proposal.deciders.people, *further})
+    named = people.find_known_names(session, {*proposal.deciders.people, *further})
     alone = conversation.private and not elsewhere  # only they read it there
     may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
     sent_on = not may_approve and any(
         copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.card_id)
     )
-    return proposal, placed(
+    return proposal, place_card(
         card,
         proposal,
         elsewhere=_elsewhere(conversation, at, named) if elsewhere else None,
@@ -371,13 +373,13 @@ def _card(
 
 
 def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhere:
-    """Where a card is from, for people who read it in another chat."""
+    """Return where a card is from, for people who read it in another chat."""
     channel, origin = conversation.origin.channel, str(conversation.origin)
     there = channel_called(channel)
     further = "" if channel == at.channel else f" in {there}"
     if conversation.private:
         return Elsewhere(f"a private chat{further}", None, named=False)
     alone = there[:1].islower()  # "the console" is one place, Slack has many
-    if not alone and (name := called(origin, named)):
+    if not alone and (name := find_name(origin, named)):
         return Elsewhere(f"{name}{further}", origin, named=True)
     return Elsewhere(there if alone else f"a chat in {there}", origin, named=alone)

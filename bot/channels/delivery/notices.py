@@ -15,7 +15,7 @@ from bot.channels.base import Channel, Poster, poster_at
 from bot.channels.delivery import audience
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion
-from bot.domain.outcomes import bounded
+from bot.domain.outcomes import bound_text
 from bot.domain.people import Actor, place_called
 from bot.domain.proposals import Proposal, State
 from bot.domain.text import as_written
@@ -92,7 +92,7 @@ class Notices:
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """As part of a transaction: tell who asked and the admins where a card can't be posted."""
-        place = place_called(str(address), people.known(session, [str(address)]))
+        place = place_called(str(address), people.find_known_names(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."
         conversation = conversations.get_conversation(session, proposal.conversation_id)
@@ -119,7 +119,7 @@ class Notices:
                     log.warning("notice not delivered yet", address=str(notice.address), why=error.message)
                     continue
                 log.error("notice not delivered", address=str(notice.address), why=error.message)
-                await self.database.write(self._refused, notice, error.message)
+                await self.database.write(self._handle_refusal, notice, error.message)
             else:
                 await self.database.write(notices.over, notice)
 
@@ -137,7 +137,7 @@ class Notices:
             try:
                 await poster.remind(address, ref, notice.text, people)
             except CopyGone:  # another card reminds, and has the buttons
-                await self.database.write(posted_cards.lost, address.channel, ref)
+                await self.database.write(posted_cards.mark_lost, address.channel, ref)
             else:
                 return
         await post_card(ident, address)
@@ -146,19 +146,19 @@ class Notices:
         """Post answers where people asked; False when one may arrive yet. Conversations have them already."""
         arrived = True
         for each in answers:
-            if await self._told(each):
+            if await self._tell_answer(each):
                 await self.database.write(questions.settle, each, self.clock())
             else:
                 arrived = False
         return arrived
 
-    async def _told(self, question: AskedQuestion) -> bool:
-        """Whether there is nothing more to try."""
+    async def _tell_answer(self, question: AskedQuestion) -> bool:
+        """Return whether there is nothing more to try."""
         address = question.address
         poster = poster_at(self.channels, address) if address else None
         if address is None or poster is None:
             return True
-        asked, answer = as_written(question.text), bounded(question.answer, _LONGEST)
+        asked, answer = as_written(question.text), bound_text(question.answer, _LONGEST)
         asker = Actor.parse(question.asker, question.name)
         words = f"“{asked}”\n\n{answer}"
         try:
@@ -174,7 +174,7 @@ class Notices:
             return self.clock() - datetime.fromisoformat(question.asked_at) >= GIVE_UP
         return True
 
-    def _refused(self, session: Session, notice: NoticeRow, why: str) -> None:
+    def _handle_refusal(self, session: Session, notice: NoticeRow, why: str) -> None:
         """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
         proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
@@ -219,7 +219,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def pause(times: int) -> timedelta:
-    """How long to wait after so many refusals before this one."""
+    """Return how long to wait after so many refusals before this one."""
     return AFTER[min(times, len(AFTER) - 1)]
 
 
@@ -239,16 +239,16 @@ class Pauses(Generic[Key]):
             self._planned[key] = times + 1, self._clock() + pause(times)
 
     def holds(self, key: Key) -> bool:
-        """Whether its time is still to come; no longer than a pause, however the clock was set."""
+        """Return whether its time is still to come; no longer than a pause, however the clock was set."""
         planned = self._planned.get(key)
         return planned is not None and timedelta() < planned[1] - self._clock() <= AFTER[-1]
 
     def held(self) -> list[Key]:
-        """Whose time is still to come."""
+        """Return whose time is still to come."""
         return [key for key in self._planned if self.holds(key)]
 
     def due(self) -> list[Key]:
-        """Whose time has come."""
+        """Return whose time has come."""
         return [key for key in self._planned if not self.holds(key)]
 
     def over(self, key: Key) -> None:

@@ -58,7 +58,7 @@ class Turns:
         self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
 
     def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Whether people there read rows themselves, so that nothing has to be delivered."""
+        """Return whether people there read rows themselves, so that nothing has to be delivered."""
         channel = conversation.origin.channel
         if channel not in self.channels:
             return channel == SHELL  # of another, what was said waits for a process that has it
@@ -259,7 +259,7 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(more.wait(), _HELD_BACK if last else None)
             more.clear()
-            batch, waiting[:] = _joined(waiting) or last, []
+            batch, waiting[:] = _join_texts(waiting) or last, []
             last = [] if batch is last else [each for each in batch[-1:] if isinstance(each, _UNDER_WAY)]
             try:
                 for event in batch:
@@ -291,7 +291,7 @@ def _last_words(event: TurnEvent) -> str:
             return ""
 
 
-def _joined(events: Sequence[TurnEvent]) -> list[TurnEvent]:
+def _join_texts(events: Sequence[TurnEvent]) -> list[TurnEvent]:
     joined: list[TurnEvent] = []
     for event in events:
         last = joined[-1] if joined else None
@@ -321,12 +321,12 @@ def _waiting(session: Session, conversation_id: str) -> _Waiting:
                 if p.state is not State.CANCELLED or p.batch == p.id
             ],
         )
-        for line in messages.undelivered(session, conversation_id)
+        for line in messages.list_undelivered(session, conversation_id)
     ]
-    files = outputs.unposted(session, conversation_id)
+    files = outputs.list_unposted(session, conversation_id)
     some = lines or files
     conversation = conversations.get_conversation(session, conversation_id) if some else None
-    return _Waiting(conversation, lines, files, questions.answered(session, conversation_id))
+    return _Waiting(conversation, lines, files, questions.list_answered(session, conversation_id))
 
 
 _MAX_PASSES = 5  # of one board in a row; the next tick continues
@@ -359,7 +359,7 @@ class TeamStatusDelivery:
                     return
 
     async def _show(self, copy: TeamStatusRow, board: TeamStatus) -> bool:
-        """Whether it changed again while it was shown."""
+        """Return whether it changed again while it was shown."""
         channel = self.channels.get(copy.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
             return False
@@ -407,14 +407,14 @@ class Attachments:
         poster = poster_at(self.channels, conversation.origin)
         done = True
         for kept in waiting:
-            if poster is not None and not await self._posted(poster, conversation, kept):
+            if poster is not None and not await self._post_output(poster, conversation, kept):
                 done = False
                 continue
             await self.database.write(outputs.mark_posted, kept.handle)
             self._failing.pop(kept.handle, None)
         return done
 
-    async def _posted(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
+    async def _post_output(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
         """Post one; False when it may arrive another time."""
         file, address = kept.file, conversation.origin
         text = await asyncio.to_thread(for_people, file.text)

@@ -11,9 +11,9 @@ from typing import Any
 
 from bot.channels.discord.places import BUTTON, CUSTOM_ID, IN_ROW, LINK, ROWS
 from bot.channels.discord.text import OUTLINER, cut
-from bot.domain.batches import Picked, page_of, said_of
+from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card
-from bot.domain.chat import offered
+from bot.domain.chat import make_choice_buttons
 from bot.domain.proposals import Tone
 from bot.domain.verbs import (
     CHOOSE,
@@ -61,28 +61,42 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
         return _for_rows(card, card.batch, hidden=card.pending and not whole)
     hidden = card.pending and not whole
     offered = [verb for verb in card.verbs if verb not in GROUP and not (hidden and verb in APPROVING)]
-    first = [labelled(card, verb) for verb in offered if not card.button(verb).rare]
-    rare = [labelled(card, verb) for verb in offered if card.button(verb).rare]
-    rare += [labelled(card, verb, Way.WHY) for verb in offered if card.button(verb).needs is Needs.REASON]
-    rare += [labelled(card, Verb.APPROVE, Way.CONTEXT, CONTEXT)] if card.led else []
+    first = [make_labelled_button(card, verb) for verb in offered if not card.button(verb).rare]
+    rare = [make_labelled_button(card, verb) for verb in offered if card.button(verb).rare]
+    rare += [
+        make_labelled_button(card, verb, Way.WHY)
+        for verb in offered
+        if card.button(verb).needs is Needs.REASON
+    ]
+    rare += [make_labelled_button(card, Verb.APPROVE, Way.CONTEXT, CONTEXT)] if card.led else []
     if not whole or not card.pending:
-        view = labelled(card, Verb.APPROVE, Way.VIEW, VIEW_ALL if card.pending else DETAILS)
+        view = make_labelled_button(card, Verb.APPROVE, Way.VIEW, VIEW_ALL if card.pending else DETAILS)
         first, rare = ([view, *first], rare) if hidden else (first, [*rare, view])
     if not card.pending and card.result_url and _web(card.result_url):
         first.append({"type": 2, "style": _LINK_STYLE, "label": "Open", "url": card.result_url})
-    return laid_out([*in_rows(first), *in_rows(rare), [labelled(card, v) for v in card.verbs if v in GROUP]])
+    return lay_out_rows(
+        [*in_rows(first), *in_rows(rare), [make_labelled_button(card, v) for v in card.verbs if v in GROUP]]
+    )
 
 
 def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
     """The buttons of a batch."""
-    view = [labelled(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)] if hidden or not card.pending else []
-    approve = [labelled(card, v) for v in (Verb.APPROVE_ALL,) if v in card.verbs and not hidden]
-    choose = [labelled(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
+    view = (
+        [make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)]
+        if hidden or not card.pending
+        else []
+    )
+    approve = [make_labelled_button(card, v) for v in (Verb.APPROVE_ALL,) if v in card.verbs and not hidden]
+    choose = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
     if not card.pending and batch.offers:
-        choose = [labelled(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
-    others = [labelled(card, v) for v in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL) if v in card.verbs]
-    led = [labelled(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT)] if card.led else []
-    return laid_out([[*view, *approve, *choose, *others], led])
+        choose = [make_labelled_button(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
+    others = [
+        make_labelled_button(card, v)
+        for v in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
+        if v in card.verbs
+    ]
+    led = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT)] if card.led else []
+    return lay_out_rows([[*view, *approve, *choose, *others], led])
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]:
@@ -98,7 +112,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
         return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": mark.pack(CUSTOM_ID)}
 
     numbers = [
-        labelled(row.card, Verb.APPROVE, Way.ROW, f"{'⚠️' if row.harms else '🔎'} {place + 1}")
+        make_labelled_button(row.card, Verb.APPROVE, Way.ROW, f"{'⚠️' if row.harms else '🔎'} {place + 1}")
         if looks or row.harms
         else button(Way.TOGGLE, f"{'✅' if place in picked.places else '⬜'} {place + 1}", place)
         for place, row in rows_
@@ -110,20 +124,22 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
     approve, others = picked.of(card)
     decide = []
     if approve or others:
-        decide.append(button(Way.DECIDE, said_of(len(approve), len(others)), 0, style=_STYLES[Look.PRIMARY]))
+        decide.append(
+            button(Way.DECIDE, format_split_label(len(approve), len(others)), 0, style=_STYLES[Look.PRIMARY])
+        )
     if approve and others:
         some = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(button(Way.DECIDE, some, 0, Verb.APPROVE))
     look = button(Way.CHOOSE, "Pick rows") if looks else button(Way.LOOK, "Look at one row")
-    return laid_out([*in_rows(numbers), [*turns, look] if card.pending else turns, decide])
+    return lay_out_rows([*in_rows(numbers), [*turns, look] if card.pending else turns, decide])
 
 
-def labelled(
+def make_labelled_button(
     card: Card, verb: Verb, way: Way = Way.PRESS, label: str = "", page: int = 0, picked: str = ""
 ) -> Row:
     button = card.button(verb)
     label = label or (with_reason(button) if way is Way.WHY else button.label)
-    data = ButtonMark(way, verb, card.proposal_id, shown_round(card, verb), page, picked)
+    data = ButtonMark(way, verb, card.proposal_id, find_shown_round(card, verb), page, picked)
     style = _STYLES[button.look if way in (Way.PRESS, Way.READ) else Look.PLAIN]
     return {"type": 2, "style": style, "label": cut(label, BUTTON), "custom_id": data.pack(CUSTOM_ID)}
 
@@ -132,12 +148,12 @@ def saying(choices: Iterable[str]) -> list[Row]:
     """A row with a button for each of these words."""
     buttons = [
         {"type": 2, "style": _STYLES[Look.PLAIN], "label": cut(label, BUTTON), "custom_id": mark}
-        for label, mark in offered(choices)
+        for label, mark in make_choice_buttons(choices)
     ]
-    return laid_out([buttons])
+    return lay_out_rows([buttons])
 
 
-def shown_round(card: Card, verb: Verb) -> int:
+def find_shown_round(card: Card, verb: Verb) -> int:
     return card.group.round if verb in GROUP and card.group else card.round
 
 
@@ -145,7 +161,7 @@ def in_rows(buttons: Sequence[Row]) -> list[list[Row]]:
     return [list(buttons[at : at + IN_ROW]) for at in range(0, len(buttons), IN_ROW)]
 
 
-def laid_out(found: Iterable[list[Row]]) -> list[Row]:
+def lay_out_rows(found: Iterable[list[Row]]) -> list[Row]:
     return [{"type": 1, "components": row} for row in found if row][:ROWS]
 
 

@@ -28,7 +28,7 @@ from bot.channels.discord.inbound import (
     COMPONENT,
     EPHEMERAL,
     Interaction,
-    signed,
+    is_signed,
 )
 from bot.channels.discord.places import (
     ACKNOWLEDGE,
@@ -46,7 +46,7 @@ from bot.channels.discord.text import OUTLINER, fit, literal, neutralise, split
 from bot.channels.discord.transport import PLAIN, DiscordRefusal, DiscordRest, Json
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
-from bot.domain.attachments import called_name
+from bot.domain.attachments import format_name
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Message
 from bot.domain.jobs import Peers
@@ -143,7 +143,7 @@ class DiscordChannel(Platform):
     async def _receive(self, request: Request) -> Response:
         """Answer one interaction in time; what takes longer is told afterwards."""
         body = await request.body()
-        if not signed(self._settings.discord_public_key, body, request.headers, self._clock()):
+        if not is_signed(self._settings.discord_public_key, body, request.headers, self._clock()):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         self._received = self._elapsed()
         try:
@@ -187,7 +187,7 @@ class DiscordChannel(Platform):
         return Display(_BROKEN)
 
     async def _refusal(self, call: Interaction) -> str:
-        """What to say unless they write in a server that the settings name, or are a member of one."""
+        """Return what to say unless they write in a server that the settings name, or are a member of one."""
         if not call.place.person:
             return "" if call.place.server in self._settings.discord_servers else _STRANGER
         try:
@@ -211,7 +211,7 @@ class DiscordChannel(Platform):
         reply = await inbox(Message(at, call.actor, words, call.id, private, names=call.names, files=files))
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             return Display(reply.text)
-        named = "".join(f"\n`{literal(called_name(each.name))}`" for each in files)
+        named = "".join(f"\n`{literal(format_name(each.name))}`" for each in files)
         said = neutralise(f"**{literal(call.actor.label)}:** {words}{named}")
         return Display(fit(said, CONTENT), public=True)
 
@@ -299,7 +299,7 @@ class DiscordChannel(Platform):
 
 
 def _pieces(shown: Display, call: Interaction) -> list[str]:
-    """What is said, in messages; whom the answer to a command names is shown by name."""
+    """Return what is said, in messages; whom the answer to a command names is shown by name."""
     pieces = split(shown.words)
     if shown.public or call.kind != COMMAND:
         return pieces

@@ -22,7 +22,7 @@ _FIXES = {
 
 
 def local(settings: Settings) -> list[Finding]:
-    """What is wrong in the settings alone; a start is refused for it."""
+    """Return what is wrong in the settings alone; a start is refused for it."""
     servers = settings.discord_servers
     good = (
         settings.discord_bot_token,
@@ -37,7 +37,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
     """Look at the Discord settings and ask Discord about them, and about the places where Nod is to post."""
     rest = DiscordRest(settings)
     try:
-        asked = local(settings) or await _asked(settings, rest)
+        asked = local(settings) or await _ask_discord(settings, rest)
         return [*asked, *await look_at_places(places, lambda each: rest.check(DiscordPlace.of(each)))]
     except ChannelError as error:
         return [fail("Discord", f"{error.message}. Check DISCORD_BOT_TOKEN and DISCORD_API_URL.")]
@@ -45,7 +45,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
         await rest.close()
 
 
-async def _asked(settings: Settings, rest: DiscordRest) -> list[Finding]:
+async def _ask_discord(settings: Settings, rest: DiscordRest) -> list[Finding]:
     app = await rest.call("GET", "/applications/@me")
     url = f"{(settings.public_url or 'https://YOUR-ADDRESS').rstrip('/')}{INTERACTIONS}"
     findings = [ok(f"Discord token: {app.get('name')}")]

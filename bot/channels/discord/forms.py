@@ -6,12 +6,12 @@ Shapes and limits: https://docs.discord.com/developers/components/reference (lab
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bot.channels.discord.card import shown_round
+from bot.channels.discord.card import find_shown_round
 from bot.channels.discord.places import CUSTOM_ID, HINT, INPUT, LABEL, OPTION, OPTIONS, WINDOW_PARTS
 from bot.channels.discord.text import cut, fit, literal, width
 from bot.channels.markdown import clean
 from bot.domain.cards import Card
-from bot.domain.forms import Field, Shape, filled_in, option_labels
+from bot.domain.forms import Field, Shape, fill_in, option_labels
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import ButtonMark, Needs, Verb, Way
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def _window(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Json:
-    data = ButtonMark(Way.SENT, verb, card.proposal_id, shown_round(card, verb), page)
+    data = ButtonMark(Way.SENT, verb, card.proposal_id, find_shown_round(card, verb), page)
     return {
         "custom_id": data.pack(CUSTOM_ID),
         "title": cut(card.button(verb).label, LABEL),
@@ -90,11 +90,13 @@ def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
 
 def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
     """One window of the form, filled with the arguments as they are."""
-    shown = (_label(each.label, _asked(str(at), each), each.description) for at, each in enumerate(fields))
+    shown = (
+        _label(each.label, _write_field(str(at), each), each.description) for at, each in enumerate(fields)
+    )
     return _window(card, Verb.EDIT, shown, page)
 
 
-def _asked(ident: str, field: Field) -> Json:
+def _write_field(ident: str, field: Field) -> Json:
     needed = field.required and not field.nullable and not field.may_be_empty
     many = field.shape is Shape.CHOICES
     if options := _options(field):
@@ -113,7 +115,7 @@ def _asked(ident: str, field: Field) -> Json:
 
 
 def _options(field: Field) -> Sequence[Any]:
-    """What there is to choose from; nothing where it is more than a menu holds."""
+    """Return what there is to choose from; nothing where it is more than a menu holds."""
     found = field.choices or (field.options if field.shape is Shape.CHOICES else ())
     return found if len(found) <= OPTIONS else ()
 
@@ -123,7 +125,7 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Turn what was sent, by the position of its field, into arguments and faults, by the field's name."""
     given = {field.name: sent[str(at)] for at, field in enumerate(fields)}
-    return filled_in(fields, arguments, lambda field: _value(field, given[field.name]))
+    return fill_in(fields, arguments, lambda field: _value(field, given[field.name]))
 
 
 def _value(field: Field, given: Any) -> Any:

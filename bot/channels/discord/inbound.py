@@ -48,7 +48,7 @@ COMMANDS = [
 ] + [{"name": ASK, "type": 3, "integration_types": [0], "contexts": [_IN_SERVER, _WITH_NOD]}]
 
 
-def signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
+def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
     """Whether Discord signed this body within the last five minutes, by the application's public key."""
     stamp = headers.get("x-signature-timestamp", "")
     try:
@@ -60,7 +60,7 @@ def signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> 
     return abs(now - at) <= _SKEW
 
 
-def _forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each.get("message") or {} for each in message.get("message_snapshots") or ()]
 
 
@@ -70,7 +70,7 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
     for embed in message.get("embeds") or ():
         yield from (str(embed.get(part) or "") for part in ("title", "description"))
         yield from (f"{each['name']}: {each['value']}" for each in embed.get("fields") or ())
-    for part in (*(message.get("components") or ()), *_forwarded(message)):
+    for part in (*(message.get("components") or ()), *_list_forwarded(message)):
         yield from _texts(part)
 
 
@@ -134,7 +134,12 @@ class Interaction:
         messages = (resolved.get("messages") or {}).values()
         found = [
             *(resolved.get("attachments") or {}).values(),
-            *(a for m in messages for part in (m, *_forwarded(m)) for a in part.get("attachments") or ()),
+            *(
+                a
+                for m in messages
+                for part in (m, *_list_forwarded(m))
+                for a in part.get("attachments") or ()
+            ),
         ]
         return tuple(Upload(str(f["filename"]), ref=str(f["url"]), size=int(f["size"])) for f in found)
 

@@ -10,7 +10,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 
 
-def _wanted(settings: Settings) -> bool:
+def _is_wanted(settings: Settings) -> bool:
     return any((settings.discord_bot_token, settings.discord_public_key, settings.discord_application_id))
 
 
@@ -32,7 +32,7 @@ KIND = ChannelKind(
     "discord:80351110224678912",
     "docs/discord.md tells how",
     ("DISCORD_BOT_TOKEN", "DISCORD_PUBLIC_KEY", "DISCORD_APPLICATION_ID"),
-    _wanted,
+    _is_wanted,
     _make,
     _examine,
     rank=3,

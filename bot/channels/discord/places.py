@@ -44,7 +44,7 @@ class DiscordPlace:
 
 
 def is_guest(member: Mapping[str, Any]) -> bool:
-    """Whether a server let them in as a guest."""
+    """Return whether a server let them in as a guest."""
     return bool((member.get("flags") or 0) & _GUEST)
 
 

@@ -10,13 +10,21 @@ from typing import Any
 from bot.approvals.lookup.context import NOT_YOURS
 from bot.channels.base import Lookup
 from bot.channels.discord import forms
-from bot.channels.discord.card import APPROVING, GROUP, choosing, in_rows, labelled, laid_out, render
+from bot.channels.discord.card import (
+    APPROVING,
+    GROUP,
+    choosing,
+    in_rows,
+    lay_out_rows,
+    make_labelled_button,
+    render,
+)
 from bot.channels.discord.inbound import WINDOW, Interaction
 from bot.channels.discord.places import BUTTON, CONTENT
-from bot.channels.discord.text import OUTLINER, cut, fenced, fit, literal, width
-from bot.domain.batches import PAGE, Picked, page_of, said_of
+from bot.channels.discord.text import OUTLINER, cut, fence, fit, literal, width
+from bot.domain.batches import PAGE, Picked, format_split_label, page_of
 from bot.domain.cards import Card, everything
-from bot.domain.chat import Answer, Inbox, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Answer, Inbox, Press, Reply, make_said, read_choice, refusal
 from bot.domain.forms import fields_of, label_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import CONTEXT, ButtonMark, Needs, Verb, Way
@@ -53,7 +61,7 @@ class DiscordPresses:
     async def handle(self, call: Interaction) -> Display:
         """Do what was pressed or sent. Raises KeyError, ValueError for a window that is not of our making."""
         pressed = str(call.data.get("custom_id"))
-        if words := chosen(pressed):
+        if words := read_choice(pressed):
             return await self._say(call, words)
         data = ButtonMark.parse(pressed)
         if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
@@ -65,18 +73,18 @@ class DiscordPresses:
             return Display(_NOT_HERE)
         press = Press(call.actor, data.verb, data.id, data.round, address=at, ref=call.ref, names=call.names)
         if data.way is Way.SENT:
-            return await self._sent(press, card, data.page, call.filled)
+            return await self._take_form(press, card, data.page, call.filled)
         if data.way in _OF_ROWS:
             return await self._choose(press, card, data)
         if data.way is Way.CONTEXT:
             led = await self.lookup.context(data.id, call.actor, at)
-            return Display(NOT_YOURS) if led is None else _shown(led, CONTEXT)
+            return Display(NOT_YOURS) if led is None else _display_text(led, CONTEXT)
         return await self._first(press, card, data) or await self._press(press, data.way)
 
     async def _say(self, call: Interaction, words: str) -> Display:
         """Hand in what a button says, and show everybody who said it."""
         at, private = call.place.address, bool(call.place.person)
-        message = said(words, call.ref or call.id, call.actor, at, private=private, names=call.names)
+        message = make_said(words, call.ref or call.id, call.actor, at, private=private, names=call.names)
         told = refusal(await self.inbox(message))
         echo = f"**{literal(call.actor.label)}:** {literal(words)}"
         return Display(told or echo, public=not told)
@@ -90,7 +98,7 @@ class DiscordPresses:
         return Display("" if told else reply.text)
 
     async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """What stands before the press: a window, or everything there is to read."""
+        """Return what stands before the press: a window, or everything there is to read."""
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
         if data.way in (Way.VIEW, Way.ROW):
             verbs = GROUP if card.batch else _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
@@ -100,10 +108,12 @@ class DiscordPresses:
         sure = card.button(verb).sure if unread and may else None
         words = f"{sure.question} {sure.more}" if sure else ""
         if sure and each is Verb.UNDO:
-            return Display(literal(words), laid_out([[labelled(card, verb, Way.READ, sure.yes)]]))
+            return Display(
+                literal(words), lay_out_rows([[make_labelled_button(card, verb, Way.READ, sure.yes)]])
+            )
         if unread and needs is Needs.CONFIRM and (may or verb not in APPROVING):
             return await self._everything(press, [card], card, {verb}, words)
-        if unread and verb in APPROVING and (hidden := await self._hidden(press, card)):
+        if unread and verb in APPROVING and (hidden := await self._find_hidden(press, card)):
             return await self._everything(press, hidden, card, {verb})
         if needs is Needs.WORDS or data.way is Way.WHY:
             if not may:
@@ -116,7 +126,7 @@ class DiscordPresses:
             return Display(window=forms.similar(card, ladder, reaches)) if able else Display(_NO_LADDER)
         return await self._form(press, card, data) if needs is Needs.FORM else None
 
-    async def _hidden(self, press: Press, card: Card) -> list[Card]:
+    async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
         """The cards a press is about, where any of them does not show everything."""
         about = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
@@ -138,8 +148,8 @@ class DiscordPresses:
         offered = [verb for verb in under.verbs if may and verb in verbs]
         asks = not first and under.button(Verb.RETRY).sure  # as on a card
         ways = {verb: Way.PRESS if asks and verb is Verb.RETRY else Way.READ for verb in offered}
-        rows = laid_out([[labelled(under, verb, way) for verb, way in ways.items()]])
-        return _shown(said, first or "Everything it does:", rows)
+        rows = lay_out_rows([[make_labelled_button(under, verb, way) for verb, way in ways.items()]])
+        return _display_text(said, first or "Everything it does:", rows)
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
         """Show rows of a batch to pick from, or decide those that are picked."""
@@ -161,9 +171,9 @@ class DiscordPresses:
         declines = data.verb is Verb.APPROVE_ALL
         if not (data.page or render(card).whole):
             approve, others = picked.of(card)
-            label = said_of(len(approve), len(others) if declines else 0)
-            button = labelled(card, data.verb, Way.DECIDE, label, 1, data.picked)
-            return Display("Everything it does:", laid_out([[button]]), everything(card))
+            label = format_split_label(len(approve), len(others) if declines else 0)
+            button = make_labelled_button(card, data.verb, Way.DECIDE, label, 1, data.picked)
+            return Display("Everything it does:", lay_out_rows([[button]]), everything(card))
         choice = picked.choice(card, press.actor, data.round, press.address, declines=declines)
         reply = await self.inbox(choice)
         return Display(reply.text, replaces=reply.answer is Answer.ACCEPTED)
@@ -180,13 +190,15 @@ class DiscordPresses:
         if len(pages) == 1 or data.way is Way.FILL:
             return Display(window=forms.form(card, data.page, pages[data.page]))
         names = (cut(", ".join(field.label for field in page), BUTTON) for page in pages)
-        parts = [labelled(card, Verb.EDIT, Way.FILL, name, page) for page, name in enumerate(names)]
+        parts = [
+            make_labelled_button(card, Verb.EDIT, Way.FILL, name, page) for page, name in enumerate(names)
+        ]
         asked = f"Which part? {leaves_out(card.schema, arguments)}".strip()
-        return Display(asked if parts else "It has nothing to edit here.", laid_out(in_rows(parts)))
+        return Display(asked if parts else "It has nothing to edit here.", lay_out_rows(in_rows(parts)))
 
-    async def _sent(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+    async def _take_form(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
         if press.verb is Verb.EDIT:
-            return await self._edited(press, card, page, sent)
+            return await self._keep_edit(press, card, page, sent)
         if press.verb is not Verb.SIMILAR:
             return await self._press(replace(press, reason=str(sent[forms.REASON]).strip() or None))
         rung, whose, lasting = (sent[name][0] for name in (forms.RUNG, forms.REACH, forms.LASTING))
@@ -195,7 +207,7 @@ class DiscordPresses:
         )
         return await self._press(chosen)
 
-    async def _edited(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
+    async def _keep_edit(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
         """Keep what was written and ask again; who may can approve it from there."""
         original = await self._arguments(press, card)
         if card.round != press.round or original is None:
@@ -212,9 +224,9 @@ class DiscordPresses:
         if now is None or Verb.APPROVE not in now.verbs or not render(now).whole:
             return Display(reply.text)
         label = "" if now.kind.is_answer else "Approve as edited"
-        return Display(reply.text, laid_out([[labelled(now, Verb.APPROVE, Way.READ, label)]]))
+        return Display(reply.text, lay_out_rows([[make_labelled_button(now, Verb.APPROVE, Way.READ, label)]]))
 
 
-def _shown(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
+def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
     """A text in place, or as a file where it is long."""
-    return Display(fenced(text), rows) if width(text) <= _FEW else Display(head, rows, text)
+    return Display(fence(text), rows) if width(text) <= _FEW else Display(head, rows, text)

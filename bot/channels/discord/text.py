@@ -11,7 +11,7 @@ from datetime import datetime
 from bot.channels import markdown as commonmark
 from bot.channels.card_text import CardTextRenderer, TextBuilder
 from bot.channels.discord.places import CONTENT, EMBED_TEXT, NAME
-from bot.channels.markdown import clean, neutralised, prefix
+from bot.channels.markdown import clean, neutralise_mentions, prefix
 from bot.channels.tables import lay_out_tables
 from bot.domain.direction import isolate, runs_right_to_left, set_apart
 from bot.domain.people import Actor
@@ -29,10 +29,10 @@ def literal(text: str) -> str:
 
 def neutralise(markdown: str) -> str:
     """CommonMark in which nothing is a mention or a time."""
-    return neutralised(markdown, _SPECIAL)
+    return neutralise_mentions(markdown, _SPECIAL)
 
 
-def fenced(text: str) -> str:
+def fence(text: str) -> str:
     """Put text into a code block, or escape it where it would end the block.
 
     What is written from right to left is a quote: there each line can have its own direction.
@@ -67,7 +67,7 @@ class DiscordTextBuilder(TextBuilder[str]):
 
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:
-            return fenced(text)
+            return fence(text)
         made = _MARKUP.sub(r"\\\1", isolate(clean(text))) if "code" in styles else literal(text)
         for style in styles if made.strip() else ():
             made = _STYLES[style].format(made)

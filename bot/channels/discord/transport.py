@@ -148,7 +148,7 @@ class DiscordRest:
                 self._full[method, path.split("/")[2]] = until
 
     async def spare(self, place: DiscordPlace, method: str) -> bool:
-        """Whether Discord's count leaves room for one more message, or edit, in this channel now."""
+        """Return whether Discord's count leaves room for one more message, or edit, in this channel now."""
         return self._elapsed() >= self._full.get((method, await self.channel_of(place)), 0)
 
     async def channel_of(self, place: DiscordPlace) -> str:
@@ -158,7 +158,7 @@ class DiscordRest:
         return self._direct[place.person] if place.person else place.channel
 
     async def member(self, server: str, user: str) -> Json | None:
-        """What a server says of one of its people; None where they have left it, and for a bot."""
+        """Return what a server says of one of its people; None where they have left it, and for a bot."""
         try:
             found: Json = await self.call("GET", f"/guilds/{server}/members/{user}")
         except DiscordRefusal as error:
@@ -206,7 +206,7 @@ class DiscordRest:
 
 
 def _pause(answer: httpx2.Response) -> float | None:
-    """How many seconds Discord asks us to wait; None where it does not."""
+    """Return how many seconds Discord asks us to wait; None where it does not."""
     try:
         return float(answer.headers.get("Retry-After", ""))
     except ValueError:

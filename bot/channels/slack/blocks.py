@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.channels.markdown import clean
 from bot.channels.slack import text
-from bot.domain.chat import offered
+from bot.domain.chat import make_choice_buttons
 from bot.domain.direction import runs_right_to_left, set_apart
 from bot.domain.times import local
 from bot.domain.verbs import Sure
@@ -72,7 +72,7 @@ def header(content: str) -> Block:
     return {"type": "header", "text": plain(text.link_text(content), HEADER)}
 
 
-def marked(mrkdwn: str) -> Block:
+def mrkdwn_block(mrkdwn: str) -> Block:
     """A text with Slack's own marks in it, made by us of ids and of escaped words."""
     return {"type": "mrkdwn", "text": mrkdwn}
 
@@ -95,17 +95,17 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
 
 def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
     date = f"<!date^{int(at.timestamp())}^{said}|{local(at)}>"
-    return marked(f"{label} {date}".strip())
+    return mrkdwn_block(f"{label} {date}".strip())
 
 
 def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
-    """How something ended, with a time, and a button at its side. ``words`` are escaped.
+    """Return how something ended, with a time, and a button at its side. ``words`` are escaped.
 
     ``runs``: it did not end yet, and the time says how long ago it began.
     """
     time = [_moment("", at, "{ago}") if runs else _moment("", at)] if at else []
     said = [text.escape(words), *(each["text"] for each in time)]
-    return {"type": "section", "text": marked(" · ".join(said)), "accessory": button}
+    return {"type": "section", "text": mrkdwn_block(" · ".join(said)), "accessory": button}
 
 
 def divider() -> Block:
@@ -185,7 +185,7 @@ def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
     return {"type": "overflow", "action_id": action_id, "options": shown}
 
 
-def asked(block_id: str, label: str, element: Block, **more: Any) -> Block:
+def input_block(block_id: str, label: str, element: Block, **more: Any) -> Block:
     """An input of a window, under its label; what is entered has the action id `VALUE`."""
     block = {"type": "input", "block_id": block_id, "label": plain(label, LABEL)}
     return block | more | {"element": element | {"action_id": VALUE}}
@@ -197,7 +197,7 @@ def actions(*elements: Block) -> Block:
 
 def saying(choices: Iterable[str]) -> list[Block]:
     """A row with a button for each of these words; nothing without any."""
-    buttons = [button(label, mark, label) for label, mark in offered(choices)]
+    buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
     return [actions(*buttons)] if buttons else []
 
 

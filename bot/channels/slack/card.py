@@ -92,10 +92,10 @@ def render(card: Card, team: str = "") -> SlackCard:
         change, change_cut = [*change, *rows], change_cut or rows_cut
     whole = not (title_cut or change_cut)
     if (card.batch or card.carried_out) and not card.pending:
-        ended = [*_resolved(card), *b.rich(change), *_notes(card)]
+        ended = [*_write_resolved(card), *b.rich(change), *_notes(card)]
         return SlackCard(ended, _notification(card), whole=True)
     if not card.pending:
-        folded = [*_group(card), *_resolved(card), *_notes(card)]
+        folded = [*_group(card), *_write_resolved(card), *_notes(card)]
         return SlackCard(folded, _notification(card), whole)
     shown = [*([] if card.batch else _group(card)), *title, *b.rich([*_reason(card), *change])]
     if card.pending and not whole:
@@ -109,7 +109,7 @@ def brief(card: Card, team: str = "") -> SlackCard:
     note = b.context("✂️ Slack could not show this card in full. View all shows everything.")
     title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
     title = title if card.pending else []
-    state = _pending(card, team, whole=False) if card.pending else _resolved(card)
+    state = _pending(card, team, whole=False) if card.pending else _write_resolved(card)
     shown = [*([] if card.batch else _group(card)), *title, note, *_notes(card), *state]
     return SlackCard(shown, _notification(card), whole=False)
 
@@ -218,13 +218,13 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool
         said, cut = text.cut(compared, 2 * room)
         return [ContextLine((label,)), ContextLine((Run(said),), preformatted=True)], name_cut or cut
     if old is None or field.old_value == field.new_value:
-        return _lined(label, "" if old is None else "(unchanged)", new), cut
+        return _write_in_lines(label, "" if old is None else "(unchanged)", new), cut
     if new is None:
-        return _lined(label, f"({REMOVED})", old), cut
-    return [*_lined(label, "now", old), *_lined(label, "will be", new)], cut
+        return _write_in_lines(label, f"({REMOVED})", old), cut
+    return [*_write_in_lines(label, "now", old), *_write_in_lines(label, "will be", new)], cut
 
 
-def _lined(label: Run, aside: str, value: str | None) -> list[ContextLine]:
+def _write_in_lines(label: Run, aside: str, value: str | None) -> list[ContextLine]:
     """A value in lines of its own."""
     return [
         ContextLine((label, Run(aside, "italic"))),
@@ -246,12 +246,14 @@ def _notes(card: Card) -> list[Block]:
     return [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
 
 
-def _asked(card: Card, team: str) -> str | Block:
-    """Who asked; on a copy elsewhere also where, as a link where it is in the same workspace."""
+def _write_asker(card: Card, team: str) -> str | Block:
+    """Return who asked; on a copy elsewhere also where, as a link where it is in the same workspace."""
     channel = channel_in(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
-    return b.marked(f"{text.escape(text.cut(replace(card, asked_in='').asked, 300)[0])} in <#{channel}>")
+    return b.mrkdwn_block(
+        f"{text.escape(text.cut(replace(card, asked_in='').asked, 300)[0])} in <#{channel}>"
+    )
 
 
 def _deciders(card: Card, team: str) -> str | Block:
@@ -261,7 +263,7 @@ def _deciders(card: Card, team: str) -> str | Block:
     parts = card.circle.parts
     if len(card.deciders) > _MENTIONING or not any(isinstance(part, Actor) for part in parts):
         return f"Can decide: {text.cut(card.deciders, 300)[0]}"
-    return b.marked(f"Can decide: {''.join(_mention(part, team) for part in parts)}")
+    return b.mrkdwn_block(f"Can decide: {''.join(_mention(part, team) for part in parts)}")
 
 
 def _mention(part: Actor | str, team: str) -> str:
@@ -274,7 +276,7 @@ def _mention(part: Actor | str, team: str) -> str:
 
 def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     votes = "; ".join(card.tally)
-    asked = (_asked(card, team), _deciders(card, team), votes, card.undo_note)
+    asked = (_write_asker(card, team), _deciders(card, team), votes, card.undo_note)
     footer = [b.footer(*asked, label="Expires", at=card.expires)]
     value = value_of(card)
     if card.batch:
@@ -354,7 +356,7 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
-    """What the menu offers of that kind."""
+    """Yield what the menu offers of that kind."""
     for verb in card.verbs:
         if verb not in _PLACED and card.button(verb).needs is needs:
             yield card.button(verb).label, f"{verb}:{value}"
@@ -375,7 +377,7 @@ def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
 
 
 def steps_words(card: Card) -> str:
-    """What approving a plan with its steps allows, in one sentence or two."""
+    """Return what approving a plan with its steps allows, in one sentence or two."""
     names = ", ".join(Plan.of(card.arguments).tools) or "no tools"
     return (
         f"{card.teammate or 'The teammate'} may then use what its steps name without asking, until it ends: "
@@ -383,7 +385,7 @@ def steps_words(card: Card) -> str:
     )
 
 
-def _resolved(card: Card) -> list[Block]:
+def _write_resolved(card: Card) -> list[Block]:
     headline = text.cut(text.link_text(card.headline) or card.tool_name or b.BLANK, 600)[0]
     linked = card.result_url if card.result_url and is_web(card.result_url) else ""
     lines = [ContextLine((Run(f"{_SIGNS[card.tone]} "), Run(headline, "bold", linked)))]
@@ -411,7 +413,7 @@ _SURE = {
 
 
 def _group(card: Card) -> list[Block]:
-    """What stands above the first card of several."""
+    """Return what stands above the first card of several."""
     if card.group is None:
         return []
     value = f"{card.proposal_id}:{card.group.round}"
@@ -436,7 +438,7 @@ def _notification(card: Card) -> str:
 
 
 def is_web(url: str) -> bool:
-    """Whether a link may be shown: http or https, short enough, nothing odd in it."""
+    """Return whether a link may be shown: http or https, short enough, nothing odd in it."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -473,7 +475,7 @@ def _task(each: Teammate) -> Block:
     task: Block = {
         "type": "task_card",
         "task_id": each.id,
-        "title": _named(each),
+        "title": _name_teammate(each),
         "status": _STATUS[each.standing],
     }
     ended = each.standing is not Standing.WORKING
@@ -482,7 +484,7 @@ def _task(each: Teammate) -> Block:
     return task
 
 
-def _named(each: Teammate) -> str:
+def _name_teammate(each: Teammate) -> str:
     plan = f"; {each.plan_state}" if each.plan_state else ""
     return text.cut(text.link_text(f"{each.name}: {each.state}{plan}"), blocks.TASK_TITLE)[0]
 

@@ -40,7 +40,7 @@ from bot.channels.slack.errors import (
     code_of,
     maybe_done,
     passes,
-    translated,
+    translate_errors,
 )
 from bot.channels.slack.home import Homes
 from bot.channels.slack.inbound import Events, FollowedThreads
@@ -49,7 +49,7 @@ from bot.channels.slack.installations import list_names
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.socket import Socket, readable, signed
+from bot.channels.slack.socket import Socket, is_signed, readable
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.workspaces import Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
@@ -145,10 +145,10 @@ class SlackChannel(Platform):
             oauth_flow=oauth_flow(self._settings, self._database, self._clock, client),
         )
         app.middleware(self._take_in)
-        app.action(re.compile(r"^nod:"))(self._clicked)
+        app.action(re.compile(r"^nod:"))(self._take_click)
         app.action(re.compile(""))(_acknowledge)
-        app.view(re.compile(r"^nod:"))(self._submitted)
-        app.command(re.compile(r"^/(nod|approvals)$"))(self._commanded)
+        app.view(re.compile(r"^nod:"))(self._take_submission)
+        app.command(re.compile(r"^/(nod|approvals)$"))(self._take_command)
         return app
 
     async def start(
@@ -215,7 +215,7 @@ class SlackChannel(Platform):
     async def _receive(self, request: Request) -> Response:
         """Take what is signed and readable; anyone can send the rest, so it costs neither work nor a log."""
         secret, body = self._settings.slack_signing_secret, await request.body()
-        if secret is None or not signed(secret.get_secret_value(), body, request.headers):
+        if secret is None or not is_signed(secret.get_secret_value(), body, request.headers):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
         if not readable(body, request.headers.get("content-type", "")):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
@@ -264,7 +264,7 @@ class SlackChannel(Platform):
             self._strangers.add(named)
             log.warning("Slack sends events of a workspace where Nod is not installed", workspace=named)
 
-    async def _clicked(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
+    async def _take_click(self, ack: Ack, body: dict[str, Any], action: dict[str, Any], respond: Any) -> None:
         await ack()
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
@@ -272,7 +272,7 @@ class SlackChannel(Platform):
         elif "response_url" in body:
             await self._respond(respond, self._absent, "")
 
-    async def _submitted(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
+    async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
             await ack(**await self._presses.submitted(body, view, workspace.team))
@@ -284,7 +284,7 @@ class SlackChannel(Platform):
         """What people are told whose request is for no installation that Nod knows."""
         return _CONNECTING if self._workspaces.connecting else _NOT_INSTALLED
 
-    async def _commanded(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
+    async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
         words, workspace = BROKEN, None
         try:
@@ -350,7 +350,7 @@ class SlackChannel(Platform):
 
     async def check_place(self, address: Address) -> None:
         place = SlackPlace.of(address)
-        with translated():
+        with translate_errors():
             await posting.check(await self._workspaces.client(place.team), place)
 
     async def look_up(self, group: str) -> UserGroup:
@@ -392,7 +392,7 @@ class SlackChannel(Platform):
         With ``since``, and where an earlier post of the same ``key`` was left without an answer, what may
         have arrived is looked for first.
         """
-        with translated():
+        with translate_errors():
             client = await self._workspaces.client(place.team)
             since = self._unsure.get((place, key), since)
             if since is not None:
@@ -401,9 +401,9 @@ class SlackChannel(Platform):
                     self._unsure.pop((place, key), None)
                     return there, False
             self._unsure.setdefault((place, key), self._clock())
-            post = partial(_said, client, place, metadata=posting.mark_of(key))
+            post = partial(_post_quietly, client, place, metadata=posting.mark_of(key))
             try:
-                posted = await _accepted(shown, post)
+                posted = await _show_first_accepted(shown, post)
             except SlackApiError as error:
                 if not maybe_done(error):
                     self._unsure.pop((place, key), None)
@@ -413,7 +413,7 @@ class SlackChannel(Platform):
 
     async def post_card(self, address: Address, card: Card) -> str:
         place = SlackPlace.of(address)
-        shown = _shown(card, place.team)
+        shown = _render_forms(card, place.team)
         return await self._post(place, card.proposal_id, shown, self._maybe_posted(card))
 
     def _maybe_posted(self, card: Card) -> datetime | None:
@@ -425,7 +425,7 @@ class SlackChannel(Platform):
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)
-        await self._redraw(copy, _shown(card, copy.team))
+        await self._redraw(copy, _render_forms(card, copy.team))
 
     async def remind(self, address: Address, ref: str, markdown: str, people: Sequence[Actor]) -> None:
         """Write below the card, in its thread, with a link to it; mention those who are in this workspace."""
@@ -433,10 +433,10 @@ class SlackChannel(Platform):
         named = " ".join(
             mention_of(found[1]) for found in map(user_of, people) if found and found[0] == place.team
         )
-        with translated():
+        with translate_errors():
             client = await self._workspaces.client(place.team)
             link = await client.chat_getPermalink(channel=card.channel, message_ts=card.ts)
-            below = b.marked(f"{named} <{link['permalink']}|Show the card>".strip())
+            below = b.mrkdwn_block(f"{named} <{link['permalink']}|Show the card>".strip())
         link_below = {"type": "section", "text": below}
         plain = f"{named} {text.escape_prose(text.as_plain(markdown))}".strip()
         said = {"text": plain, "blocks": [b.markdown(markdown), link_below]}
@@ -461,19 +461,19 @@ class SlackChannel(Platform):
         return str(there)
 
     async def _redraw(self, copy: SlackPosted, shown: Sequence[Message]) -> None:
-        with translated():
+        with translate_errors():
             client = await self._workspaces.client(copy.team)
-            await _accepted(shown, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
+            await _show_first_accepted(shown, partial(client.chat_update, channel=copy.channel, ts=copy.ts))
 
     async def post_file(self, address: Address, name: str, content: str | bytes) -> None:
         place = SlackPlace.of(address)
-        with translated():
+        with translate_errors():
             client = await self._workspaces.client(place.team)
             await posting.upload(client, place, name, content)
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
         """``ref`` is the file's id; Slack says where it lies, and that has to be with Slack."""
-        with translated():
+        with translate_errors():
             client = await self._workspaces.client(SlackPlace.of(address).team)
             found = (await client.files_info(file=ref)).get("file") or {}
         api = urlsplit(str(self._settings.slack_api_url))
@@ -488,12 +488,12 @@ class SlackChannel(Platform):
             self._homes.changed()
 
 
-def _shown(card: Card, team: str) -> Sequence[Message]:
+def _render_forms(card: Card, team: str) -> Sequence[Message]:
     """The card in full, and in its brief form."""
     return render(card, team).message, brief(card, team).message
 
 
-async def _said(client: AsyncWebClient, place: SlackPlace, **what: Any) -> AsyncSlackResponse:
+async def _post_quietly(client: AsyncWebClient, place: SlackPlace, **what: Any) -> AsyncSlackResponse:
     """Post without previews; in the channel itself where the thread takes no reply."""
     what |= {"channel": place.channel, "unfurl_links": False, "unfurl_media": False}
     try:
@@ -504,7 +504,7 @@ async def _said(client: AsyncWebClient, place: SlackPlace, **what: Any) -> Async
         return await client.chat_postMessage(**what)
 
 
-async def _accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
+async def _show_first_accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]]) -> T:
     """Show the first of these forms whose contents Slack does not refuse after all."""
     full, *other_forms = shown
     try:
@@ -513,7 +513,7 @@ async def _accepted(shown: Sequence[Message], show: Callable[..., Awaitable[T]])
         if not other_forms or code_of(error) not in CONTENTS:
             raise
         log.warning("Slack refused what a message holds, another form follows", why=code_of(error))
-    return await _accepted(other_forms, show)
+    return await _show_first_accepted(other_forms, show)
 
 
 async def _acknowledge(ack: Ack) -> None:

@@ -7,7 +7,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from bot.channels.kinds import look_at_places
-from bot.channels.slack.errors import code_of, translated
+from bot.channels.slack.errors import code_of, translate_errors
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.posting import check as check_place
@@ -28,7 +28,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
         client = make_client(settings, token)
 
         async def ask(address: Address) -> None:
-            with translated():
+            with translate_errors():
                 await check_place(client, SlackPlace.of(address))
 
         findings += await look_at_places(places, ask)
@@ -40,7 +40,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
 
 
 def local(settings: Settings) -> list[Finding]:
-    """What the settings alone tell; a start is refused for what is wrong here."""
+    """Return what the settings alone tell; a start is refused for what is wrong here."""
     findings = [_transport(settings)]
     if settings.slack_bot_token is None and not settings.slack_client_id:
         fix = f"set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions"

@@ -81,13 +81,13 @@ _WORDS = {
 
 
 def passes(code: str) -> bool:
-    """Whether the same call may work another time."""
+    """Return whether the same call may work another time."""
     http = code.startswith("http_") and (not code.startswith("http_4") or code in ("http_408", "http_429"))
     return code in TRANSIENT or http
 
 
 def maybe_done(error: Exception) -> bool:
-    """Whether what the client raised leaves open that Slack did it all the same."""
+    """Return whether what the client raised leaves open that Slack did it all the same."""
     code = code_of(error) if isinstance(error, SlackApiError) else None
     return code is None or (passes(code) and code != LIMITED)
 
@@ -108,14 +108,14 @@ def code_behind(error: ChannelError) -> str | None:
 
 
 def for_presser(error: ChannelError) -> str:
-    """What to tell the person whose press Slack did not let us answer; nothing was decided by it."""
+    """Return what to tell the person whose press Slack did not let us answer; nothing was decided by it."""
     if code_behind(error) in _TOO_LATE:
         return "That took too long. Press again."
     return "Slack did not accept my answer. Nothing was decided. Press again."
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn what the client raises inside into ChannelError, NotDeliverable or CopyGone."""
     try:
         yield

@@ -12,7 +12,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import blocks, text
 from bot.channels.slack.blocks import VALUE, Block, plain
 from bot.channels.slack.places import actor_of, user_of
-from bot.domain.forms import Field, Shape, filled_in, option_labels, spoken
+from bot.domain.forms import Field, Shape, fill_in, option_labels, speak_value
 from bot.domain.people import Actor
 
 _LONG = 80  # characters from which a text gets several lines
@@ -20,24 +20,24 @@ _LONG = 80  # characters from which a text gets several lines
 
 def inputs(fields: Sequence[Field], team: str) -> list[Block]:
     """Give one input block per field; a context line where the value must stay as it is."""
-    return [_input(at, f, team) if _editable(f) else _kept(at, f) for at, f in _placed(fields)]
+    return [_input(at, f, team) if _editable(f) else _write_kept(at, f) for at, f in _name_blocks(fields)]
 
 
 def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
     """The id of each field's input block, by the field's name."""
-    return {f.name: at for at, f in _placed(fields) if _editable(f)}
+    return {f.name: at for at, f in _name_blocks(fields) if _editable(f)}
 
 
-def _placed(fields: Sequence[Field]) -> list[tuple[str, Field]]:
+def _name_blocks(fields: Sequence[Field]) -> list[tuple[str, Field]]:
     return [(f"field-{i}", each) for i, each in enumerate(fields)]
 
 
 def _editable(asked: Field) -> bool:
-    """Whether a modal can hold the value it has."""
+    """Return whether a modal can hold the value it has."""
     return text.width(clean(asked.as_text)) <= blocks.INPUT_VALUE
 
 
-def _kept(at: str, asked: Field) -> Block:
+def _write_kept(at: str, asked: Field) -> Block:
     words = f"{text.cut(asked.label, 100)[0]}: too long to edit in Slack. It stays as it is."
     return {"type": "context", "block_id": at, "elements": [plain(words, 300)]}
 
@@ -45,12 +45,12 @@ def _kept(at: str, asked: Field) -> Block:
 def _input(at: str, asked: Field, team: str) -> Block:
     optional = not asked.required or asked.nullable or asked.may_be_empty
     described = asked.description.strip()
-    default = f"Default: {spoken(asked.value)}." if asked.default else ""
+    default = f"Default: {speak_value(asked.value)}." if asked.default else ""
     if described[-1:].isalnum() and default:
         described += "."
     hint = f"{described} {default}".strip()
     hinted = {"hint": plain(hint, 500)} if hint else {}
-    return blocks.asked(at, asked.label, _element(asked, team), optional=optional, **hinted)
+    return blocks.input_block(at, asked.label, _element(asked, team), optional=optional, **hinted)
 
 
 def _element(asked: Field, team: str) -> Block:
@@ -115,9 +115,9 @@ def read(
 
     ``arguments`` is what the form was made from: whatever it could not show is taken from there.
     """
-    entered = {field.name: state[at].get(VALUE) or {} for at, field in _placed(fields) if at in state}
+    entered = {field.name: state[at].get(VALUE) or {} for at, field in _name_blocks(fields) if at in state}
     shown = (field for field in fields if field.name in entered)
-    return filled_in(shown, arguments, lambda field: _read(field, entered[field.name], team))
+    return fill_in(shown, arguments, lambda field: _read(field, entered[field.name], team))
 
 
 def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:

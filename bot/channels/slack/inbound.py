@@ -38,7 +38,7 @@ from bot.channels.slack.workspaces import Client, Workspace, Workspaces
 from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
-from bot.domain.text import forwarded, in_group, in_thread
+from bot.domain.text import format_forwarded, in_group, in_thread
 from bot.errors import ChannelError
 from bot.store import events
 from bot.store.database import Database
@@ -91,7 +91,7 @@ class Said:
     files: tuple[Upload, ...] = ()
 
 
-def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
+def read_said(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     """Read an Events API body; None for what is not a person talking (edits, bots, joins, ourselves)."""
     event = body.get("event") or {}
     kind, user = event.get("type"), event.get("user")
@@ -105,7 +105,7 @@ def said_in(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     words = read_words(event)
     shared = tuple(read_attached(event))
     private = event.get("channel_type") == "im" or str(channel).startswith("D")
-    mentioned = bot_user in mentioned_users(words)
+    mentioned = bot_user in list_mentioned_users(words)
     group = event.get("channel_type") == "mpim"
     if kind == "message" and mentioned and not (private or group):
         return None  # the same words come as app_mention
@@ -137,7 +137,7 @@ class Corrected:
     as_mention: Mapping[str, Any] | None  # the message as it is now, where the bot is named in it since then
 
 
-def corrected_in(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected | None:
+def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected | None:
     """Read an Events API body; None for what changes no person's words (previews of links, ourselves)."""
     event = body.get("event") or {}
     now, before = event.get("message") or {}, event.get("previous_message") or {}
@@ -148,7 +148,7 @@ def corrected_in(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected
     if not deleted and read_words(now) == read_words(before):
         return None
     place = SlackPlace(team, event["channel"], before.get("thread_ts") or ts)
-    named = [bot_user in mentioned_users(read_words(each)) for each in (before, now)]
+    named = [bot_user in list_mentioned_users(read_words(each)) for each in (before, now)]
     mention = {**now, "type": "app_mention", "channel": place.channel, "edited": None}
     shown_at = SlackPlace(team, event["channel"], before.get("thread_ts"))
     return Corrected(
@@ -157,12 +157,12 @@ def corrected_in(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected
 
 
 def _nothing(event: Mapping[str, Any]) -> str:
-    """What stands for a message without words: a bare mention greets, the rest can't be read."""
+    """Return what stands for a message without words: a bare mention greets, the rest can't be read."""
     return _UNREAD if not read_words(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
 
 
 def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
-    """What was attached, snippets included, and what came with a message that is passed on."""
+    """Yield what was attached, snippets included, and what came with a message that is passed on."""
     for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:MAX_ATTACHED])):
         for each in filter(_is_mapping, holder.get("files") or ()):
             size = each.get("size")
@@ -198,7 +198,7 @@ def _without_bot(words: str, bot_user: str) -> str:
     return re.sub(rf"^\s*<@{re.escape(bot_user)}(?:\|[^<>]*)?>[\s,:]*", "", words).strip()
 
 
-def mentioned_users(text: str) -> list[str]:
+def list_mentioned_users(text: str) -> list[str]:
     """List the ids of users named in a text, each once."""
     return list(dict.fromkeys(found[1] for found in _USER.finditer(text)))
 
@@ -213,8 +213,8 @@ def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
     return _CHANNEL.sub(rf"{NAME}:{team}/\1", people)
 
 
-def named_in(text: str, team: str) -> dict[str, str]:
-    """What Slack calls the people and channels in a text, by account and address, where it says so."""
+def find_names(text: str, team: str) -> dict[str, str]:
+    """Return what Slack calls the people and channels in a text, by account and address, where it says so."""
     each = (*_USER.finditer(text), *_GROUP.finditer(text))
     people = {f"{NAME}:{team}/{m[1]}": m[2] for m in each if m[2]}
     return people | {f"{NAME}:{team}/{m[1]}": f"#{m[2]}" for m in _CHANNEL.finditer(text) if m[2]}
@@ -261,7 +261,7 @@ class FollowedThreads:
         return [b.actions(b.button("Only when mentioned", ACTION, "thread"))]
 
     async def listens(self, place: SlackPlace) -> bool:
-        """Whether what does not mention Nod is for it, too."""
+        """Return whether what does not mention Nod is for it, too."""
         state = await self._state(place)
         return state is None or not state["only"]
 
@@ -301,21 +301,21 @@ class Events:
         event: Mapping[str, Any] = body.get("event") or {}
         match event.get("type"):
             case "message" if event.get("subtype") in _CORRECTIONS:
-                await self._corrected(body, team)
+                await self._take_correction(body, team)
             case "message" | "app_mention":
                 await self._message(body, team)
             case "agent_session_stopped":
-                await self._stopped(event, team)
+                await self._take_stop(event, team)
             case "app_home_opened":
-                self.background.start(self._opened(event, team))
+                self.background.start(self._greet(event, team))
             case "app_uninstalled":
-                await self._ended(team, "the app was uninstalled")
+                await self._check_end(team, "the app was uninstalled")
             case "tokens_revoked" if (event.get("tokens") or {}).get("bot"):
-                await self._ended(team, "the bot token was revoked")
+                await self._check_end(team, "the bot token was revoked")
             case _:
                 pass  # subscribed for what Slack wants to see, nothing to do
 
-    async def _ended(self, team: str, why: str) -> None:
+    async def _check_end(self, team: str, why: str) -> None:
         """Ask whether an installation ended: such an event may come after it began again.
 
         Should Slack not say so soon, its answer to the next call does.
@@ -326,10 +326,10 @@ class Events:
         except TimeoutError:
             log.info("Slack did not say whether an installation ended", team=team, why=why)
 
-    async def _corrected(self, body: Mapping[str, Any], team: str) -> None:
+    async def _take_correction(self, body: Mapping[str, Any], team: str) -> None:
         """Say that a correction was not read where Nod has the words; take in a mention that came by it."""
         workspace = await self.workspaces.find(team)
-        found = corrected_in(body, team, workspace.bot_user) if workspace else None
+        found = read_correction(body, team, workspace.bot_user) if workspace else None
         if found is None:
             return
         if await self._follows(found.place):
@@ -340,7 +340,7 @@ class Events:
 
     async def _message(self, body: Mapping[str, Any], team: str) -> None:
         workspace = await self.workspaces.find(team)
-        said = said_in(body, team, workspace.bot_user) if workspace else None
+        said = read_said(body, team, workspace.bot_user) if workspace else None
         follows = said is not None and said.in_thread and await self._follows(said.place)
         if workspace is not None and said is None:
             await self._keep_program(body, workspace)
@@ -348,12 +348,12 @@ class Events:
             return
         actor, people = await asyncio.gather(
             self.workspaces.actor(team, said.user, *said.teams),
-            self._people(team, mentioned_users(said.text)),
+            self._people(team, list_mentioned_users(said.text)),
         )
         names = {user: each.name for user, each in people.items()}
         text = readable(said.text, names)
         for author, passed_on in reversed(said.shared):
-            text = forwarded(author, readable(passed_on, {}), text)
+            text = format_forwarded(author, readable(passed_on, {}), text)
         notes, unread = [], ""
         if said.in_thread and not follows:
             before, unread = await self._thread(said, workspace.bot_user)
@@ -370,7 +370,7 @@ class Events:
                 text=text,
                 event_id=said.event_id,
                 private=said.place.private,
-                names=named_in(said.text, team),
+                names=find_names(said.text, team),
                 files=said.files,
             )
         )
@@ -399,7 +399,7 @@ class Events:
             await tell(self.workspaces, at, said.user, words)
 
     async def _thread(self, said: Said, bot_user: str) -> tuple[list[tuple[str, str]], str]:
-        """Who wrote what in the thread before, and what of it was not read, in words.
+        """Return who wrote what in the thread before, and what of it was not read, in words.
 
         Slack gives the oldest first and waits for its acknowledgement, so of a very long thread the last
         pages may be out of reach in time; then the newest are asked for by themselves.
@@ -482,16 +482,16 @@ class Events:
         return dict(zip(few, found, strict=True))
 
     async def _follows(self, place: SlackPlace) -> bool:
-        """Whether the bot takes part in this thread, and listens without a mention."""
+        """Return whether the bot takes part in this thread, and listens without a mention."""
         return await self.lookup.follows(place.address) and await self.threads.listens(place)
 
-    async def _stopped(self, event: Mapping[str, Any], team: str) -> None:
+    async def _take_stop(self, event: Mapping[str, Any], team: str) -> None:
         place = SlackPlace(team, event["channel"], event.get("thread_ts"))
         actor = await self.workspaces.actor(team, event.get("user") or "unknown")
         reply = await self.inbox(Command(actor, "stop", "", place.address, place.private))
         log.info("a person pressed stop", place=str(place.address), answer=reply.answer)
 
-    async def _opened(self, event: Mapping[str, Any], team: str) -> None:
+    async def _greet(self, event: Mapping[str, Any], team: str) -> None:
         user = event["user"]
         if event.get("tab") == "home":
             await self.homes.opened(team, user)
@@ -516,8 +516,8 @@ class Events:
         name = str(body.get("user_name") or "")
         actor = await self.workspaces.actor(team, body["user_id"], name=name)
         word, words = str(body["command"]).removeprefix("/"), str(body.get("text") or "")
-        names = named_in(words, team)
-        people = await self._people(team, mentioned_users(words))
+        names = find_names(words, team)
+        people = await self._people(team, list_mentioned_users(words))
         names |= {str(each): each.name for each in people.values() if each.name}
         if words.partition(" ")[0] not in _PROSE:
             words = with_addresses(words, team, people)

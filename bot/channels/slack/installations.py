@@ -20,7 +20,7 @@ def list_names(body: Mapping[str, Any]) -> list[str]:
     if granted:
         return _distinct(_names_in(granted))
     view = body.get("view")
-    return _distinct([*(_opened_for(view) if isinstance(view, Mapping) else ()), *_names_in(body)])
+    return _distinct([*(_read_window(view) if isinstance(view, Mapping) else ()), *_names_in(body)])
 
 
 def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
@@ -35,7 +35,7 @@ def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def _opened_for(view: Mapping[str, Any]) -> tuple[object, object]:
+def _read_window(view: Mapping[str, Any]) -> tuple[object, object]:
     """Return what Slack says of a window, and what Nod itself wrote into it when it opened it."""
     written = str(view.get("private_metadata") or "")
     try:

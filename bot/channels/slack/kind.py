@@ -10,7 +10,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 
 
-def _wanted(settings: Settings) -> bool:
+def _is_wanted(settings: Settings) -> bool:
     return any(
         (
             settings.slack_bot_token,
@@ -39,7 +39,7 @@ KIND = ChannelKind(
     "slack:T0123/U0456",
     "SLACK_BOT_TOKEN and SLACK_APP_TOKEN turn it on",
     ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
-    _wanted,
+    _is_wanted,
     _make,
     _examine,
     ("aiohttp", "slack_bolt", "slack_sdk"),

@@ -102,7 +102,7 @@ def _as_yaml(value: Any, indent: int = 0) -> str:
     """Write dicts, lists and scalars as YAML; strings are quoted as in JSON, which YAML reads as they are."""
     pad = "  " * indent
     if isinstance(value, dict):
-        return "".join(f"{pad}{key}:{_nested(item, indent)}" for key, item in value.items())
+        return "".join(f"{pad}{key}:{_write_nested(item, indent)}" for key, item in value.items())
     lines = []
     for item in value:
         if isinstance(item, dict):
@@ -112,7 +112,7 @@ def _as_yaml(value: Any, indent: int = 0) -> str:
     return "".join(lines)
 
 
-def _nested(item: Any, indent: int) -> str:
+def _write_nested(item: Any, indent: int) -> str:
     if isinstance(item, dict | list):
         return f"\n{_as_yaml(item, indent + 1)}"
     return f" {json.dumps(item, ensure_ascii=False)}\n"

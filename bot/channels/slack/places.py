@@ -62,7 +62,7 @@ _OTHER_WORKSPACE = "another workspace"
 
 
 def is_id(text: str) -> bool:
-    """Whether Slack may have given such an id, so that it can stand in a mention."""
+    """Return whether Slack may have given such an id, so that it can stand in a mention."""
     return _ID.fullmatch(text) is not None
 
 

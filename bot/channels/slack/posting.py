@@ -13,7 +13,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks as b
 from bot.channels.slack import text
-from bot.channels.slack.errors import CONTENTS, code_of, translated
+from bot.channels.slack.errors import CONTENTS, code_of, translate_errors
 from bot.channels.slack.places import SlackPlace, SlackPosted
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.telemetry.logs import logger
@@ -32,7 +32,7 @@ async def tell(
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
     team = place.team if place else team
     words, shown = text.notification(markdown), [b.markdown(markdown, team)]
-    with translated():
+    with translate_errors():
         client = await workspaces.client(team)
         if place is not None:
             at = {"channel": place.channel, "user": user, "thread_ts": place.thread}
@@ -57,7 +57,7 @@ async def tell(
 async def post_directly(workspaces: Workspaces, place: SlackPlace, markdown: str) -> None:
     """Post words in someone's direct messages, in the thread of what they said."""
     words = text.notification(markdown)
-    with translated():
+    with translate_errors():
         client = await workspaces.client(place.team)
         await client.chat_postMessage(
             channel=place.channel,
@@ -105,7 +105,7 @@ async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
 
 
 def mark_of(key: str) -> dict[str, Any]:
-    """What goes with a post, so that it is known again; no one sees it."""
+    """Return what goes with a post, so that it is known again; no one sees it."""
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 

@@ -14,7 +14,7 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack import card as cards
 from bot.channels.slack import screens
 from bot.channels.slack.blocks import VALUE
-from bot.channels.slack.errors import for_presser, translated
+from bot.channels.slack.errors import for_presser, translate_errors
 from bot.channels.slack.forms import blocks_of, read
 from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
@@ -24,7 +24,7 @@ from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, Group
-from bot.domain.chat import Address, Answer, Inbox, Press, Reply, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, Press, Reply, make_said, read_choice, refusal
 from bot.domain.forms import Field, fields_of
 from bot.domain.people import Actor, Names
 from bot.domain.proposals import Level
@@ -117,7 +117,7 @@ class SlackPresses:
         try:
             if action.get("action_id") == ACTION and place is not None:
                 words = _OUTSIDE if (await self._actor(click)).outside else await self.threads.pressed(place)
-            elif (choice := chosen(str(action.get("action_id")))) and place is not None:
+            elif (choice := read_choice(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:
                 words = await self._click(click)
@@ -140,10 +140,12 @@ class SlackPresses:
         """Hand in what a button says, and show in the thread who said it; gives the words for the person."""
         actor = await self._actor(click)
         at, private = place.address, place.private
-        reply = await self.inbox(said(choice, str(click.ref), actor, at, private=private, names=click.names))
+        reply = await self.inbox(
+            make_said(choice, str(click.ref), actor, at, private=private, names=click.names)
+        )
         if told := refusal(reply):
             return told
-        with translated():
+        with translate_errors():
             client = await self.workspaces.client(place.team)
             await client.chat_postMessage(
                 channel=place.channel,
@@ -257,7 +259,7 @@ class SlackPresses:
     async def _show(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
         """Open a window, and post as a file what no window can hold; there is nothing more to tell."""
         client = await self.workspaces.client(click.team)
-        with translated():
+        with translate_errors():
             async with within(_TRIGGER):
                 show = client.views_push if click.inside else client.views_open
                 await show(trigger_id=click.trigger_id, view=view)
@@ -306,13 +308,13 @@ class SlackPresses:
                 press = replace(press, verb=Verb.APPROVE_ALL)
             case screens.SIMILAR:
                 rung, lasting = (
-                    GrantScope(_chosen(state, screens.RUNG)),
-                    GrantDuration(_chosen(state, screens.LASTING)),
+                    GrantScope(_read_choice(state, screens.RUNG)),
+                    GrantDuration(_read_choice(state, screens.LASTING)),
                 )
-                reach = GrantAudience(_chosen(state, screens.REACH) or GrantAudience.HERE)
+                reach = GrantAudience(_read_choice(state, screens.REACH) or GrantAudience.HERE)
                 press = replace(press, verb=Verb.SIMILAR, rung=rung, lasting=lasting, reach=reach)
             case screens.EDIT:
-                return await self._edited(press, card, state, team)
+                return await self._take_edit(press, card, state, team)
             case other:
                 verb = screens.asks_words(str(other))
                 if verb is None:
@@ -330,7 +332,9 @@ class SlackPresses:
         reply = await self.inbox(choice)
         return _update("Decided" if reply.answer is Answer.ACCEPTED else "Not done", reply.text)
 
-    async def _edited(self, press: Press, card: Card, state: Mapping[str, Any], team: str) -> dict[str, Any]:
+    async def _take_edit(
+        self, press: Press, card: Card, state: Mapping[str, Any], team: str
+    ) -> dict[str, Any]:
         original = await self.lookup.arguments(press.proposal_id, press.actor, press.address)
         if original is None:
             return _update("Not done", NOT_HERE)
@@ -341,7 +345,7 @@ class SlackPresses:
         arguments, faults = read(fields, state, original, team)
         if faults:
             return _faulty(faults, fields)
-        verb = Verb.EDIT if _chosen(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
+        verb = Verb.EDIT if _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
@@ -365,7 +369,7 @@ def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> scr
 
 
 def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
-    """What choosing comes to, to be confirmed; the fault where nothing was chosen."""
+    """Return what choosing comes to, to be confirmed; the fault where nothing was chosen."""
     ticked = (
         int(option["value"])
         for block in state.values()
@@ -373,7 +377,7 @@ def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> 
     )
     picked = Picked(frozenset(ticked))
     approve, others = picked.of(card)
-    decline = others if _chosen(state, screens.OTHERS) == screens.DECLINE_OTHERS else []
+    decline = others if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS else []
     if not (approve or decline):
         fault = "Tick what to approve, or decline the others."
         return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
@@ -393,8 +397,8 @@ def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any
     return {"response_action": "errors", "errors": errors}
 
 
-def _chosen(state: Mapping[str, Any], block_id: str) -> str:
-    """What was chosen by radio buttons; empty for nothing."""
+def _read_choice(state: Mapping[str, Any], block_id: str) -> str:
+    """Return what was chosen by radio buttons; empty for nothing."""
     chosen = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
     return str(chosen.get("value") or "")
 

@@ -17,8 +17,8 @@ from bot.channels.slack import blocks as b
 from bot.channels.slack.blocks import Block, ContextLine, Run
 from bot.channels.slack.card import CONTEXT_SHOWN, batch_rows, value_of
 from bot.channels.slack.forms import inputs
-from bot.domain.batches import Picked, said_of
-from bot.domain.cards import Card, numbered, whole_text
+from bot.domain.batches import Picked, format_split_label
+from bot.domain.cards import Card, number_texts, whole_text
 from bot.domain.forms import fields_of, leaves_out
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.verbs import BUTTONS, CONTEXT, Verb
@@ -87,7 +87,9 @@ def review(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
     """Show everything of the change; submitting it approves, for one who may and while it is open."""
     may = may_approve and card.pending and Verb.APPROVE in card.verbs
     submit = card.button(Verb.APPROVE).label if may else ""
-    return _review("Everything it does", _led(card), whole_text(card), REVIEW, subject, submit)
+    return _review(
+        "Everything it does", _write_context_button(card), whole_text(card), REVIEW, subject, submit
+    )
 
 
 def review_real(card: Card, subject: ModalSubject) -> Review:
@@ -100,13 +102,20 @@ def review_real(card: Card, subject: ModalSubject) -> Review:
 def review_steps(card: Card, subject: ModalSubject, words: str, *, may_approve: bool) -> Review:
     """Show a whole plan and what its steps would be allowed; submitting it approves both."""
     may = may_approve and card.pending and Verb.APPROVE_STEPS in card.verbs
-    above, submit = [b.context(words), *_led(card)], "Approve and allow" if may else ""
+    above, submit = [b.context(words), *_write_context_button(card)], "Approve and allow" if may else ""
     return _review("The plan and its steps", above, whole_text(card), REVIEW_STEPS, subject, submit)
 
 
 def review_all(cards: Sequence[Card], subject: ModalSubject, submit: str) -> Review:
     """Show everything of each open change of an answer; submitting it, where it may be, approves them all."""
-    return _review("Everything they do", _led(cards[0]), numbered(cards), REVIEW_ALL, subject, submit)
+    return _review(
+        "Everything they do",
+        _write_context_button(cards[0]),
+        number_texts(cards),
+        REVIEW_ALL,
+        subject,
+        submit,
+    )
 
 
 def _review(
@@ -116,7 +125,7 @@ def _review(
     return Review(_modal(title, [*above, *shown], callback_id, subject, submit), file)
 
 
-def _led(card: Card) -> list[Block]:
+def _write_context_button(card: Card) -> list[Block]:
     """The button to what led to it, where something did."""
     return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))] if card.led else []
 
@@ -144,7 +153,7 @@ def choose(card: Card, subject: ModalSubject) -> Review:
         ]:
             boxes = {"type": "checkboxes", "options": options, "initial_options": options}
             words = f"Approve of {at + 1} to {min(at + _TEN, len(rows))}"
-            shown.append(b.asked(f"{ROWS}{at}", words, boxes, optional=True))
+            shown.append(b.input_block(f"{ROWS}{at}", words, boxes, optional=True))
     if all_:
         others = [b.option("Leave them open", "open"), b.option("Decline them", DECLINE_OTHERS)]
         shown.append(_choice("The others", OTHERS, others))
@@ -169,11 +178,11 @@ def choose(card: Card, subject: ModalSubject) -> Review:
 
 def sure(card: Card, subject: ModalSubject, approve: Sequence[Card], decline: Sequence[Card]) -> Block:
     """Say how many rows are approved and which are declined; submitting it decides."""
-    lines = [ContextLine((Run(f"{said_of(len(approve), len(decline))}?", "bold"),))]
+    lines = [ContextLine((Run(f"{format_split_label(len(approve), len(decline))}?", "bold"),))]
     for word, rows in (("Declined", decline), ("Approved", approve)):
         titles = "; ".join(row.title for row in rows)
         lines += [ContextLine((Run(f"{word}: ", "bold"), Run(text.cut(titles, 1000)[0])))] if rows else []
-    return _modal(card.title, b.rich(lines), SURE, subject, said_of(len(approve), len(decline)))
+    return _modal(card.title, b.rich(lines), SURE, subject, format_split_label(len(approve), len(decline)))
 
 
 def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
@@ -250,7 +259,7 @@ def _short(words: str) -> str:
 def _choice(label: str, block_id: str, options: list[Block]) -> Block:
     """Radio buttons, the first one chosen."""
     element = {"type": "radio_buttons", "options": options, "initial_option": options[0]}
-    return b.asked(block_id, label, element)
+    return b.input_block(block_id, label, element)
 
 
 def edit(
@@ -278,7 +287,7 @@ def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     if asked is None:
         raise ValueError(f"{verb} asks for no words")
     element = {"type": "plain_text_input", "multiline": True, "max_length": _WORDS}
-    block = b.asked(REASON, asked.question, element, hint=b.plain(asked.hint, 100))
+    block = b.input_block(REASON, asked.question, element, hint=b.plain(asked.hint, 100))
     return _modal(pressed.label, [_about(card), block], f"nod:{verb}", subject, pressed.label)
 
 

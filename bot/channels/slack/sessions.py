@@ -70,10 +70,10 @@ class Sessions:
         self, place: SlackPlace, status: Status, title: str, pauses: Sequence[float]
     ) -> "asyncio.Task[None]":
         task = self._under_way[place] = asyncio.create_task(self._set(place, status, title, pauses))
-        task.add_done_callback(lambda done: self._done(place, done))
+        task.add_done_callback(lambda done: self._forget_task(place, done))
         return task
 
-    def _done(self, place: SlackPlace, task: "asyncio.Task[None]") -> None:
+    def _forget_task(self, place: SlackPlace, task: "asyncio.Task[None]") -> None:
         if self._under_way.get(place) is task:
             del self._under_way[place]
 

@@ -19,7 +19,7 @@ from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.signature import SignatureVerifier
 
-from bot.channels.slack.errors import translated
+from bot.channels.slack.errors import translate_errors
 from bot.channels.slack.workspaces import make_client
 from bot.errors import ChannelError
 from bot.settings import Settings
@@ -60,14 +60,14 @@ class Socket:
         self.contested = False
         self._counts = alone
         self._handler = AsyncSocketModeHandler(app, token, logger=_logger)
-        self._handler.client.message_listeners.append(self._greeted)
+        self._handler.client.message_listeners.append(self._count_connections)
         self._client = make_client(settings, None)
         self._token = token
         self._opened: float | None = None  # of time.time(), as the SDK counts
 
     async def open(self) -> None:
         """Connect; raises ChannelError, also for what may work later: see `code_behind`."""
-        with translated():
+        with translate_errors():
             opened = await self._client.apps_connections_open(app_token=self._token)
         self._handler.client.wss_uri = str(opened["url"])
         try:
@@ -77,7 +77,7 @@ class Socket:
             raise ChannelError("Slack's websocket did not open in time") from None
         self._opened = time.time()
 
-    async def _greeted(self, _: object, message: dict[str, Any], __: str | None) -> None:
+    async def _count_connections(self, _: object, message: dict[str, Any], __: str | None) -> None:
         """Take from Slack's first words on a connection how many the app has (``num_connections``)."""
         if message.get("type") != "hello":
             return
@@ -100,8 +100,8 @@ class Socket:
         await self._handler.close_async()  # type: ignore[no-untyped-call]
 
 
-def signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
-    """Whether Slack signed this body within the last five minutes."""
+def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
+    """Return whether Slack signed this body within the last five minutes."""
     with suppress(ValueError, OverflowError, TypeError):  # no time, or no text, at all
         return SignatureVerifier(secret).is_valid_request(body, dict(headers))
     return False

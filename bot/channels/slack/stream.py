@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.channels.slack import blocks, posting, text
 from bot.channels.slack import blocks as b
-from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translated
+from bot.channels.slack.errors import CONTENTS, code_of, maybe_done, passes, translate_errors
 from bot.channels.slack.inbound import FollowedThreads
 from bot.channels.slack.places import SlackPlace
 from bot.channels.slack.sessions import Sessions, Status
@@ -94,7 +94,7 @@ class SlackStream:
 
     async def send(self, event: TurnEvent) -> None:
         """Show the event; raises ChannelError when neither a stream nor an edit arrives."""
-        with translated():
+        with translate_errors():
             if not isinstance(event, Waited):
                 self._wait_no_longer()
             match event:
@@ -233,12 +233,12 @@ class SlackStream:
             if self._live and _code(error) not in _CLOSED:
                 await self._close(None)
             elif not self._live and maybe_done(error):
-                self._ts = await self._lost()
+                self._ts = await self._close_lost()
             self._live = False
             return False
         return True
 
-    async def _lost(self) -> str | None:
+    async def _close_lost(self) -> str | None:
         """Close the stream that Slack may have started without an answer; edits continue it."""
         async with within(_WAITED):
             return await posting.close_stream(self.workspaces, self.place, self.clock()) or None

@@ -24,15 +24,15 @@ POST = 11_000
 
 def escape(text: str) -> str:
     """Ready for a mrkdwn text; Slack documents these three characters as the ones to escape."""
-    return _escaped(set_apart(clean(text)))
+    return _escape(set_apart(clean(text)))
 
 
 def escape_prose(text: str) -> str:
     """The same for an answer or a notice, of which the marks that words are written with stay."""
-    return _escaped(clean_prose(text))
+    return _escape(clean_prose(text))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -56,12 +56,12 @@ def _code_apart(markdown: str) -> Iterator[tuple[bool, str]]:
 def notification(markdown: str, limit: int = 300) -> str:
     """The first words of a notice on one line, for the screen of a phone: prose, ready for Slack."""
     words = " ".join(clean_prose(as_plain(markdown)).split())
-    return _escaped(_shorten(words, limit)[0])
+    return _escape(_shorten(words, limit)[0])
 
 
 def neutralise(markdown: str) -> str:
     """CommonMark in which no ``<!channel>``, ``<@U1>`` or ``<#C1>`` notifies anybody."""
-    return commonmark.neutralised(markdown, _SPECIAL)
+    return commonmark.neutralise_mentions(markdown, _SPECIAL)
 
 
 def harmless(markdown: str, limit: int) -> str:
@@ -71,7 +71,7 @@ def harmless(markdown: str, limit: int) -> str:
 
 
 def width(text: str) -> int:
-    """How many units Slack may count for this text."""
+    """Return how many units Slack may count for this text."""
     extra = 4 * text.count("&") + 3 * text.count("<") + 3 * text.count(">")
     return len(text.encode("utf-16-le", "surrogatepass")) // 2 + extra
 

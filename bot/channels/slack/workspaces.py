@@ -26,7 +26,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bot.channels.connecting import PATIENCE, Waits
-from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translated
+from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translate_errors
 from bot.channels.slack.installations import find_bot, list_names
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
@@ -110,14 +110,14 @@ class Client(AsyncWebClient):
         waited = 0
         while True:
             if (left := self.waits.left(place)) > _WITHIN.get():
-                raise _limited()
+                raise _make_limit_error()
             await asyncio.sleep(left)
             try:
                 return await super().api_call(api_method, **kwargs)
             except AttributeError as error:  # the client takes a 200 in plain text for an answer
                 raise aiohttp.ClientPayloadError("its answer can't be read") from error
             except SlackApiError as error:
-                if (seconds := _told_to_wait(error)) is not None:
+                if (seconds := _find_seconds_to_wait(error)) is not None:
                     self.waits.told(place, seconds)
                     if waited < _WAITS:
                         waited += 1
@@ -128,13 +128,13 @@ class Client(AsyncWebClient):
                 raise
 
 
-def _limited() -> SlackApiError:
+def _make_limit_error() -> SlackApiError:
     """The error that Slack answers to a call over its limit."""
     said = {"ok": False, "error": LIMITED}
     return SlackApiError("Slack takes no more of this for now.", said)  # type: ignore[no-untyped-call]
 
 
-def _told_to_wait(error: SlackApiError) -> float | None:
+def _find_seconds_to_wait(error: SlackApiError) -> float | None:
     """For how many seconds Slack takes no more of this; None where it refused something else."""
     response = error.response
     if not isinstance(response, AsyncSlackResponse) or response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
@@ -161,7 +161,7 @@ class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
 
 
 def _repeatable(request: HttpRequest) -> bool:
-    """Whether a call done twice does no more than done once; callers that post retry with care."""
+    """Return whether a call done twice does no more than done once; callers that post retry with care."""
     return request.url.rpartition("/")[2] not in _POSTS
 
 
@@ -210,7 +210,7 @@ class Workspaces(AsyncAuthorize):
         if token is None or self._own is not None:
             return
         client = make_client(self._settings, token.get_secret_value(), self._session)
-        with translated():
+        with translate_errors():
             found = await client.auth_test()
         organisation = organisation_of(found)
         self._own = Workspace(
@@ -223,12 +223,12 @@ class Workspaces(AsyncAuthorize):
 
     @property
     def connecting(self) -> bool:
-        """Whether Slack has not yet said which workspace the bot token belongs to."""
+        """True if Slack has not yet said which workspace the bot token belongs to."""
         return self._own is None and self._settings.slack_bot_token is not None
 
     @property
     def refused(self) -> bool:
-        """Whether Slack no longer accepts the bot token of the settings."""
+        """True if Slack no longer accepts the bot token of the settings."""
         return self._own is not None and self._own.team in self._off
 
     async def close(self) -> None:
@@ -421,10 +421,10 @@ class Workspaces(AsyncAuthorize):
         return said
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
-        """What a person is to a team by now, None where it is off or a bot's. Raises ChannelError."""
+        """Return what a person is to a team by now, None where it is off or a bot's. Raises ChannelError."""
         own, _, user = actor.key.partition("/")
         workspace = await self.find(team)
-        with translated():
+        with translate_errors():
             client = await self.client(team)
             try:
                 said: dict[str, Any] = (await client.users_info(user=user)).get("user") or {}
@@ -437,8 +437,8 @@ class Workspaces(AsyncAuthorize):
         return standing_of(said, (own,), team, workspace.enterprise if workspace else "")[0]
 
     async def group(self, team: str, ident: str) -> UserGroup:
-        """Who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""
-        with translated():
+        """Return who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""
+        with translate_errors():
             client = await self.client(team)
             users, at = await self._users_in(client, team, ident)
             if users is None:
@@ -449,7 +449,7 @@ class Workspaces(AsyncAuthorize):
         return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
 
     async def _users_in(self, client: Client, team: str, ident: str) -> tuple[list[str] | None, str | None]:
-        """Who is in a user group, and the workspace of an organisation that it is in.
+        """Return who is in a user group, and the workspace of an organisation that it is in.
 
         None where there is no such group. Raises what the client raises.
         """
@@ -465,7 +465,7 @@ class Workspaces(AsyncAuthorize):
         return None, None
 
     async def _where_groups_are(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
-        """Where to ask for a user group, the last place first; a workspace's token needs none."""
+        """Return where to ask for a user group, the last place first; a workspace's token needs none."""
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:
             return [None]
@@ -475,7 +475,7 @@ class Workspaces(AsyncAuthorize):
         return sorted(everywhere, key=lambda each: each != last)
 
     async def _handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
-        """What a user group is called, such as @oncall; asked for once an hour."""
+        """Return what a user group is called, such as @oncall; asked for once an hour."""
         handle, until = self._handles.get((team, ident), ("", self._clock()))
         if until <= self._clock():
             listed = (await client.usergroups_list(team_id=at)).get("usergroups") or ()
@@ -502,7 +502,7 @@ def organisation_of(said: AsyncSlackResponse) -> str:
 def standing_of(
     said: Mapping[str, Any], teams: Iterable[object], team: str, everywhere: str
 ) -> tuple[Membership, str]:
-    """What a person is to ``team``, and the team that they are an account of.
+    """Return what a person is to ``team``, and the team that they are an account of.
 
     ``said`` is Slack's own record of them, empty where it gave none; ``teams`` are those it named with what
     they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed

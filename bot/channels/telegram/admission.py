@@ -122,7 +122,7 @@ class Admission:
         return "Done."
 
     async def _ask_admins(self, user: User, code: str) -> bool:
-        """Whether one of them was reached."""
+        """Return whether one of them was reached."""
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
         yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))
@@ -146,7 +146,7 @@ class Admission:
         await self._database.write(events.keep_dialogue, NAME, key, state, self._clock())
 
     async def _room(self) -> bool:
-        """Whether few enough requests wait for an admin."""
+        """Return whether few enough requests wait for an admin."""
         kept = await self._database.read(events.dialogues, NAME, "pair:")
         return len([1 for state in kept.values() if state["stands"] == "asking"]) < _MOST_ASKING
 

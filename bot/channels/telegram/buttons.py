@@ -13,17 +13,17 @@ from typing import Self
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from bot.channels.telegram.limits import CALLBACK_BYTES
-from bot.domain.chat import offered
+from bot.domain.chat import make_choice_buttons
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
 
 def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     """A button for each, one below the other; None without any."""
-    rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in offered(choices)]
+    rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     return InlineKeyboardMarkup(rows) if rows else None
 
 
-def disabled(label: str) -> InlineKeyboardButton:
+def make_disabled_button(label: str) -> InlineKeyboardButton:
     """A button that can be read and not pressed (Bot API 10.3, which the library does not know yet)."""
     return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
 
@@ -166,7 +166,7 @@ class ButtonData:
 
     @property
     def asks(self) -> bool:
-        """Whether it belongs to a dialogue in which the person types."""
+        """True if it belongs to a dialogue in which the person types."""
         return self.does in FORM or (self.verb is not None and BUTTONS[self.verb].needs is Needs.WORDS)
 
     def pack(self) -> str:

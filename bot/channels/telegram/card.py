@@ -12,10 +12,10 @@ from telegram import CopyTextButton, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.streamed_message import MOST_POSTS
-from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, disabled, does_of
+from bot.channels.telegram.buttons import SURE, VERBS, ButtonData, Does, does_of, make_disabled_button
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import OUTLINER, Rich, split, styled, trimmed, web_link
-from bot.domain.batches import Picked, page_of, said_of
+from bot.channels.telegram.text import OUTLINER, Rich, split, style, trim, web_link
+from bot.domain.batches import Picked, format_split_label, page_of
 from bot.domain.cards import Batch, Card, everything
 from bot.domain.verbs import (
     CHOICES,
@@ -56,7 +56,7 @@ class TelegramCard:
     cut: bool
 
 
-def rendered(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
+def render_card(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard:
     """Lay out the pending or the resolved twin; fits one message whatever the card holds.
 
     ``unseen``: how many others of its group are cut and have not been viewed where this card stands.
@@ -64,7 +64,7 @@ def rendered(card: Card, unseen: int = 0, *, more: bool = False) -> TelegramCard
     """
     laid = OUTLINER.card(card)
     buttons = keyboard(card, cut=laid.cut, left_out=laid.left_out, unseen=unseen, more=more)
-    return TelegramCard(trimmed(laid.made), buttons, laid.cut)
+    return TelegramCard(trim(laid.made), buttons, laid.cut)
 
 
 def keyboard(
@@ -85,18 +85,18 @@ def keyboard(
     if card.batch:
         return _for_rows(card, card.batch, hidden=cut and not viewed, left_out=left_out, viewed=viewed)
     hidden = cut and card.pending and not viewed
-    offered = _offered(card, hidden=hidden)
+    offered = _list_verbs(card, hidden=hidden)
     rows: list[list[InlineKeyboardButton]] = []
     if hidden:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL)])
     rows += [[_button(card, a) for a in row if a in offered] for row in _ROWS[:-1]]
     if hidden and Verb.APPROVE in card.verbs:
-        rows[1].insert(0, disabled(card.button(Verb.APPROVE).label))
+        rows[1].insert(0, make_disabled_button(card.button(Verb.APPROVE).label))
     rare = _rare(card, offered)
     if any(rare) and not more and not viewed:
         rare = []
         rows[1 + hidden].append(_viewing(card, Does.MORE, _MORE, style=None))  # next to Edit
-    rows += [*rare, *_copied(card)] if more else rare
+    rows += [*rare, *_write_copy_row(card)] if more else rare
     rows[:0] = [[_button(card, a)] for a in CHOICES if a in offered]
     if left_out and card.pending and not cut and not viewed:
         rows.append([_viewing(card, Does.VIEW, VIEW_ALL, style=None)])
@@ -113,13 +113,13 @@ def keyboard(
 
 
 def menu(card: Card) -> InlineKeyboardMarkup:
-    """What is behind *More*, by itself."""
+    """Return what is behind *More*, by itself."""
     hidden = OUTLINER.card(card).cut and card.pending
-    rows = [*_rare(card, _offered(card, hidden=hidden)), *_copied(card)]
+    rows = [*_rare(card, _list_verbs(card, hidden=hidden)), *_write_copy_row(card)]
     return InlineKeyboardMarkup([row for row in rows if row])
 
 
-def _offered(card: Card, *, hidden: bool) -> list[Verb]:
+def _list_verbs(card: Card, *, hidden: bool) -> list[Verb]:
     return [a for a in card.verbs if does_of(a) and not (hidden and a in _APPROVING)]
 
 
@@ -128,10 +128,10 @@ def _rare(card: Card, offered: Sequence[Verb]) -> list[list[InlineKeyboardButton
     rare = [[_button(card, a) for a in row if a in offered] for row in (_ROWS[-1], further)]
     if Verb.DECLINE in offered and card.button(Verb.DECLINE).needs is Needs.REASON:
         rare.append([_viewing(card, Does.REASON, with_reason(card.button(Verb.DECLINE)), style=None)])
-    return rare + _led(card)
+    return rare + _write_context_row(card)
 
 
-def _copied(card: Card) -> list[list[InlineKeyboardButton]]:
+def _write_copy_row(card: Card) -> list[list[InlineKeyboardButton]]:
     copies = InlineKeyboardButton("Copy ID", copy_text=CopyTextButton(card.proposal_id))
     return [[copies]] if card.pending else []
 
@@ -143,19 +143,23 @@ def _for_rows(
     approves = Verb.APPROVE_ALL in card.verbs
     rows = [
         [_viewing(card, Does.VIEW, VIEW_ALL)] if hidden or (left_out and not viewed) else [],
-        [disabled(card.button(Verb.APPROVE_ALL).label) if hidden else _button(card, Verb.APPROVE_ALL)]
+        [
+            make_disabled_button(card.button(Verb.APPROVE_ALL).label)
+            if hidden
+            else _button(card, Verb.APPROVE_ALL)
+        ]
         if approves
         else [],
         [_viewing(card, Does.PICK, CHOOSE)] if card.pending and not viewed else [],
         [_viewing(card, Does.LOOK, EACH_ROW, None)] if not card.pending and batch.offers else [],
         [_button(card, verb) for verb in _OF_ALL if verb in card.verbs],
-        *([] if viewed else _led(card)),
+        *([] if viewed else _write_context_row(card)),
     ]
     found = [row for row in rows if row]
     return InlineKeyboardMarkup(found) if found else None
 
 
-def _led(card: Card) -> list[list[InlineKeyboardButton]]:
+def _write_context_row(card: Card) -> list[list[InlineKeyboardButton]]:
     return [[_viewing(card, Does.CONTEXT, CONTEXT, style=None)]] if card.led else []
 
 
@@ -191,14 +195,16 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
     laid.append([button(shows, f"{sign} {to + 1} of {pages}", to) for to, sign in turns if 0 <= to < pages])
     approve, others = picked.of(card)
     if approve or others:
-        laid.append([button(Does.DECIDE, said_of(len(approve), len(others)), style=_STYLES[Look.PRIMARY])])
+        laid.append(
+            [button(Does.DECIDE, format_split_label(len(approve), len(others)), style=_STYLES[Look.PRIMARY])]
+        )
     if approve and others:
         some = f"Approve {len(approve)}, leave {len(others)} open"
         laid.append([button(Does.DECIDE_SOME, some, style=_STYLES[Look.PLAIN])])
     other = button(Does.PICK, "Pick rows") if looks else button(Does.LOOK, "Look at one row")
     laid.append([*([other] if card.pending else []), button(Does.FOLD, "Back")])
     shown = OUTLINER.card(part)
-    return TelegramCard(trimmed(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
+    return TelegramCard(trim(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
 
 
 def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
@@ -211,7 +217,7 @@ def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
 
 def whole(card: Card) -> list[Rich] | None:
     """Give `everything` as messages; None when it is so long that it should be a file."""
-    pieces = split(styled(everything(card), "pre"), TEXT_UNITS)
+    pieces = split(style(everything(card), "pre"), TEXT_UNITS)
     return pieces if len(pieces) <= MOST_POSTS else None
 
 

@@ -51,8 +51,8 @@ from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPos
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import OUTLINER, from_markdown, joined, mention, split
-from bot.channels.telegram.transport import BotRequests, Transport, translated
+from bot.channels.telegram.text import OUTLINER, from_markdown, join, mention, split
+from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
 from bot.domain.jobs import Peers
@@ -161,7 +161,7 @@ class TelegramChannel(Platform):
             raise
 
     def _refusal(self, fault: TelegramError) -> str:
-        """What to correct where trying again changes nothing; empty where it may."""
+        """Return what to correct where trying again changes nothing; empty where it may."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():
@@ -319,7 +319,7 @@ class TelegramChannel(Platform):
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
         """``ref`` is the file's id; Telegram says where it lies on its server."""
-        with translated():
+        with translate_errors():
             found = await self._bot.get_file(ref)
         return await download(found.file_path or "", most, {self._origin})
 
@@ -359,11 +359,11 @@ class TelegramChannel(Platform):
         lines = [from_markdown(markdown)]
         if not place.private:
             named = await self._each_of([each for each in people if each.channel == self.name])
-            lines = [*([joined(map(mention, named), ", ")] if named else []), *lines]
-            if shown := await self._database.read(posted_cards.known, self.name, ref):
+            lines = [*([join(map(mention, named), ", ")] if named else []), *lines]
+            if shown := await self._database.read(posted_cards.find_known, self.name, ref):
                 link = commands.link_to(self._bot.bot, shown.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
-        rich = joined(lines)
+        rich = join(lines)
         await self._transport.send(
             place, rich, below=card.message_id if card.chat_id == place.chat_id else None
         )
@@ -489,7 +489,7 @@ class TelegramChannel(Platform):
 
 
 def webhook_fault(settings: Settings) -> str:
-    """Why Telegram would refuse the webhook, and what to do; empty where it need not."""
+    """Return why Telegram would refuse the webhook, and what to do; empty where it need not."""
     url = settings.public_url
     if not url or url.startswith("https://") or not settings.telegram_api_url.startswith(_CLOUD):
         return ""

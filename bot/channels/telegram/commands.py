@@ -86,7 +86,7 @@ class Typed:
 
     @property
     def confidential(self) -> bool:
-        """Whether the answer is for no one but who asked; raises KeyError when it is not `known`."""
+        """True if the answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
         own = (entry.text or self.arguments.lower()).startswith(_OWN)
         return entry.admins or entry.decides or own or not entry.groups
@@ -105,16 +105,16 @@ class Typed:
 
 
 def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
-    """What to answer to `/start` and `/help`, with the commands as they are typed here."""
-    entries = listed(admin=admin, decides=decides)
+    """Return what to answer to `/start` and `/help`, with the commands as they are typed here."""
+    entries = list_menu(admin=admin, decides=decides)
     if typed.name == "start":
         entries = [e for name in _SHORTLY for e in entries if e.typed == name]
     head = [f"{_HELLO} {_GROUPS}", *([notice] if notice else [])]
     return "\n".join([*head, "", *(f"/{e.typed}: {e.description}" for e in entries)])
 
 
-def listed(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
-    """What is listed for a person by their part."""
+def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
+    """Return what is listed for a person by their part."""
     return [e for e in ENTRIES if e.listed and (admin or not e.admins) and (decides or not e.decides)]
 
 
@@ -137,12 +137,12 @@ def read(text: str) -> Typed | None:
 
 async def publish(bot: ExtBot[Any], admins: Sequence[int], approvers: Sequence[int]) -> None:
     """Set the lists people see after a slash; one that cannot be set is no reason not to start."""
-    everyone, decides = listed(), [each for each in approvers if each not in admins]
+    everyone, decides = list_menu(), [each for each in approvers if each not in admins]
     lists: list[tuple[BotCommandScope, list[MenuEntry]]] = [
         (BotCommandScopeAllPrivateChats(), everyone),
         (BotCommandScopeAllGroupChats(), [e for e in everyone if e.groups]),
-        *((BotCommandScopeChat(each), listed(decides=True)) for each in decides),
-        *((BotCommandScopeChat(each), listed(admin=True, decides=True)) for each in admins),
+        *((BotCommandScopeChat(each), list_menu(decides=True)) for each in decides),
+        *((BotCommandScopeChat(each), list_menu(admin=True, decides=True)) for each in admins),
     ]
     for scope, entries in lists:
         try:

@@ -70,7 +70,7 @@ class Dialogue:
 
     @property
     def climbs(self) -> bool:
-        """Whether it is about a grant, not about the proposal's own contents."""
+        """True if it is about a grant, not about the proposal's own contents."""
         return self.step is DialogueStep.RUNG
 
     def pick(self, field: Field, now: datetime) -> Self:
@@ -101,18 +101,18 @@ class Dialogue:
         return self.step in (DialogueStep.ASK, DialogueStep.WORDS)
 
     def listens(self, reply_to: int) -> bool:
-        """Whether a reply to this message is the answer; a text that replies to nothing never is."""
+        """Return whether a reply to this message is the answer; a text that replies to nothing never is."""
         return self.awaits_text and reply_to == self.prompt
 
     def asked_in(self, text: str) -> bool:
-        """Whether a message with this text asks the question, although it is not known as its message.
+        """Return whether a message with this text asks the question, although it is not known as its message.
 
         It was sent, and Telegram's answer with its id was lost, or the process was, right after.
         """
         return self.awaits_text and bool(self.question) and text == self.question
 
     def concerns(self, card: Card) -> bool:
-        """Whether the proposal still is what the dialogue began with."""
+        """Return whether the proposal still is what the dialogue began with."""
         return card.pending and card.proposal_id == self.proposal_id and card.round == self.round
 
     def arguments(self, current: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Who:
     alone: Alone | None = None
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
-        """What they press, from where they are."""
+        """Return what they press, from where they are."""
         return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **more)
 
     @property

@@ -21,12 +21,12 @@ _PENDING = 50  # updates that wait at Telegram before it is worth a word
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
     """Ask Telegram, also about the places where Nod is to post; never raises for what it says."""
     token = settings.telegram_bot_token
-    asked = await _asked(settings, token.get_secret_value(), places) if token else []
+    asked = await _ask_telegram(settings, token.get_secret_value(), places) if token else []
     return [*_local(settings), *asked]
 
 
 def _local(settings: Settings) -> list[Finding]:
-    """What a start would refuse."""
+    """Return what a start would refuse."""
     found = []
     for name, made in (
         ("Telegram accounts", lambda: Admitted.by(settings)),
@@ -39,7 +39,7 @@ def _local(settings: Settings) -> list[Finding]:
     return found
 
 
-async def _asked(settings: Settings, token: str, places: Sequence[Address]) -> list[Finding]:
+async def _ask_telegram(settings: Settings, token: str, places: Sequence[Address]) -> list[Finding]:
     root = settings.telegram_api_url.rstrip("/")
     bot = Bot(token, f"{root}/bot", f"{root}/file/bot")
     try:

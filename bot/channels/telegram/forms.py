@@ -20,7 +20,7 @@ from bot.channels.telegram.places import TelegramPosted
 from bot.channels.telegram.screens import Screen
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport, posted_of
+from bot.channels.telegram.transport import Transport, find_posted
 from bot.domain.cards import Card
 from bot.domain.chat import Answer, Clock, Inbox
 from bot.domain.forms import BadAnswer, Field, fields_of, label_of, leaves_out
@@ -60,7 +60,7 @@ class Offer:
     reaches: Sequence[tuple[GrantAudience, str]]
 
     def has(self, dialogue: Dialogue) -> bool:
-        """Whether what was chosen so far is still offered."""
+        """Return whether what was chosen so far is still offered."""
         return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
 
     def screen(self, dialogue: Dialogue, card: Card, who: Who) -> Screen:
@@ -88,7 +88,7 @@ class Asker:
         if callback.does is Does.CLOSE:
             return await self._close(who, found, message)
         if callback.round != card.round or not card.pending:
-            return await self._moved_on(who, callback.id, callback.round)
+            return await self._describe_change_since(who, callback.id, callback.round)
         verb = Verb.DECLINE if callback.does is Does.REASON else callback.verb
         if verb is not None:
             return await self._begin(who, card, verb)
@@ -99,11 +99,11 @@ class Asker:
         dialogue = await self.dialogues.load(who)
         if replied is None:
             return False
-        if dialogue and dialogue.listens(posted_of(replied).message_id):
-            trouble = await self._answered(who, dialogue, text)
+        if dialogue and dialogue.listens(find_posted(replied).message_id):
+            trouble = await self._take_answer(who, dialogue, text)
         elif dialogue and dialogue.asked_in(replied.text or ""):
-            trouble = await self._answered(who, dialogue, None)
-        elif screens.asked(replied, who.user):
+            trouble = await self._take_answer(who, dialogue, None)
+        elif screens.has_asked(replied, who.user):
             trouble = _OVER
         else:
             return False
@@ -112,11 +112,11 @@ class Asker:
         return True
 
     async def asks(self, who: Who, replied: Message) -> bool:
-        """Whether a message waits for words of this person."""
+        """Return whether a message waits for words of this person."""
         dialogue = await self.dialogues.load(who)
         if dialogue is None:
             return False
-        return dialogue.listens(posted_of(replied).message_id) or dialogue.asked_in(replied.text or "")
+        return dialogue.listens(find_posted(replied).message_id) or dialogue.asked_in(replied.text or "")
 
     async def cancel(self, who: Who) -> bool:
         """Stop asking; False when nothing was being asked."""
@@ -126,7 +126,7 @@ class Asker:
         await self.transport.send(who.place, plain("Cancelled. Nothing was changed."), alone=who.alone)
         return True
 
-    async def _moved_on(self, who: Who, proposal_id: str, seen: int) -> str:
+    async def _describe_change_since(self, who: Who, proposal_id: str, seen: int) -> str:
         """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
         reply = await self.inbox(who.press(Verb.EDIT, proposal_id, seen))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
@@ -164,7 +164,7 @@ class Asker:
         await self._show(who, Dialogue.words(card, verb, self.clock()), screen)
         return ""
 
-    async def _answered(self, who: Who, dialogue: Dialogue, text: str | None) -> str:
+    async def _take_answer(self, who: Who, dialogue: Dialogue, text: str | None) -> str:
         """Take a typed answer; None asks once more what was asked in a message that is not known.
 
         Return what to tell the person, empty when a screen says it.
@@ -172,7 +172,7 @@ class Asker:
         card = await self.lookup.card(dialogue.proposal_id, who.actor, who.place.address)
         if card is None or not dialogue.concerns(card):
             await self.dialogues.keep(who, None)
-            return await self._moved_on(who, dialogue.proposal_id, dialogue.round)
+            return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
         if dialogue.step is not DialogueStep.ASK:
             if text is None:
                 screen = screens.words(who.user, card.button(dialogue.verb), card.title)
@@ -311,7 +311,7 @@ class Asker:
             found.climbs and found.concerns(card) and found.prompt == message.message_id
         ):
             return NOT_YOURS
-        chosen = _chosen(found, callback, self.clock())
+        chosen = _apply_choice(found, callback, self.clock())
         if not offer.has(chosen):
             return MOVED_ON
         if callback.does is not Does.LASTING:
@@ -328,7 +328,7 @@ class Asker:
         return reply.text
 
 
-def _chosen(found: Dialogue, callback: ButtonData, now: datetime) -> Dialogue:
+def _apply_choice(found: Dialogue, callback: ButtonData, now: datetime) -> Dialogue:
     """The dialogue with what a button chooses of a grant; with no rung for what there is not."""
     rung, reach = found.rung, found.reach
     if callback.does is Does.RUNG:

@@ -23,13 +23,13 @@ from bot.channels.telegram.forms import Asker
 from bot.channels.telegram.places import NAME, Alone, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import from_markdown, plain
-from bot.channels.telegram.transport import Transport, posted_of
+from bot.channels.telegram.transport import Transport, find_posted
 from bot.domain import chat
 from bot.domain.attachments import Upload
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
-from bot.domain.text import forwarded, in_group, in_reply_to
+from bot.domain.text import format_forwarded, in_group, in_reply_to
 from bot.errors import NotDeliverable
 
 _UNKNOWN = "I can't read that. Please say it in words."
@@ -57,11 +57,11 @@ def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace |
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 
 
-def meant_for(message: Message, me: User) -> bool:
+def is_meant_for(message: Message, me: User) -> bool:
     """In private everything; in a group a mention, a reply, a command, or what the bot alone can see."""
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
-    if _private(message.chat) or _reached_by(message):
+    if _private(message.chat) or _find_private_reply(message):
         return True
     answered = message.reply_to_message
     if answered and answered.from_user == me and not answered.forum_topic_created:
@@ -69,12 +69,12 @@ def meant_for(message: Message, me: User) -> bool:
     typed = commands.read(message.text or "")
     if typed is not None:
         return typed.bot.lower() == (me.username or "").lower() if typed.bot else typed.known
-    return any(_names(each, words, me) for each, words in _marked(message))
+    return any(_names(each, words, me) for each, words in _list_marks(message))
 
 
-def _reached_by(message: Message) -> Alone | None:
-    """How someone is answered who wrote to Nod alone in a group; None for any other message."""
-    number, user = posted_of(message).message_id, message.from_user
+def _find_private_reply(message: Message) -> Alone | None:
+    """Return how someone is answered who wrote to Nod alone in a group; None for any other message."""
+    number, user = find_posted(message).message_id, message.from_user
     return Alone(user.id, answer=-number) if number < 0 and user else None
 
 
@@ -83,7 +83,7 @@ def words_of(message: Message, me: User | None = None) -> str:
     text = message.text or message.caption or ""
     named = text.startswith(("/nod", "/approvals"))
     units = text.encode("utf-16-le", "surrogatepass")
-    for entity, words in reversed(_marked(message)):
+    for entity, words in reversed(_list_marks(message)):
         if me and _names(entity, words, me):
             said = " "
         elif entity.url and entity.url not in words:
@@ -97,14 +97,14 @@ def words_of(message: Message, me: User | None = None) -> str:
 
 def _says_something(message: Message) -> bool:
     """Say no for joins, pins and other notices of the chat itself."""
-    return bool(message.text or message.caption or attached(message))
+    return bool(message.text or message.caption or describe_attachment(message))
 
 
 def _private(chat: Chat) -> bool:
     return bool(chat.type == ChatType.PRIVATE)
 
 
-def _marked(message: Message) -> list[tuple[MessageEntity, str]]:
+def _list_marks(message: Message) -> list[tuple[MessageEntity, str]]:
     """Its mentions and links, first to last, with what stands there."""
     found = message.parse_entities(_MARKS) if message.text else message.parse_caption_entities(_MARKS)
     return sorted(found.items(), key=lambda each: each[0].offset)
@@ -154,7 +154,7 @@ class Overheard:
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
             words = "\n".join(filter(None, map(words_of, album or [message])))
-            if what := "an album" if len(album) > 1 else attached(message):
+            if what := "an album" if len(album) > 1 else describe_attachment(message):
                 unread = _unread(what, len(album) or 1)
                 words = f"{words[:_LONGEST]} (with {unread})" if words else f"({what})"
             author = _author(message, me)
@@ -167,7 +167,7 @@ class Overheard:
             del self._said[next(iter(self._said))]
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
-        """Who said what since the last `forget`, the first one first."""
+        """Return who said what since the last `forget`, the first one first."""
         return list(self._said.get(place, {}).values())
 
     def forget(self, place: TelegramPlace) -> None:
@@ -180,8 +180,8 @@ def _unread(what: str, count: int) -> str:
     return f"{what}{each} that you can't see; people can reply to {them} to show you {them}"
 
 
-def attached(message: Message | ExternalReplyInfo) -> str:
-    """What comes with a message that Nod can't read, such as "a photo"; empty where nothing does."""
+def describe_attachment(message: Message | ExternalReplyInfo) -> str:
+    """Return what comes with a message that Nod can't read, such as "a photo"; empty where nothing does."""
     kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
     if kind is not None:
         return _KINDS[kind]
@@ -199,7 +199,7 @@ _FILES = {  # what is a file, and how it is named where its sender does not say
 
 
 def files_of(message: Message) -> list[Upload]:
-    """What was attached; of a photo its largest size, of an animation only once."""
+    """Return what was attached; of a photo its largest size, of an animation only once."""
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
@@ -213,26 +213,26 @@ def files_of(message: Message) -> list[Upload]:
 
 def for_model(message: Message, words: str, me: User) -> str:
     """The words of a message with what they point at, and a note of what the model can't see."""
-    if (what := attached(message)) and not files_of(message):
+    if (what := describe_attachment(message)) and not files_of(message):
         words = f"{words}\n\n({what} was attached that you can't see)"
     if not words:
         return ""
     if message.forward_origin is not None:
-        return forwarded(_origin(message.forward_origin), words, "")
-    return in_reply_to(*_pointed_at(message, me), words)
+        return format_forwarded(_origin(message.forward_origin), words, "")
+    return in_reply_to(*_read_replied(message, me), words)
 
 
-def _pointed_at(message: Message, me: User) -> tuple[str, str]:
-    """Who wrote what is replied to, and what; the words are empty where nothing is."""
+def _read_replied(message: Message, me: User) -> tuple[str, str]:
+    """Return who wrote what is replied to, and what; the words are empty where nothing is."""
     quote = message.quote.text if message.quote else ""
     elsewhere, replied = message.external_reply, message.reply_to_message
     if elsewhere is not None:
-        what = attached(elsewhere)
+        what = describe_attachment(elsewhere)
         unseen = f"({what} that you can't see)" if what else ""
         return _origin(elsewhere.origin), " ".join(filter(None, (quote, unseen)))
     if replied is None or replied.forum_topic_created:  # in a topic, everything replies to its beginning
         return "", ""
-    said = quote or words_of(replied) or (f"({what})" if (what := attached(replied)) else "")
+    said = quote or words_of(replied) or (f"({what})" if (what := describe_attachment(replied)) else "")
     if replied.media_group_id:
         said = f"{said} (one message of an album; you can't see the others)"
     return _author(replied, me), said
@@ -281,13 +281,13 @@ class Inbound:
         user = message.from_user
         if place is None or user is None or not _says_something(message):
             return None
-        if not any(meant_for(each, self.me) for each in album or (message,)):
+        if not any(is_meant_for(each, self.me) for each in album or (message,)):
             self.overheard.keep(place, message, self.me, album, edited=edited)
             return None
         if message.sender_chat is not None:
             await self._say(place, _ANONYMOUS, message)
             return None
-        who = Who(user, actor_of(user), place, alone=_reached_by(message))
+        who = Who(user, actor_of(user), place, alone=_find_private_reply(message))
         if not await self.admission.admits(user.id, message.chat.id):
             if edited or message.forward_origin or not await self._decides(who, message):
                 await self.admission.turn_away(user, place)
@@ -320,12 +320,12 @@ class Inbound:
     async def _message(self, who: Who, message: Message, event_id: str, album: Sequence[Message]) -> None:
         words = "\n".join(filter(None, (words_of(each, self.me) for each in album or (message,))))
         replied = message.reply_to_message
-        if not words and replied and await self._asked_below(who, replied):
-            await self._say(who.place, _WORDS_NEEDED.format(attached(message)), message)
+        if not words and replied and await self._is_asked_for_words(who, replied):
+            await self._say(who.place, _WORDS_NEEDED.format(describe_attachment(message)), message)
             return
         shown = [replied] if replied and replied.from_user != self.me else []
         files = [file for each in (*shown, *(album or [message])) for file in files_of(each)]
-        if not files and (what := attached(message)):
+        if not files and (what := describe_attachment(message)):
             await self._say(who.place, _NOT_SEEN.format(what) if message.caption else _UNKNOWN, message)
         if not words and not files:
             return
@@ -354,13 +354,13 @@ class Inbound:
         elif reply.text:
             await self._say(who.place, reply.text, message)
 
-    async def _asked_below(self, who: Who, replied: Message) -> bool:
+    async def _is_asked_for_words(self, who: Who, replied: Message) -> bool:
         """Whether a message asks this person for words: a form of theirs, or the card of an open question."""
         if replied.from_user != self.me:
             return False
         if await self.asker.asks(who, replied):
             return True
-        shown = await self.views.known(posted_of(replied))
+        shown = await self.views.known(find_posted(replied))
         card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
         return card is not None and card.pending and card.kind.is_answer
 
@@ -408,5 +408,5 @@ class Inbound:
                 await self.views.put(card, place, self.lookup, who.actor)
 
     async def _say(self, place: TelegramPlace, text: str, message: Message) -> None:
-        alone = _reached_by(message)
+        alone = _find_private_reply(message)
         await self.transport.send(place, plain(text), answer_to=message.message_id, alone=alone)

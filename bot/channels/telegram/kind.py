@@ -10,7 +10,7 @@ from bot.settings import Settings
 from bot.store.database import Database
 
 
-def _wanted(settings: Settings) -> bool:
+def _is_wanted(settings: Settings) -> bool:
     return settings.telegram_bot_token is not None
 
 
@@ -32,7 +32,7 @@ KIND = ChannelKind(
     "telegram:991",
     "TELEGRAM_BOT_TOKEN turns it on",
     ("TELEGRAM_BOT_TOKEN",),
-    _wanted,
+    _is_wanted,
     _make,
     _examine,
     ("pyromark", "telegram", "telegramify_markdown"),

@@ -80,7 +80,7 @@ class _Line:
         return max(now + self.blocked(), free)
 
     def used(self, now: float) -> bool:
-        """Whether anything of it counts still."""
+        """Return whether anything of it counts still."""
         recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_GAP
         return bool(self.waiting or recent or self.sent)
 
@@ -105,7 +105,7 @@ class ChatPace(BaseRateLimiter[int]):
         """Keep one pace with the other processes: what they send counts here, and their 429 holds here."""
         self._others = others
         self._waits.share(others)
-        others.on(_SENT, self._sent)
+        others.on(_SENT, self._count_sent)
 
     async def initialize(self) -> None:
         """Nothing to open."""
@@ -114,7 +114,7 @@ class ChatPace(BaseRateLimiter[int]):
         """Nothing to close."""
 
     def preview(self, chat_id: int) -> bool:
-        """Whether an unfinished text may be shown in this chat now; true takes the place."""
+        """Return whether an unfinished text may be shown in this chat now; true takes the place."""
         line, now = self._line(chat_id), self._now()
         window = _window(chat_id)
         gap = _PERSON_GAP if chat_id > 0 else _GROUP_GAP
@@ -126,7 +126,7 @@ class ChatPace(BaseRateLimiter[int]):
         return True
 
     def busy(self, chat_id: int) -> bool:
-        """Whether the next message to this chat has to wait."""
+        """Return whether the next message to this chat has to wait."""
         line = self._line(chat_id)
         return bool(line.waiting) or line.due(self._now(), *_window(chat_id)) > self._now()
 
@@ -153,7 +153,7 @@ class ChatPace(BaseRateLimiter[int]):
             raise RetryAfter(1)
         for attempt in range(_RETRIES + 1):
             await self._wait(line, window, urgency)
-            self._sent(chat_id)
+            self._count_sent(chat_id)
             if self._others is not None:
                 self._others.broadcast(_SENT, chat_id)
             try:
@@ -190,7 +190,7 @@ class ChatPace(BaseRateLimiter[int]):
             heapq.heapify(line.waiting)
             line.wake()
 
-    def _sent(self, chat_id: int) -> None:
+    def _count_sent(self, chat_id: int) -> None:
         for line in (self._line(chat_id), self._all):
             line.sent.append(self._now())
 
@@ -202,5 +202,5 @@ class ChatPace(BaseRateLimiter[int]):
 
 
 def _window(chat_id: int) -> tuple[int, float]:
-    """How many requests in how many seconds a chat takes; people have positive ids."""
+    """Return how many requests in how many seconds a chat takes; people have positive ids."""
     return _PERSON if chat_id > 0 else _GROUP

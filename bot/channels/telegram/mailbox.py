@@ -72,7 +72,7 @@ class Mailbox(asyncio.Queue[object]):
 
     async def put_unhandled(self, bot: Any) -> int:
         """Queue what an earlier process kept and did not handle; return how many."""
-        rows = await self._database.read(events.unhandled, NAME)
+        rows = await self._database.read(events.list_unhandled, NAME)
         for row_id, payload in rows:
             raw = readable(payload) or {"update_id": 0}
             await super().put(KeptUpdate(row_id, Update.de_json(raw, bot)))
@@ -90,8 +90,8 @@ class Mailbox(asyncio.Queue[object]):
         return [KeptUpdate(row_id, Update.de_json(readable(raw) or {}, bot)) for row_id, raw in found]
 
     async def _pieces(self, group: str) -> dict[int, Any]:
-        """What is not handled of an album, by row id, oldest first."""
-        rows = await self._database.read(events.unhandled, NAME)
+        """Return what is not handled of an album, by row id, oldest first."""
+        rows = await self._database.read(events.list_unhandled, NAME)
         return {
             ident: raw for ident, raw in rows if (raw.get("message") or {}).get("media_group_id") == group
         }

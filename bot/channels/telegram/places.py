@@ -151,7 +151,7 @@ class Moves:
         log.info("a telegram group has a new id", old=old, new=new)
 
     def left(self, chat_id: int) -> bool:
-        """Whether the chat moved away from this id, so that its messages can't be changed."""
+        """Return whether the chat moved away from this id, so that its messages can't be changed."""
         return chat_id in self._to
 
     def now(self, chat_id: int) -> int:
@@ -163,13 +163,13 @@ class Moves:
         return self._home.get(chat_id, chat_id)
 
     def place(self, address: Address) -> TelegramPlace:
-        """Where to write to for an address; raises NotDeliverable for what is no Telegram chat."""
+        """Return where to write to for an address; raises NotDeliverable for what is no Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
         return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
 
     def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
-        """Where something came from."""
+        """Return where something came from."""
         home = self.home(chat_id)
         return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
 

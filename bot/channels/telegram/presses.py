@@ -20,10 +20,10 @@ from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, Alone, TelegramPlace, TelegramPosted
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
-from bot.channels.telegram.transport import Transport, posted_of
+from bot.channels.telegram.transport import Transport, find_posted
 from bot.domain.batches import PAGE, Picked
 from bot.domain.cards import Card
-from bot.domain.chat import Address, Answer, Inbox, chosen, refusal, said
+from bot.domain.chat import Address, Answer, Inbox, make_said, read_choice, refusal
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 from bot.store import posted_cards
@@ -89,13 +89,13 @@ class TelegramPresses:
             answer.close()
 
     async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
-        if (words := chosen(query.data or "")) and query.message is not None:
+        if (words := read_choice(query.data or "")) and query.message is not None:
             said, alert = await self._say(words, query, query.message)
             return await answer.tell(said, alert=alert)
         callback = ButtonData.parse(query.data or "")
         if callback is None or query.message is None:
             return await answer.tell(_UNREADABLE, alert=True)
-        message = posted_of(query.message, query.from_user.id)
+        message = find_posted(query.message, query.from_user.id)
         if message.receiver not in (None, query.from_user.id):
             await answer.tell(_NOT_HERE, alert=True)  # someone else's, as no app of theirs shows it
         elif callback.does in _PAIRING:
@@ -118,7 +118,7 @@ class TelegramPresses:
                 None if for_all else Alone(query.from_user.id, query.id),
             )
             try:
-                said, alert = await self._known(callback, who, message)
+                said, alert = await self._carry_out(callback, who, message)
             except ChannelError as error:
                 log.warning("telegram press not carried out", why=error.message)
                 said, alert = _AGAIN, True
@@ -138,7 +138,7 @@ class TelegramPresses:
         if place is None:
             return _UNREADABLE, True
         ref, names = TelegramPosted(below.chat.id, below.message_id), place.named(below.chat.title)
-        message = said(
+        message = make_said(
             words,
             str(ref),
             actor_of(query.from_user),
@@ -153,7 +153,7 @@ class TelegramPresses:
                 await self.transport.dress(ref, None)
         return told or words, bool(told)
 
-    async def _known(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
+    async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
         """Carry out a press; return what to tell the person, and whether they must dismiss it.
 
         Raises ChannelError where what was asked for could not be shown; nothing was decided then.
@@ -167,7 +167,7 @@ class TelegramPresses:
         if callback.does in CHOOSING:
             return await self._choose(callback, who, card, message)
         if callback.does is Does.CONTEXT:
-            return await self._led(callback.id, who)
+            return await self._tell_context(callback.id, who)
         if callback.asks:
             said = await self.asker.press(who, callback, card, message)
             return said, bool(said)
@@ -179,7 +179,7 @@ class TelegramPresses:
             return "", False
         if callback.does in (Does.VIEW, Does.VIEW_GROUP, Does.ROW):
             grouped = callback.does is Does.VIEW_GROUP
-            hidden = await self._hidden(card, who) if grouped else [card]
+            hidden = await self._find_hidden(card, who) if grouped else [card]
             await who.answered()
             for each in hidden:
                 # what leads to Approve all, which stands there for everyone, is shown to everyone
@@ -187,7 +187,7 @@ class TelegramPresses:
                 # it may have ended while it was being shown
                 await self._settle(each.proposal_id, who, together=each.batch is not None)
             return "", False
-        if callback.does in _APPROVING and await self._hidden(card, who, callback.does):
+        if callback.does in _APPROVING and await self._find_hidden(card, who, callback.does):
             return _UNSEEN, True
         if callback.round == card.round and (asked := await self._sure(callback.does, card, who, message)):
             return asked
@@ -201,7 +201,7 @@ class TelegramPresses:
         reply = await self.inbox(press)
         return reply.text, reply.answer is not Answer.ACCEPTED
 
-    async def _led(self, proposal_id: str, who: Who) -> tuple[str, bool]:
+    async def _tell_context(self, proposal_id: str, who: Who) -> tuple[str, bool]:
         """Tell this person alone what led to a card; in a group that is in their own chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
@@ -282,7 +282,7 @@ class TelegramPresses:
         elif not callback.asks and callback.does not in CHOOSING:
             await self._settle(callback.id, who, together=callback.verb in _TOGETHER)
 
-    async def _hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
+    async def _find_hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
         """Give the cards a press is about that hide something no one here has viewed yet."""
         about = [card]
         grouped = card.group is not None and does in (Does.VIEW_GROUP, Does.APPROVE_ALL)

@@ -8,12 +8,12 @@ from telegram.constants import KeyboardButtonStyle
 
 from bot.channels.telegram.buttons import ButtonData, Does
 from bot.channels.telegram.dialogue import Dialogue
-from bot.channels.telegram.text import Rich, joined, plain, styled
+from bot.channels.telegram.text import Rich, join, plain, style
 from bot.channels.telegram.transport import Markup
 from bot.domain.cards import Card
-from bot.domain.forms import Field, Shape, option_labels, spoken
+from bot.domain.forms import Field, Shape, option_labels, speak_value
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.domain.verbs import Button
 
 _VALUE = 1200  # characters of a value in a question
@@ -39,7 +39,7 @@ def pick(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str 
     ]
     close = _button(dialogue, Does.CLOSE, "Cancel")
     rows.append([_save(dialogue), close] if dialogue.changes else [close])
-    text = styled("Edit: ", "bold") + plain(f"{_label(title, 200)}\nWhich part should change?")
+    text = style("Edit: ", "bold") + plain(f"{_label(title, 200)}\nWhich part should change?")
     if left_out:
         text += plain(f"\n{left_out}")
     return Screen(text, InlineKeyboardMarkup(rows))
@@ -47,14 +47,14 @@ def pick(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str 
 
 def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
     """Ask for a new value; ``trouble`` says why the last answer was not accepted."""
-    now = _shown(field, _current(dialogue, field))
-    lines = [_named(person) + plain("new value for ") + styled(field.label, "bold") + plain("?")]
+    now = _format_value(field, _current(dialogue, field))
+    lines = [_name_person(person) + plain("new value for ") + style(field.label, "bold") + plain("?")]
     if trouble:
         lines.insert(0, plain(f"⚠️ {trouble}"))
     if field.description:
-        lines.append(styled(_label(field.description, 300), "italic"))
+        lines.append(style(_label(field.description, 300), "italic"))
     if now.strip():
-        lines += [plain("It is:"), styled(shortened(now, _VALUE), "pre")]
+        lines += [plain("It is:"), style(shorten(now, _VALUE), "pre")]
     else:
         lines.append(plain("It is empty."))
     if field.choices:
@@ -65,19 +65,19 @@ def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Sc
         if field.nullable:
             rows.append([_button(dialogue, Does.CLEAR, "Leave it empty")])
         rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
-        return Screen(joined(lines), InlineKeyboardMarkup(rows))
+        return Screen(join(lines), InlineKeyboardMarkup(rows))
     lines.append(plain(_typing(field)))
     hint = _label(field.label, _HINT)
-    return Screen(joined(lines), ForceReply(selective=True, input_field_placeholder=hint), replies=True)
+    return Screen(join(lines), ForceReply(selective=True, input_field_placeholder=hint), replies=True)
 
 
 def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     """Show old → new of every change."""
-    lines = [styled("Edited, not saved yet", "bold")]
+    lines = [style("Edited, not saved yet", "bold")]
     changed = [f for f in fields if f.name in dialogue.changes]
     for f in changed[:_CHANGES]:
         old, new = _short(f, f.value), _short(f, dialogue.changes[f.name])
-        lines.append(styled(f.label, "bold") + plain(": ") + old + plain(" → ") + new)
+        lines.append(style(f.label, "bold") + plain(": ") + old + plain(" → ") + new)
     if len(changed) > _CHANGES:
         lines.append(plain(f"and {len(changed) - _CHANGES} more"))
     lines.append(plain("Save updates the card with this change. Then it can be approved."))
@@ -85,7 +85,7 @@ def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
         [_save(dialogue)],
         [_button(dialogue, Does.BACK, "Change another"), _button(dialogue, Does.CLOSE, "Cancel")],
     ]
-    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+    return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
 def words(person: User, pressed: Button, title: str) -> Screen:
@@ -93,7 +93,7 @@ def words(person: User, pressed: Button, title: str) -> Screen:
     asked = pressed.asks
     question, hint = (asked.question, asked.hint) if asked else (pressed.label, "")
     first = question[:1].lower() + question[1:]
-    text = _named(person) + plain(f"{first} {_REPLY}{_CANCEL} {hint}\n{_label(title, 200)}")
+    text = _name_person(person) + plain(f"{first} {_REPLY}{_CANCEL} {hint}\n{_label(title, 200)}")
     reply = ForceReply(selective=True, input_field_placeholder=_label(question, _HINT))
     return Screen(text, reply, replies=True)
 
@@ -109,8 +109,8 @@ def similar(
     steps = list(enumerate(ladder, 1))
     chosen = next(number for number, (rung, _) in steps if rung is dialogue.rung)
     lines = [
-        styled("Approve similar: ", "bold") + plain(_label(card.title, 200)),
-        _named(person) + plain("approve this one, and what else from now on without asking?"),
+        style("Approve similar: ", "bold") + plain(_label(card.title, 200)),
+        _name_person(person) + plain("approve this one, and what else from now on without asking?"),
         *(plain(f"{number}. {words}") for number, (_, words) in steps),
         plain("Each step allows more than the one before it."),
         plain(f"Chosen: {chosen}, for {dict(reaches)[dialogue.reach]}. Press for how long it holds."),
@@ -134,7 +134,7 @@ def similar(
         rows.append([lasting(GrantDuration.CONVERSATION)])
     rows.append([lasting(each) for each in GrantDuration if each.span])
     rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
-    return Screen(joined(lines), InlineKeyboardMarkup(rows))
+    return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
 _HOW = {
@@ -144,8 +144,8 @@ _HOW = {
 }
 
 
-def asked(message: Message, person: User) -> bool:
-    """Whether a message asked this person for an answer in words."""
+def has_asked(message: Message, person: User) -> bool:
+    """Return whether a message asked this person for an answer in words."""
     named = any(each.user is not None and each.user.id == person.id for each in message.entities)
     return named and _REPLY in (message.text or "") and _CANCEL in (message.text or "")
 
@@ -156,7 +156,7 @@ _REPLY, _CANCEL = "Reply with it", ", or /cancel."
 def _typing(field: Field) -> str:
     how = _HOW.get(field.shape, "")
     if field.shape is Shape.CHOICES:
-        how = f", separated by commas, from: {', '.join(map(spoken, field.options))}"
+        how = f", separated by commas, from: {', '.join(map(speak_value, field.options))}"
     empty = " Send a single - to leave it empty." if field.nullable else ""
     return f"{_REPLY}{how}{_CANCEL}{empty}"
 
@@ -165,28 +165,28 @@ def _current(dialogue: Dialogue, field: Field) -> object:
     return dialogue.changes.get(field.name, field.value)
 
 
-def _shown(field: Field, value: object) -> str:
+def _format_value(field: Field, value: object) -> str:
     """A value as it can be typed again."""
     if value is None or value == "":
         return ""
     if field.shape is Shape.LINES and isinstance(value, list):
         return "\n".join(map(str, value))
-    return spoken(value, options=field.shape in (Shape.CHOICE, Shape.CHOICES))
+    return speak_value(value, options=field.shape in (Shape.CHOICE, Shape.CHOICES))
 
 
 def _short(field: Field, value: object) -> Rich:
-    text = _shown(field, value)
-    return styled(_label(text, 200), "code") if text.strip() else plain("(empty)")
+    text = _format_value(field, value)
+    return style(_label(text, 200), "code") if text.strip() else plain("(empty)")
 
 
 def _brief(field: Field, value: object) -> str:
-    said = " ".join(_shown(field, value).split()) or "(empty)"
+    said = " ".join(_format_value(field, value).split()) or "(empty)"
     untouched = field.default and value == field.value
     return f"{said} (default)" if untouched else said
 
 
 def _label(text: str, most: int = _LABEL) -> str:
-    return shortened(text, most)
+    return shorten(text, most)
 
 
 def _save(dialogue: Dialogue) -> InlineKeyboardButton:
@@ -200,7 +200,7 @@ def _button(
     return InlineKeyboardButton(plain(text).text or "…", callback_data=data, style=style)
 
 
-def _named(person: User) -> Rich:
+def _name_person(person: User) -> Rich:
     """Name the person, so that in a group only they are asked to reply."""
     name = plain(person.full_name or "You")
     mention = MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=person)

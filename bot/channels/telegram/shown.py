@@ -12,17 +12,17 @@ from typing import Any
 
 from bot.channels.base import Lookup
 from bot.channels.telegram.buttons import Does
-from bot.channels.telegram.card import TelegramCard, choosing, keyboard, menu, question, rendered, whole
+from bot.channels.telegram.card import TelegramCard, choosing, keyboard, menu, question, render_card, whole
 from bot.channels.telegram.dialogue import MOVED_ON, Dialogue
 from bot.channels.telegram.limits import Urgency
 from bot.channels.telegram.places import NAME, Alone, TelegramPlace, TelegramPosted
-from bot.channels.telegram.text import plain, styled
+from bot.channels.telegram.text import plain, style
 from bot.channels.telegram.transport import Transport
 from bot.domain.batches import Picked
 from bot.domain.cards import Card, everything
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
 from bot.store import events, posted_cards
@@ -52,7 +52,7 @@ class _Page:
         return TelegramPosted(self.chat_id, self.message_id, self.person if self.message_id < 0 else None)
 
     def over(self, card: Card) -> bool:
-        """Whether its buttons lead nowhere any longer."""
+        """Return whether its buttons lead nowhere any longer."""
         if self.round == _ENDED:
             return not card.verbs
         return not card.pending or self.round not in (_MENU, card.round)
@@ -66,7 +66,7 @@ class _Shown:
     pages: Sequence[_Page] = ()
 
     def hides(self, chat_id: int, person: int | None = None) -> bool:
-        """Whether something of it has not been shown in this chat, to all or to this person."""
+        """Return whether something of it has not been shown in this chat, to all or to this person."""
         here = (page for page in self.pages if page.chat_id == chat_id and page.person in (None, person))
         return self.cut is not None and all(page.round != self.cut for page in here)
 
@@ -91,13 +91,13 @@ class ShownCards:
 
     async def known(self, message: TelegramPosted) -> str:
         """Return the id of the proposal that a card shows; empty for any other message."""
-        found = await self._database.read(posted_cards.known, NAME, str(message))
+        found = await self._database.read(posted_cards.find_known, NAME, str(message))
         return found.proposal_id if found else ""
 
     async def lay_out(self, card: Card, chat_id: int) -> TelegramCard:
         """Give the card as it should look in this chat."""
-        view = rendered(card, await self._unseen(card, chat_id))
-        shown = await self._shown(_key(card))
+        view = render_card(card, await self._unseen(card, chat_id))
+        shown = await self._load_shown(_key(card))
         cut = card.round if view.cut and card.pending else None
         if shown.cut != cut:
             await self._keep(card, replace(shown, cut=cut))
@@ -107,14 +107,14 @@ class ShownCards:
         self, card: Card, place: TelegramPlace, message: TelegramPosted, *, more: bool = True
     ) -> None:
         """Show all buttons of a card, until it is drawn again; or those it has anyway."""
-        view = rendered(card, await self._unseen(card, place.chat_id), more=more)
+        view = render_card(card, await self._unseen(card, place.chat_id), more=more)
         await self._transport.dress(message, view.keyboard, urgency=Urgency.PRESSED)
 
     async def open_menu(self, card: Card, place: TelegramPlace, alone: Alone) -> bool:
         """Show one person alone what is behind *More*; false where Telegram doesn't do that."""
         mine = alone.user_id
         await self._close(card, place.chat_id, lambda page: (page.round, page.person) == (_MENU, mine))
-        title = styled("More: ", "bold") + plain(shortened(card.title, _TITLE))
+        title = style("More: ", "bold") + plain(shorten(card.title, _TITLE))
         sent = await self._transport.whisper(place, title, menu(card), alone)
         if sent is not None:
             await self._keep_page(card, _Page(sent.chat_id, sent.message_id, _MENU, mine))
@@ -200,17 +200,17 @@ class ShownCards:
         await self._keep_page(card, _Page(sent[-1].chat_id, sent[-1].message_id, shown_in, person))
 
     async def approvable(self, card: Card, place: TelegramPlace, person: int | None = None) -> bool:
-        """Whether everything that would run has been shown in this chat, to all or to this person."""
-        if not rendered(card).cut:
+        """Return whether everything that would run has been shown in this chat, to all or to this person."""
+        if not render_card(card).cut:
             return True
-        shown = await self._shown(_key(card))
+        shown = await self._load_shown(_key(card))
         return not replace(shown, cut=card.round).hides(place.chat_id, person)
 
     async def payload(self, proposal_id: str, message: TelegramPosted) -> bool:
-        """Whether this message is a payload that `show` posted, not a card."""
+        """Return whether this message is a payload that `show` posted, not a card."""
         found = [
-            *(await self._shown(proposal_id)).pages,
-            *(await self._shown(f"{proposal_id}{_BATCH}")).pages,
+            *(await self._load_shown(proposal_id)).pages,
+            *(await self._load_shown(f"{proposal_id}{_BATCH}")).pages,
         ]
         return any(page.ref == message for page in found)
 
@@ -247,19 +247,19 @@ class ShownCards:
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
                 await self._transport.dress(ref, view.keyboard, urgency=Urgency.TEXT)
         below = keyboard(card, cut=True, viewed=True, unseen=await self._unseen(card, chat_id))
-        for page in (await self._shown(_key(card))).pages:
+        for page in (await self._load_shown(_key(card))).pages:
             if page.chat_id == chat_id and page.round == card.round:
                 await self._transport.dress(page.ref, below, urgency=Urgency.TEXT)
 
     async def _unseen(self, card: Card, chat_id: int) -> int:
-        """How many others of the card's group hide something from this chat."""
+        """Return how many others of the card's group hide something from this chat."""
         if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
-        others = [await self._shown(m) for m in card.group.members if m != card.proposal_id]
+        others = [await self._load_shown(m) for m in card.group.members if m != card.proposal_id]
         return sum(shown.hides(chat_id) for shown in others)
 
     async def _close(self, card: Card, chat_id: int, over: Callable[[_Page], bool]) -> None:
-        shown = await self._shown(_key(card))
+        shown = await self._load_shown(_key(card))
         closed = [page for page in shown.pages if page.chat_id == chat_id and over(page)]
         for page in closed:
             try:
@@ -272,12 +272,12 @@ class ShownCards:
         if closed:
             await self._keep(card, replace(shown, pages=[p for p in shown.pages if p not in closed]))
 
-    async def _shown(self, proposal_id: str) -> _Shown:
+    async def _load_shown(self, proposal_id: str) -> _Shown:
         state = await self._database.read(events.dialogue, NAME, f"view:{proposal_id}")
         return _Shown(state.get("cut"), [_Page(*each) for each in state["messages"]]) if state else _Shown()
 
     async def _keep_page(self, card: Card, page: _Page) -> None:
-        shown = await self._shown(_key(card))
+        shown = await self._load_shown(_key(card))
         await self._keep(card, replace(shown, pages=[*shown.pages, page]))
 
     async def _keep(self, card: Card, shown: _Shown) -> None:

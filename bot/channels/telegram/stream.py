@@ -13,7 +13,7 @@ from bot.channels.streamed_message import FullText, StreamedMessage, in_few, pos
 from bot.channels.telegram.buttons import saying
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
-from bot.channels.telegram.text import Rich, from_markdown, plain, split, styled
+from bot.channels.telegram.text import Rich, from_markdown, plain, split, style
 from bot.channels.telegram.transport import Transport
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger
@@ -60,7 +60,7 @@ class TelegramStream(StreamedMessage):
             return
         unfinished = _before(_latest(text))
         if doing:
-            unfinished = unfinished + styled(f"⏳ {doing}", "italic")
+            unfinished = unfinished + style(f"⏳ {doing}", "italic")
         pieces = split(unfinished)
         if not pieces:
             return
@@ -70,10 +70,10 @@ class TelegramStream(StreamedMessage):
             if self.place.private:
                 await self._transport.draft(self.place, self._draft_id, latest)
             elif self._shown is None:
-                shown = _marked(latest)
+                shown = _add_mark(latest)
                 self._shown = await self._transport.send(self.place, shown, urgency=Urgency.PREVIEW)
             else:
-                await self._transport.edit(self._shown, _marked(latest), urgency=Urgency.PREVIEW)
+                await self._transport.edit(self._shown, _add_mark(latest), urgency=Urgency.PREVIEW)
         except ChannelError:
             self._previews = not self.place.private
             raise
@@ -120,6 +120,6 @@ def _before(text: str) -> Rich:
     return said + Rich("\n\n") if said.text.strip() else Rich()
 
 
-def _marked(rich: Rich) -> Rich:
+def _add_mark(rich: Rich) -> Rich:
     marked = rich + Rich(_MARK)
     return marked if marked.fits else rich

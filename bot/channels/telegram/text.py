@@ -25,7 +25,7 @@ from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, runs_right_to_left, set_apart
 from bot.domain.people import Actor
-from bot.domain.text import escaped, made_visible, whole_until
+from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import local
 
 _PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
@@ -71,7 +71,7 @@ class Rich:
     entities: tuple[MessageEntity, ...] = ()
 
     def __add__(self, other: "Rich") -> "Rich":
-        moved = tuple(_clipped(e, e.offset + self.units, e.length) for e in other.entities)
+        moved = tuple(_clip_entity(e, e.offset + self.units, e.length) for e in other.entities)
         return Rich(self.text + other.text, self.entities + moved)
 
     @property
@@ -92,7 +92,7 @@ def plain(text: str) -> Rich:
     return Rich(set_apart(_visible(text)))
 
 
-def styled(text: str, *kinds: str) -> Rich:
+def style(text: str, *kinds: str) -> Rich:
     """Put the whole text in one style; none for empty or blank text.
 
     What is written from right to left stands between marks of direction, in code outside of it; a block of it
@@ -111,15 +111,15 @@ def styled(text: str, *kinds: str) -> Rich:
 
 
 def _visible(text: str) -> str:
-    return made_visible(_whole(text), escaped)
+    return make_visible(_whole(text), escape_point)
 
 
-def joined(parts: Iterable[Rich], between: str = "\n") -> Rich:
+def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
     texts: list[str] = []
     entities: list[MessageEntity] = []
     at = 0
     for part in parts:
-        entities += (_clipped(e, e.offset + at, e.length) for e in part.entities)
+        entities += (_clip_entity(e, e.offset + at, e.length) for e in part.entities)
         texts.append(part.text)
         at += part.units + utf16_len(between)
     return Rich(between.join(texts), tuple(entities))
@@ -173,7 +173,7 @@ def from_markdown(markdown: str) -> Rich:
 
 
 def _sprawls(events: Iterable[tuple[Any, Any]]) -> bool:
-    """Whether the converter would take long over this."""
+    """Return whether the converter would take long over this."""
     depth = empty = 0
     before: object = None
     for event, _ in events:
@@ -226,7 +226,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
     folds = True
 
     def write(self, text: str, *styles: str) -> Rich:
-        return styled(text, *(_FOLD if style == "fold" else style for style in styles))
+        return style(text, *(_FOLD if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         """Apps too old for it show the text that it stands for."""
@@ -238,7 +238,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
         return mention(actor)
 
     def joined(self, parts: Iterable[Rich], between: str = "\n") -> Rich:
-        return joined(parts, between)
+        return join(parts, between)
 
     def size(self, made: Rich) -> tuple[int, ...]:
         return made.units, len(made.entities)
@@ -248,7 +248,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
 
 
 def web_link(url: str) -> bool:
-    """Whether this is an ordinary link that leads out of the app to a named host."""
+    """Return whether this is an ordinary link that leads out of the app to a named host."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and "." in (parts.hostname or "") and url.isprintable()
@@ -279,7 +279,7 @@ def split(rich: Rich, units: int = TEXT_UNITS) -> list[Rich]:
         columns = _columns_at(rest, end, columns, units // _COLUMNS_SHARE)
         start, done = start + end, done + utf16_len(text[:end])
         near = [entity for entity in near if entity.offset + entity.length > done]
-    return [kept for piece in pieces if (kept := trimmed(piece)).text]
+    return [kept for piece in pieces if (kept := trim(piece)).text]
 
 
 def _columns_at(rest: Rich, end: int, before: Rich, most: int) -> Rich:
@@ -304,7 +304,7 @@ def _under(columns: Rich, piece: Rich) -> Rich:
         return piece
     both = columns + piece
     block, *others = sorted(both.entities[1:], key=lambda each: (each.offset, each.type != MessageEntity.PRE))
-    return Rich(both.text, (_clipped(block, 0, block.length + columns.units), *others))
+    return Rich(both.text, (_clip_entity(block, 0, block.length + columns.units), *others))
 
 
 def _cut(rich: Rich, units: int) -> int:
@@ -338,22 +338,22 @@ def _part(rich: Rich, start: int, end: int) -> Rich:
 
 
 def _within(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
-    """What of them lies between two offsets, counted from the first."""
+    """Return what of them lies between two offsets, counted from the first."""
     return tuple(
-        _clipped(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
+        _clip_entity(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
         for e in entities
         if e.offset < last and e.offset + e.length > first
     )
 
 
-def trimmed(rich: Rich) -> Rich:
+def trim(rich: Rich) -> Rich:
     """Cut off blank lines before and all blanks after; the first line keeps its indent."""
     start = rich.text.rfind("\n", 0, len(rich.text) - len(rich.text.lstrip())) + 1
     part = _part(rich, start, max(start, len(rich.text.rstrip())))
     return Rich(part.text, part.entities[:ENTITIES])
 
 
-def _clipped(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
+def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
     return MessageEntity(
         entity.type,
         offset,
@@ -367,7 +367,7 @@ def _clipped(entity: MessageEntity, offset: int, length: int) -> MessageEntity:
 
 
 def _index(text: str, units: int) -> int:
-    """How many characters fit into so many UTF-16 units."""
+    """Return how many characters fit into so many UTF-16 units."""
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 

@@ -34,7 +34,7 @@ from bot.channels.telegram.buttons import without_newer
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.places import Alone, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.telemetry.logs import logger
 
@@ -49,7 +49,7 @@ class BotRequests(HTTPXRequest):
 
     @property
     def refused(self) -> bool:
-        """Whether Telegram refused the token lately, and accepted it in nothing since."""
+        """True if Telegram refused the token lately, and accepted it in nothing since."""
         return self._refused is not None and self._elapsed() - self._refused <= SILENT
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
@@ -80,7 +80,7 @@ class Moved(ChannelError):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise Telegram's refusals as Nod's own errors; ignore the two that aren't failures."""
     try:
         yield
@@ -142,8 +142,8 @@ class Transport:
         pieces = split(rich) or [Rich("…")]
         reply = _replying(answer_to, must=False) or _replying(below, must=True)
         for piece in pieces[:-1]:
-            await self._posted(self._sending(place, piece, None, reply, urgency), alone)
-        return await self._posted(self._sending(place, pieces[-1], markup, reply, urgency), alone)
+            await self._post_for_one(self._sending(place, piece, None, reply, urgency), alone)
+        return await self._post_for_one(self._sending(place, pieces[-1], markup, reply, urgency), alone)
 
     async def post(self, place: TelegramPlace, post: Rich | FullText, markup: Markup = None) -> None:
         """Send one of the posts of a text."""
@@ -178,21 +178,21 @@ class Transport:
             async def sent(markup: Markup) -> Message:
                 return await self._follow(place, lambda chat_id: self._simpler(chat_id, rich, markup, send))
 
-            return await self._known(markup, sent)
+            return await self._call_with_known_buttons(markup, sent)
 
         return to
 
-    async def _posted(self, to: _Sends, alone: Alone | None) -> TelegramPosted:
+    async def _post_for_one(self, to: _Sends, alone: Alone | None) -> TelegramPosted:
         """Send for one person alone where there is one and Telegram lets it, else for all."""
-        with translated():
-            return await self._whispered(to, alone) or posted_of(await to(None))
+        with translate_errors():
+            return await self._try_to_whisper(to, alone) or find_posted(await to(None))
 
-    async def _whispered(self, to: _Sends, alone: Alone | None) -> TelegramPosted | None:
+    async def _try_to_whisper(self, to: _Sends, alone: Alone | None) -> TelegramPosted | None:
         """A server before Bot API 10.3 does not know the parameter, and sends to all."""
         if alone is None or not self.whispers:
             return None
         try:
-            sent = posted_of(await to(alone.parameters), alone.user_id)
+            sent = find_posted(await to(alone.parameters), alone.user_id)
         except (BadRequest, Forbidden) as error:
             log.info("telegram refuses a message for one person alone", why=error.message)
             return None
@@ -203,8 +203,10 @@ class Transport:
         self, place: TelegramPlace, rich: Rich, markup: InlineKeyboardMarkup | None, alone: Alone
     ) -> TelegramPosted | None:
         """Send for one person alone, or not at all: then None."""
-        with translated():
-            sent = await self._whispered(self._sending(place, rich, markup, None, Urgency.PRESSED), alone)
+        with translate_errors():
+            sent = await self._try_to_whisper(
+                self._sending(place, rich, markup, None, Urgency.PRESSED), alone
+            )
             if sent is not None and sent.receiver is None:
                 await self.delete(sent)
                 return None
@@ -235,9 +237,11 @@ class Transport:
             )
 
         async with self._changing(ref):
-            await self._known(markup, lambda each: self._simpler(ref.chat_id, rich, each, edit))
+            await self._call_with_known_buttons(
+                markup, lambda each: self._simpler(ref.chat_id, rich, each, edit)
+            )
 
-    async def _known(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
+    async def _call_with_known_buttons(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
         """Call; once more without the newer kinds of buttons, where this server refuses them."""
         older = without_newer(markup) if isinstance(markup, InlineKeyboardMarkup) else markup
         if older is not markup and self._newer:
@@ -273,7 +277,7 @@ class Transport:
         if self.moves.left(ref.chat_id):
             raise stayed_behind
         try:
-            with translated():
+            with translate_errors():
                 yield
         except Moved as error:
             await self.moves.learn(ref.chat_id, error.to)
@@ -318,7 +322,7 @@ class Transport:
                         rate_limit_args=urgency,
                     )
 
-                await self._known(markup, edit)
+                await self._call_with_known_buttons(markup, edit)
         except CopyGone:
             return
 
@@ -334,19 +338,19 @@ class Transport:
         await self._bot.do_api_request(method, {**ref.private, **more}, rate_limit_args=urgency)
 
     async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
-        """What a group is called, and its admins that are people."""
-        with translated():
+        """Return what a group is called, and its admins that are people."""
+        with translate_errors():
             chat = await self._follow(place, self._bot.get_chat)
             admins = await self._follow(place, self._bot.get_chat_administrators)
         return chat.title or str(place.chat_id), [each.user for each in admins if not each.user.is_bot]
 
     async def has_member(self, place: TelegramPlace, user_id: int) -> bool:
-        """Whether someone is in a group by now."""
+        """Return whether someone is in a group by now."""
 
         async def ask(chat_id: int) -> ChatMember:
             return await self._bot.get_chat_member(chat_id, user_id)
 
-        with translated():
+        with translate_errors():
             found = await self._follow(place, ask)
         return found.status not in _NOT_THERE and getattr(found, "is_member", True)
 
@@ -356,7 +360,7 @@ class Transport:
 
     async def draft(self, place: TelegramPlace, draft_id: int, rich: Rich) -> None:
         """Show unfinished text in a private chat for half a minute."""
-        with translated():
+        with translate_errors():
             await self._bot.send_message_draft(
                 place.chat_id, draft_id, rich.text, message_thread_id=place.thread_id, entities=rich.entities
             )
@@ -387,17 +391,17 @@ class Transport:
 
             return await self._follow(place, send)
 
-        return await self._posted(to, alone)
+        return await self._post_for_one(to, alone)
 
     async def toast(self, query_id: str, text: str = "", *, alert: bool = False) -> None:
         """Answer a pressed button; ``alert`` shows it until it is dismissed."""
-        shown = shortened(text, TOAST)
-        with translated():
+        shown = shorten(text, TOAST)
+        with translate_errors():
             await self._bot.answer_callback_query(query_id, shown or None, show_alert=alert)
 
 
-def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
-    """Where a message stands that ``person`` sees. One for them alone has the number 0, and one apart.
+def find_posted(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
+    """Return where a message stands that ``person`` sees. One for them alone has the number 0, and one apart.
 
     Both fields are of Bot API 10.2; the library hands them on as they come.
     """
@@ -410,7 +414,7 @@ def posted_of(message: MaybeInaccessibleMessage, person: int | None = None) -> T
 
 async def type_in(bot: Bot, place: TelegramPlace) -> None:
     """Show for five seconds that Nod writes, as only those may who can post."""
-    with translated():
+    with translate_errors():
         await bot.send_chat_action(place.chat_id, ChatAction.TYPING, message_thread_id=place.thread_id)
 
 

@@ -28,5 +28,5 @@ class InsightCommands:
             else:
                 length = timedelta(seconds=seconds(word))
         now = self._clock()
-        found = await self._database.read(counting.seen_by, self._policies, command.actor, now - length)
+        found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
         return counting.OFF if found is None else counting.words(found, facet, now)

@@ -26,19 +26,23 @@ _MOST_PARTS = 200
 _TOLD = 10  # parts in a chat
 
 
-def seen_by(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights | None:
-    """What people were asked since then, by this person, or by everyone where an admin looks.
+def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights | None:
+    """Return what people were asked since then, by this person, or by everyone where an admin looks.
 
     None where that is turned off.
     """
     if not policies.load(session).insights:
         return None
-    return counted(session, since, rights.whose(session, policies, actor), policies.load(session).book.zone)
+    return count_insights(
+        session, since, rights.whose(session, policies, actor), policies.load(session).book.zone
+    )
 
 
-def counted(session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo) -> Insights:
-    """What people were asked since then by these accounts (None: by all)."""
-    persons = {each.account: each.person_id for each in people.linked(session)}
+def count_insights(
+    session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo
+) -> Insights:
+    """Return what people were asked since then by these accounts (None: by all)."""
+    persons = {each.account: each.person_id for each in people.list_linked(session)}
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
     total, votes = Tally(), {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}
     names: dict[str, str] = {}
@@ -63,7 +67,7 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
                 votes[verb][who] += 1
         at = row.created_at.astimezone(zone)
         week[at.weekday()][at.hour] += 1
-    places = people.known(session, [each for each in tallies[Facet.PLACE] if ":" in each])
+    places = people.find_known_names(session, [each for each in tallies[Facet.PLACE] if ":" in each])
     called = {
         each: place_called(each, places) if ":" in each else _private(each) for each in tallies[Facet.PLACE]
     }
@@ -79,12 +83,12 @@ def counted(session: Session, since: datetime, accounts: Collection[str] | None,
 
 
 def was_asked(row: Any) -> bool:
-    """Whether people were asked about a proposal: neither a rule nor a grant let it run."""
+    """Return whether people were asked about a proposal: neither a rule nor a grant let it run."""
     return row.grant_id is None and bool(row.votes or row.state not in _RAN)
 
 
 def _ends(row: Any) -> list[str]:
-    """What became of it, by the names in `ENDS`."""
+    """Return what became of it, by the names in `ENDS`."""
     if row.state in _RAN:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
         return ["approved", *(name for name, so in marks.items() if so)]
@@ -103,7 +107,7 @@ def _private(channel: str) -> str:
 
 
 def _parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
-    """What is asked most comes first."""
+    """Return what is asked most comes first."""
     order = sorted(found, key=lambda key: (-found[key].asked, key))
     return [InsightPart(key, names.get(key) or key, found[key]) for key in order[:_MOST_PARTS]]
 

@@ -71,7 +71,7 @@ class InsightBody(DoneBody):
     plots: dict[str, str]
 
 
-async def _found(
+async def _find_insights(
     actor: Caller,
     site: Here,
     over: Over,
@@ -82,11 +82,11 @@ async def _found(
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.exporting.place(str(actor)):
-        found = await over.database.read(counting.seen_by, over.policies, actor, begin)
+        found = await over.database.read(counting.find_insights, over.policies, actor, begin)
     yield existing(found, OFF)
 
 
-Found = Annotated[Insights, Depends(_found)]
+Found = Annotated[Insights, Depends(_find_insights)]
 
 
 @router.get("/insights", summary="What people were asked, how it ended, how long it took")

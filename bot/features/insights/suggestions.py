@@ -81,16 +81,16 @@ def _rule(arguments: Arguments) -> Rule:
     return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
 
 
-def _shown(arguments: Arguments) -> tuple[PreviewField, ...]:
+def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
     still = PreviewField("still asks", None, "what can't be undone there")
     return (PreviewField("rule", None, _rule(arguments).said), still)
 
 
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
-    """What an approved suggestion runs; no model is offered it, and no script can ask for it."""
+    """Return what an approved suggestion runs; no model is offered it, and no script can ask for it."""
 
     async def shown(arguments: Arguments) -> Sequence[PreviewField]:
-        return _shown(arguments)
+        return _preview_rule(arguments)
 
     @tool(summary="Stop asking for {tool_name} in {place}", preview=shown, idempotent=True, group="rules")
     async def set_suggested_rule(tool_name: Word, place: Word, context: CallContext) -> ToolOutput:
@@ -114,11 +114,13 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
     if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
     set_now = rules.add(session, rule, by, now)
-    return people.named(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
+    return people.put_names_in(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
 
 
-def found(session: Session, policies: Policies, available: AvailableTools, now: datetime) -> list[Suggested]:
-    """What could be suggested now, what is asked most first."""
+def find_suggestions(
+    session: Session, policies: Policies, available: AvailableTools, now: datetime
+) -> list[Suggested]:
+    """Return what could be suggested now, what is asked most first."""
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
     month, conditional = now - MONTH, today.book.conditional
@@ -139,7 +141,11 @@ def found(session: Session, policies: Policies, available: AvailableTools, now: 
         each = Suggested(name, place, len(group.waits), median(group.waits[:1000]))
         changed = today.with_book(with_rule(today.book, _rule(each.arguments)))
         spared = all(effect_on(session, row, today, changed) is Effect.SPARED for row in group.rows)
-        if spared and _harmless(session, available, name, group.rows) and not _asked(session, each, now):
+        if (
+            spared
+            and _harmless(session, available, name, group.rows)
+            and not _was_suggested(session, each, now)
+        ):
             wanted.append(each)
     return wanted[:_AT_ONCE]
 
@@ -167,13 +173,13 @@ def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
 def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
     """Suggestions, the newest first."""
     mine = Reach(frozenset({str(_NOD)}), everything=False)
-    return proposals.seen_by(
+    return proposals.list_seen(
         session, mine, states, _KEPT, sought=Sought(kind=kinds.SUGGESTION.name, own=True)
     )
 
 
-def _asked(session: Session, suggested: Suggested, now: datetime) -> bool:
-    """Whether the same is open, was answered within a month, or is never to be suggested."""
+def _was_suggested(session: Session, suggested: Suggested, now: datetime) -> bool:
+    """Return whether the same is open, was answered within a month, or is never to be suggested."""
     return any(
         p.state is State.PROPOSED
         or p.updated_at > now - MONTH
@@ -194,9 +200,9 @@ def suggest(
     made = available.get(TOOL)
     proposals.keep(session, made.name, made.version, made.form)
     for each in wanted:
-        if _asked(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
+        if _was_suggested(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
             continue
-        title = each.words(people.known(session, [each.place]))
+        title = each.words(people.find_known_names(session, [each.place]))
         at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
         ident = conversations.open_at(session, at.address) or conversations.begin(
             session, at, "Suggestions", now
@@ -208,7 +214,9 @@ def suggest(
             Deciders(requester=False, roles=(Role.ADMIN,), place=each.place),
             ttl=_OPEN_FOR,
         )
-        drafted = draft(made, each.arguments, _shown(each.arguments), verdict, _NOD, "", now, title=title)
+        drafted = draft(
+            made, each.arguments, _preview_rule(each.arguments), verdict, _NOD, "", now, title=title
+        )
         line = messages.add_notice(session, ident, title, 0, now, delivered=True)
         opened = replace(drafted, conversation_id=ident, message_id=line, warn_at=None)
         transitions.insert_all(session, [opened], By.nod(Act.PROPOSE))

@@ -39,7 +39,7 @@ class SuggestionSweep:
         if not first or not policy.insights:
             return
         available = await self._registry.available()
-        wanted = await self._database.read(suggestions.found, self._policies, available, now)
+        wanted = await self._database.read(suggestions.find_suggestions, self._policies, available, now)
         if wanted:
             await self._database.write(suggestions.suggest, self._policies, available, wanted, now)
             await self._redraw()

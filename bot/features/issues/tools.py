@@ -175,10 +175,10 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         group="issues",
         idempotent=True,
         summary="Create issue “{title}”",
-        preview=_created,
+        preview=_preview_creation,
         touches="",  # a new one: there is nothing that could have changed
-        current=lambda arguments: database.read(_made, arguments),
-        undo=_uncreated,
+        current=lambda arguments: database.read(_find_newest, arguments),
+        undo=_undo_creation,
     )
     async def create_issue(
         *,
@@ -210,9 +210,9 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             now=clock(),
         )
         issue = await database.write(create)
-        return ToolOutput(_fields(issue), told=f"Created {_named(issue)}", kept=issue.number)
+        return ToolOutput(_fields(issue), told=f"Created {_name_issue(issue)}", kept=issue.number)
 
-    @of_one_issue(_update_in_words, _updated, "issue {number}", _now, _unchanged)
+    @of_one_issue(_update_in_words, _preview_update, "issue {number}", _now, _undo_update)
     async def update_issue(
         *,
         number: Number,
@@ -238,17 +238,19 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         """
         values = (title, body, assignee, priority, labels, state)
         given = {name: value for name, value in zip(_CHANGEABLE, values, strict=True) if value is not None}
-        wanted = _wanted_fields(given)
+        wanted = _read_fields(given)
         before, issue = await as_shown(
             context,
-            _updated,
+            _preview_update,
             {"number": number, **given},
             lambda session: issues.change(session, number, wanted, clock()),
         )
         kept = {name: getattr(before, name) for name in wanted}
-        return ToolOutput(_fields(issue), told=f"Changed {_listing(wanted)} of {_named(issue)}", kept=kept)
+        return ToolOutput(
+            _fields(issue), told=f"Changed {_listing(wanted)} of {_name_issue(issue)}", kept=kept
+        )
 
-    @of_one_issue("Comment on issue #{number}".format_map, _commented, "", _said, _uncommented)
+    @of_one_issue("Comment on issue #{number}".format_map, _preview_comment, "", _find_comment, _undo_comment)
     async def comment_issue(context: CallContext, number: Number, body: CommentBody) -> ToolOutput:
         """Add a comment to an issue.
 
@@ -260,10 +262,12 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         comment = partial(issues.comment, **_by(context), now=clock())
         issue = await database.write(comment, number, body)
         made = await database.read(issues.comment_of_key, context.idempotency_key)
-        told = f"Commented on {_named(issue)}"
+        told = f"Commented on {_name_issue(issue)}"
         return ToolOutput({**_fields(issue), "comment": body}, told=told, kept={"comment": made})
 
-    @of_one_issue("Close issue #{number}".format_map, _closed, "issue {number}", _said, _uncommented)
+    @of_one_issue(
+        "Close issue #{number}".format_map, _preview_closing, "issue {number}", _find_comment, _undo_comment
+    )
     async def close_issue(
         context: CallContext, number: Number, reason: CommentBody | None = None
     ) -> ToolOutput:
@@ -276,26 +280,26 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
         """
         _, issue = await as_shown(
             context,
-            _closed,
+            _preview_closing,
             {"number": number, "reason": reason},
             lambda session: issues.close(session, number, reason, **_by(context), now=clock()),
         )
         made = await database.read(issues.comment_of_key, context.idempotency_key) if reason else None
         kept = {"comment": made, "reopen": True} if reason else {"reopen": True}
-        return ToolOutput(_fields(issue), told=f"Closed {_named(issue)}", kept=kept)
+        return ToolOutput(_fields(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
 
     async def deletion(arguments: Arguments) -> str:
         issue, comments = await database.read(_with_comments, arguments["number"])
-        return f"Delete {_named(issue)}{_with_its(len(comments))}"
+        return f"Delete {_name_issue(issue)}{_with_its(len(comments))}"
 
     @tool(
         destructive=True,
         group="issues",
         summary="Delete issue #{number} and its comments",
         title=deletion,
-        preview=lambda arguments: database.read(_deleted, arguments),
+        preview=lambda arguments: database.read(_preview_deletion, arguments),
         touches="issue {number}",
-        current=lambda arguments: database.read(_left, arguments),
+        current=lambda arguments: database.read(_find_left, arguments),
     )
     async def delete_issue(number: Number, context: CallContext) -> ToolOutput:
         """Delete an issue and its comments permanently. To end an issue, prefer close_issue.
@@ -305,16 +309,16 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
 
         """
         _, (issue, comments) = await as_shown(
-            context, _deleted, {"number": number}, lambda session: issues.remove(session, number)
+            context, _preview_deletion, {"number": number}, lambda session: issues.remove(session, number)
         )
         gone = {"deleted": issue.number, "title": issue.title, "comments_deleted": comments}
-        return ToolOutput(gone, told=f"Deleted {_named(issue)}{_with_its(comments)}")
+        return ToolOutput(gone, told=f"Deleted {_name_issue(issue)}{_with_its(comments)}")
 
     return create_issue, update_issue, comment_issue, close_issue, delete_issue
 
 
 def _undoes(database: Database, clock: Clock) -> Tool:
-    @_of_one_issue(database)(_taken_back_in_words, _taken_back, "issue {number}", _now)
+    @_of_one_issue(database)(_title_taking_back, _preview_taking_back, "issue {number}", _now)
     async def take_back_comment(
         context: CallContext, number: Number, comment: Number | None = None, *, reopen: bool = False
     ) -> ToolOutput:
@@ -333,9 +337,10 @@ def _undoes(database: Database, clock: Clock) -> Tool:
             return issues.change(session, number, {"state": "open"} if reopen else {}, clock())
 
         given = {"number": number, "comment": comment, "reopen": reopen}
-        _, issue = await _as_shown(database, context, _taken_back, given, change)
+        _, issue = await _as_shown(database, context, _preview_taking_back, given, change)
         return ToolOutput(
-            _fields(issue), told=f"{'Reopened' if reopen else 'Took back the comment on'} {_named(issue)}"
+            _fields(issue),
+            told=f"{'Reopened' if reopen else 'Took back the comment on'} {_name_issue(issue)}",
         )
 
     return replace(take_back_comment, offered=False, undoes=True)
@@ -344,26 +349,29 @@ def _undoes(database: Database, clock: Clock) -> Tool:
 # -- previews
 
 
-async def _created(arguments: Arguments) -> Sequence[PreviewField]:
+async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
     values = {"priority": "normal", **arguments}
-    return [PreviewField(name, None, _shown(values[name])) for name in _CHANGEABLE if values.get(name)]
+    return [PreviewField(name, None, _format_value(values[name])) for name in _CHANGEABLE if values.get(name)]
 
 
-def _updated(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     """Only what really changes."""
     issue = issues.find(session, arguments["number"])
-    real = issues.differences(issue, _wanted_fields(arguments))
+    real = issues.differences(issue, _read_fields(arguments))
     if not real:
         raise ToolError(f"This would change nothing: issue #{issue.number} is like that already.")
-    return [PreviewField(name, _shown(getattr(issue, name)), _shown(value)) for name, value in real.items()]
+    return [
+        PreviewField(name, _format_value(getattr(issue, name)), _format_value(value))
+        for name, value in real.items()
+    ]
 
 
-def _commented(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_comment(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issues.find(session, arguments["number"])
     return [PreviewField("comment", None, arguments["body"])]
 
 
-def _closed(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_closing(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issue = issues.find(session, arguments["number"])
     if issue.state == "closed":
         raise ToolError(f"This would change nothing: issue #{issue.number} is closed already.")
@@ -373,7 +381,7 @@ def _closed(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     return fields
 
 
-def _deleted(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_deletion(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issue, comments = _with_comments(session, arguments["number"])
     fields = [PreviewField("title", issue.title, None), PreviewField("state", issue.state, None)]
     if comments:
@@ -381,7 +389,7 @@ def _deleted(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     return fields
 
 
-def _taken_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issue = issues.find(session, arguments["number"])
     fields = [PreviewField("state", issue.state, "open")] if arguments.get("reopen") else []
     if (ident := arguments.get("comment")) is not None:
@@ -397,28 +405,28 @@ def _taken_back(session: Session, arguments: Arguments) -> Sequence[PreviewField
 
 def _now(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     issue = issues.find(session, arguments["number"])
-    found = {name: _shown(getattr(issue, name)) for name in _CHANGEABLE}
+    found = {name: _format_value(getattr(issue, name)) for name in _CHANGEABLE}
     if (ident := arguments.get("comment")) is not None:
         comment = issues.comment_with(session, issue.number, ident)
         found["comment"] = comment.body if comment else None
     return found
 
 
-def _said(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+def _find_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     """The issue with the comment, or reason, that was given, if someone said exactly that."""
     given = arguments.get("body") or arguments.get("reason")
     there = {each.body for each in issues.comments(session, arguments["number"])}
     return {**_now(session, arguments), "comment": given if given in there else None}
 
 
-def _made(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+def _find_newest(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     """The newest issue of that title."""
     found = issues.newest_titled(session, arguments["title"])
-    return {name: _shown(getattr(found, name)) if found else None for name in _CHANGEABLE}
+    return {name: _format_value(getattr(found, name)) if found else None for name in _CHANGEABLE}
 
 
-def _left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """What is left of an issue that was deleted."""
+def _find_left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
+    """Return what is left of an issue that was deleted."""
     try:
         return _now(session, arguments)
     except Hopeless:
@@ -428,29 +436,29 @@ def _left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
 # -- undo
 
 
-async def _uncreated(ran: Ran) -> InverseCall:
+async def _undo_creation(ran: Ran) -> InverseCall:
     return InverseCall("delete_issue", {"number": ran.kept})
 
 
-async def _unchanged(ran: Ran) -> InverseCall:
+async def _undo_update(ran: Ran) -> InverseCall:
     before = {
         name: list(value) if name == "labels" else value or "" for name, value in (ran.kept or {}).items()
     }
     return InverseCall("update_issue", {"number": ran.arguments["number"], **before})
 
 
-async def _uncommented(ran: Ran) -> InverseCall:
+async def _undo_comment(ran: Ran) -> InverseCall:
     return InverseCall("take_back_comment", {"number": ran.arguments["number"], **(ran.kept or {})})
 
 
-def _taken_back_in_words(arguments: Arguments) -> str:
+def _title_taking_back(arguments: Arguments) -> str:
     parts = ["Reopen"] if arguments.get("reopen") else []
     parts += ["remove the comment from"] if arguments.get("comment") is not None else []
     said = " and ".join(parts) or "Leave"
     return f"{said[0].upper()}{said[1:]} issue #{arguments['number']}"
 
 
-def _wanted_fields(arguments: Arguments) -> dict[str, Any]:
+def _read_fields(arguments: Arguments) -> dict[str, Any]:
     """What an update sets, as the store keeps it (assignee "" is no one). Raises ToolError for none."""
     wanted = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
     if not wanted:
@@ -462,7 +470,7 @@ def _wanted_fields(arguments: Arguments) -> dict[str, Any]:
     return wanted
 
 
-def _shown(value: Any) -> str | None:
+def _format_value(value: Any) -> str | None:
     """Text for people; None where there is nothing."""
     if isinstance(value, (list, tuple)):
         return ", ".join(value) or None
@@ -477,12 +485,12 @@ def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]
 
 
 def _by(context: CallContext) -> dict[str, Any]:
-    """Who asked for a row, and the key by which a second run finds it."""
+    """Return who asked for a row, and the key by which a second run finds it."""
     return {"author": context.requested_by, "key": context.idempotency_key or None}
 
 
 async def _issue(arguments: Arguments) -> Arguments:
-    """What makes two calls similar: that they are about the same issue."""
+    """Return what makes two calls similar: that they are about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -496,7 +504,7 @@ def _listing(fields: Iterable[str]) -> str:
     return f"{', '.join(some)} and {last}" if some else last
 
 
-def _named(issue: Issue) -> str:
+def _name_issue(issue: Issue) -> str:
     return f"issue #{issue.number} “{issue.title}”"
 
 

@@ -70,7 +70,7 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
         """
         body = {"summary": summary, "details": details, "fields": fields or {}, "ttl_seconds": ttl_seconds}
         async with connect(context.headers) as client:
-            return _told(await _put(client, "/api/approvals", body, context, wait_seconds))
+            return _describe_request(await _put(client, "/api/approvals", body, context, wait_seconds))
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def check_approval(
@@ -80,8 +80,8 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
     ) -> Json:
         """Tell a request's status; `end` is waiting, approved, declined, expired, cancelled or failed."""
         async with connect(context.headers) as client:
-            shown = await _asked(client, "GET", f"/api/approvals/{_plain(id)}")
-            return _told(await _ended(client, shown, context, wait_seconds))
+            shown = await _call_api(client, "GET", f"/api/approvals/{_plain(id)}")
+            return _describe_request(await _wait_for_end(client, shown, context, wait_seconds))
 
     @server.tool(annotations=harmless, structured_output=False)
     async def permission_prompt(
@@ -118,7 +118,7 @@ async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
         yield manager.handle_request
 
 
-async def _asked(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
+async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
     """The request that the answer is about. Raises ToolError with what went wrong, for the agent."""
     try:
         answer = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN, **given)
@@ -143,9 +143,9 @@ async def _put(
     uses from 0 again in each session, so the same ID is not the same use.
     """
     with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
-        shown = await _asked(client, "POST", path, json=body)
+        shown = await _call_api(client, "POST", path, json=body)
     try:
-        return await _ended(client, shown, context, wait)
+        return await _wait_for_end(client, shown, context, wait)
     except (asyncio.CancelledError, ToolError):
         with anyio.CancelScope(shield=True):
             await _withdrawn(client, shown)
@@ -157,20 +157,22 @@ async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
         await client.post(f"/api/proposals/{shown['id']}/cancel", json={"reason": _LEFT}, timeout=_MARGIN)
 
 
-async def _ended(client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float) -> Json:
+async def _wait_for_end(
+    client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float
+) -> Json:
     """The request once it ended, or its status after that many seconds; tells progress while it waits."""
     waited = 0
     while shown["end"] == "waiting" and wait > 0:
         await context.report_progress(waited, message="Waiting for a person to decide")
         waited += 1
         part = min(wait, _STEP)
-        shown = await _asked(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
+        shown = await _call_api(client, "GET", f"/api/approvals/{shown['id']}", params={"wait": part})
         wait -= part
     return shown
 
 
-def _told(shown: Json) -> Json:
-    """What an agent needs to know of a request."""
+def _describe_request(shown: Json) -> Json:
+    """Return what an agent needs to know of a request."""
     names = ("id", "end", "outcome", "decided_by", "edited_by", "arguments", "expires_at")
     told = {name: shown[name] for name in names if shown.get(name) is not None}
     return told | ({"reason": shown["decline_reason"]} if shown["decline_reason"] else {})

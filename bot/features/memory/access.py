@@ -18,7 +18,7 @@ from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, covers
 from bot.errors import ToolError
 from bot.features.memory import rows
-from bot.features.memory.facts import ROOM, About, Fact, own_scopes, scope_of, told_in
+from bot.features.memory.facts import ROOM, About, Fact, find_scopes_there, own_scopes, scope_of
 from bot.store import conversations, people
 from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
@@ -75,17 +75,17 @@ def _oldest(facts: list[Fact]) -> Fact:
     return min(facts, key=lambda each: (each.said_at, each.id))
 
 
-def told(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
+def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
     """The facts that the model is told in a conversation.
 
     What is for a person, only in their own private one: someone else may ask there about a card.
     """
     person = people.person_of(session, asker)
     alone = here.private and people.person_of(session, here.requester) == person
-    return rows.of(session, told_in(person, asker, here.origin, alone=alone), now)
+    return rows.of(session, find_scopes_there(person, asker, here.origin, alone=alone), now)
 
 
-def seen_by(
+def list_visible(
     session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
 ) -> list[KnownFact]:
     """The facts that a person may see; of those for chats only what is for ``at``, if it is given."""
@@ -98,7 +98,7 @@ def seen_by(
     ]
     kinds = {each.scope: [f for f in found if f.scope == each.scope] for each in found}
     full = {_oldest(same).id for same in kinds.values() if sum(len(f.text) for f in same) > ROOM * 3 // 4}
-    names = people.known(session, [str(each.asked_by) for each in found])
+    names = people.find_known_names(session, [str(each.asked_by) for each in found])
 
     def mine(fact: Fact) -> bool:
         return str(fact.asked_by) in reader.person.accounts
@@ -123,7 +123,7 @@ def seen_by(
 def _whose(session: Session, fact: Fact) -> str:
     if fact.about is About.PERSON:
         return "you"
-    return people.named(session, fact.scope[1]) or "the team"
+    return people.put_names_in(session, fact.scope[1]) or "the team"
 
 
 def change(session: Session, policies: Policies, actor: Actor, ident: int, text: str, now: datetime) -> bool:
@@ -186,5 +186,5 @@ class _Reader:
         return str(fact.asked_by) in self.person.accounts or self._rules(fact)
 
     def _rules(self, fact: Fact) -> bool:
-        """Whether they are an admin of where it is for."""
+        """Return whether they are an admin of where it is for."""
         return self._admin and fact.about is not About.PERSON and covers(self._bound, fact.scope[1])

@@ -12,14 +12,14 @@ from bot.approvals.commands.words import (
     CommandReply,
     Subcommand,
     first_word,
-    unquoted,
+    remove_quotes,
 )
 from bot.domain.chat import Answer, Command
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.errors import ToolError
 from bot.features.memory import access
 from bot.features.memory.access import KnownFact
-from bot.features.memory.facts import About, checked, last_day
+from bot.features.memory.facts import About, check_fact, last_day
 
 _NONE = "Nothing is remembered here. Ask me to remember something: a card shows it first."
 _NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them."
@@ -43,27 +43,27 @@ class MemoryCommands:
         word, rest = first_word(text)
         match word.lower():
             case "":
-                return self._listed(await self._seen(command))
+                return self._format_facts(await self._list_visible(command))
             case "export":
-                facts = [asdict(each) for each in await self._seen(command)]
+                facts = [asdict(each) for each in await self._list_visible(command)]
                 told = json.dumps(facts, ensure_ascii=False, indent=2, default=datetime.isoformat)
                 return f"```json\n{told}\n```"
             case "forget" if rest.lower() == "all" or ":" in rest:
-                return await self._forget_person(command, unquoted(rest))
+                return await self._forget_person(command, remove_quotes(rest))
             case "forget" if rest:
                 number = _number(rest)
                 forgotten = await self._database.write(
                     access.forget, self._policies, command.actor, number, self._clock()
                 )
-                return _done(f"Forgotten: {forgotten}" if forgotten else "", number)
+                return _reply(f"Forgotten: {forgotten}" if forgotten else "", number)
             case "edit" if rest:
                 return await self._edit(command, *first_word(rest))
             case _:
                 raise CommandError("Say which one.")
 
-    async def _seen(self, command: Command) -> Sequence[KnownFact]:
+    async def _list_visible(self, command: Command) -> Sequence[KnownFact]:
         return await self._database.read(
-            access.seen_by, self._policies, command.actor, self._clock(), command.address
+            access.list_visible, self._policies, command.actor, self._clock(), command.address
         )
 
     async def _forget_person(self, command: Command, which: str) -> str | CommandReply:
@@ -78,15 +78,15 @@ class MemoryCommands:
     async def _edit(self, command: Command, which: str, words: str) -> str | CommandReply:
         number = _number(which)
         try:
-            fact = checked(words)
+            fact = check_fact(words)
             changed = await self._database.write(
                 access.change, self._policies, command.actor, number, fact, self._clock()
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None
-        return _done(f"Remembered: {fact}" if changed else "", number)
+        return _reply(f"Remembered: {fact}" if changed else "", number)
 
-    def _listed(self, facts: Sequence[KnownFact]) -> str:
+    def _format_facts(self, facts: Sequence[KnownFact]) -> str:
         """A line for each fact, by whom it is for."""
         if not facts:
             return _NONE
@@ -101,17 +101,17 @@ class MemoryCommands:
             more += [f"until {last.day} {last:%b %Y}"] if last else []
             more += ["said longest ago, room is short"] if each.oldest else []
             lines.append(f"- {each.id}: {each.fact}" + (f" ({', '.join(more)})" if more else ""))
-        return shortened("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _SAID)
+        return shorten("\n".join([*lines, "", "`/nod memory forget NUMBER` forgets one."]), _SAID)
 
 
-def _done(said: str, number: int) -> CommandReply:
+def _reply(said: str, number: int) -> CommandReply:
     if said:
         return CommandReply(said)
     return CommandReply(_NOT_YOURS.format(number), answer=Answer.STALE)
 
 
 def _number(said: str) -> int:
-    number = unquoted(said)
+    number = remove_quotes(said)
     if not (number.isascii() and number.isdigit() and len(number) <= _DIGITS):
         raise CommandError("Name a fact by its number.")
     return int(number)

@@ -71,15 +71,15 @@ def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
 
 
 def own_scopes(person: Person) -> set[Scope]:
-    """What is for a person, and for the teams of their accounts; those from outside have no team."""
+    """Return what is for a person, and for the teams of their accounts; those from outside have no team."""
     teams = () if person.outside else person.accounts
     return {(About.PERSON, each) for each in person.accounts} | {
         (About.TEAM, workspace_of(each) or "") for each in teams
     }
 
 
-def told_in(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
-    """What the model is told there; what is for a person only where no one else reads along."""
+def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
+    """Return what the model is told there; what is for a person only where no one else reads along."""
     found = {scope_of(About.PLACE, asker, origin)}
     if not person.outside:
         found.add(scope_of(About.TEAM, asker, origin))
@@ -91,7 +91,7 @@ def last_day(until: datetime, zone: tzinfo) -> date:
     return (until - timedelta(seconds=1)).astimezone(zone).date()
 
 
-def checked(text: str) -> str:
+def check_fact(text: str) -> str:
     """A fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
     if len(text) > LONGEST:
         raise ValueError(f"At most {LONGEST} characters. Remember what matters of it.")

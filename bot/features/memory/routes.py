@@ -50,7 +50,7 @@ async def listed(actor: Caller, over: Over) -> Facts:
 
     Admins see what is for all chats and teams.
     """
-    found = await over.database.read(access.seen_by, over.policies, actor, over.clock())
+    found = await over.database.read(access.list_visible, over.policies, actor, over.clock())
     return Facts.of(facts=found)
 
 

@@ -12,7 +12,7 @@ from sqlmodel import Session, col, select
 
 from bot.domain.people import Actor
 from bot.domain.record import Act
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.features.memory.facts import About, Fact, Scope
 from bot.features.memory.tables import FACT, MemoryRow
 from bot.store.audit import admin_changes
@@ -79,15 +79,15 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
 
 def of(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
     """The facts for these, but not those whose time is over."""
-    return _found(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
+    return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
 
 
 def of_all_but_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
     """The facts for these accounts, for every place and every team."""
-    return _found(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
+    return _select_facts(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
 
 
-def _found(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
+def _select_facts(session: Session, which: ColumnElement[bool], now: datetime) -> list[Fact]:
     current = or_(_UNTIL.is_(None), now < _UNTIL)
     order = (_ABOUT, _SCOPE, col(MemoryRow.id))
     rows = session.exec(select(MemoryRow).where(which, current).order_by(*order).limit(_MOST))
@@ -100,5 +100,5 @@ def _fact(row: MemoryRow) -> Fact:
 
 
 def _state(row: MemoryRow) -> dict[str, str]:
-    """What the log has of it: no words of it, as they may be forgotten."""
-    return {"about": row.about, "scope": row.scope, "fact": hashed(row.fact)}
+    """Return what the log has of it: no words of it, as they may be forgotten."""
+    return {"about": row.about, "scope": row.scope, "fact": hash_text(row.fact)}

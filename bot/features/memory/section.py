@@ -36,7 +36,7 @@ class MemorySection:
         if not self._used:
             return ""
         here, asker = transcript.conversation, transcript.asker
-        return format_facts(await self._database.read(access.told, here, asker, now))
+        return format_facts(await self._database.read(access.list_for_prompt, here, asker, now))
 
 
 def format_facts(facts: Sequence[Fact]) -> str:

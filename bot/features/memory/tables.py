@@ -6,7 +6,7 @@ from sqlalchemy import Index
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, audited, partial, serial
+from bot.store.tables.row import Row, make_audited, partial, serial
 
 FACT = "memory"
 """The name of a fact in the audit log; its key there is its number."""
@@ -22,7 +22,10 @@ class MemoryRow(Row, table=True):
     __table_args__ = (
         Index("memory_of_scope", "about", "scope"),
         partial("memory_due", "until", where="until IS NOT NULL"),
-        {"sqlite_autoincrement": True, **audited(FACT)},  # the number of a forgotten fact is never another's
+        {
+            "sqlite_autoincrement": True,
+            **make_audited(FACT),
+        },  # the number of a forgotten fact is never another's
     )
 
     id: int | None = serial()

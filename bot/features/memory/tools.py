@@ -21,7 +21,7 @@ from bot.domain.record import Act
 from bot.domain.text import one_line
 from bot.errors import ToolError
 from bot.features.memory import access, rows
-from bot.features.memory.facts import LONGEST, About, Fact, checked, last_day, scope_of
+from bot.features.memory.facts import LONGEST, About, Fact, check_fact, last_day, scope_of
 from bot.store import conversations, people
 from bot.store.audit.log import By
 from bot.store.database import Database
@@ -33,7 +33,7 @@ GROUP = "memory"
 _BEFORE = "before"  # what `remember` keeps where the fact was there: to forget it would undo someone else's
 _FURTHEST = timedelta(days=36_525)  # a hundred years
 
-Remembered = Annotated[str, Field(min_length=1), AfterValidator(checked), STORABLE]
+Remembered = Annotated[str, Field(min_length=1), AfterValidator(check_fact), STORABLE]
 Forgotten = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(one_line), STORABLE]
 
 
@@ -109,7 +109,7 @@ def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedT
         return ToolOutput("It is forgotten.", told=f"Forgotten for {about.words}: “{fact}”", kept=kept)
 
     def known(session: Session, context: CallContext, given: Arguments) -> None:
-        _found(session, context, given["fact"], About(given["about"]), clock())
+        _find_facts(session, context, given["fact"], About(given["about"]), clock())
 
     def fitting(session: Session, context: CallContext, given: Arguments) -> None:
         _fitting(session, context, About(given["about"]))
@@ -125,7 +125,7 @@ async def _forgetting(ran: Ran) -> InverseCall | str:
 
 
 def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Who asks, and in which conversation."""
+    """Return who asks, and in which conversation."""
     asker = Actor.parse(context.requested_by)
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
@@ -150,10 +150,10 @@ def _remember(
     return access.remember(session, Fact(0, text, scope_of(about, asker, here.origin), asker, now, until))
 
 
-def _found(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
-    """What is told there in these words; raises ToolError where nothing is."""
+def _find_facts(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
+    """Return what is told there in these words; raises ToolError where nothing is."""
     asker, _, here = _there(session, context)
-    told = access.told(session, here, asker, now)
+    told = access.list_for_prompt(session, here, asker, now)
     found = [each for each in told if each.text == text and each.about is about]
     if not found:
         raise ToolError("Nothing is remembered here in these words.")
@@ -164,7 +164,7 @@ def _forget(
     session: Session, context: CallContext, text: str, about: About, now: datetime
 ) -> datetime | None:
     """Forget what is told there in these words; gives until when it was to be remembered."""
-    found = _found(session, context, text, about, now)
+    found = _find_facts(session, context, text, about, now)
     asker, person, _ = _there(session, context)
     rows.remove(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
     return found[0].until

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlmodel import Session
 
 from bot.approvals.commands.values import account
-from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, unquoted
+from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, remove_quotes
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.jobs import Job, Work
@@ -52,7 +52,7 @@ class AwayCommands:
         until = self._until(said["until"], said["length"], now)
         if command.actor.outside:
             raise CommandError("Only people of this team can name someone.")
-        stand_in = await self._database.read(self._found, command.actor, said["who"])
+        stand_in = await self._database.read(self._find_account, command.actor, said["who"])
         same = command.address.channel == stand_in.channel
         await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
 
@@ -85,15 +85,17 @@ class AwayCommands:
             raise CommandError("That is too long. Someone stands in for 14 days at most.")
         return until
 
-    def _found(self, session: Session, actor: Actor, said: str) -> Actor:
+    def _find_account(self, session: Session, actor: Actor, said: str) -> Actor:
         """The account that is meant; raises CommandError where that is not certain, or it can't be."""
         policy, person = self._policies.load_for(session, actor)
-        words = unquoted(said).removeprefix("@")
+        words = remove_quotes(said).removeprefix("@")
         if ":" in words:
             found = account(words)
-            found = Actor(found.channel, found.key, people.known(session, [str(found)]).get(str(found), ""))
+            found = Actor(
+                found.channel, found.key, people.find_known_names(session, [str(found)]).get(str(found), "")
+            )
         else:
-            named = people.called(session, words)
+            named = people.find_by_name(session, words)
             persons = {people.person_of(session, each).id: each for each in named}
             trusted = [each for each in persons.values() if policy.roles_of(people.person_of(session, each))]
             if len(trusted) != 1:  # a name is anyone's to take
@@ -147,7 +149,7 @@ class AwayCommands:
 
     def _away_as(self, session: Session, text: str) -> Actor:
         """The account of someone who is away, by its account or name; raises CommandError."""
-        words = unquoted(text).removeprefix("@").casefold()
+        words = remove_quotes(text).removeprefix("@").casefold()
         away = [each.who for each in self._policies.load(session).absences]
         found = [each for each in away if words in (str(each).casefold(), each.name.casefold())]
         if len(found) != 1:

@@ -77,7 +77,7 @@ class LinkCommands:
         if pair is None:
             return _LATE
         return (
-            f"That code is from {_named(pair.first)}. {_consequences(pair)} "
+            f"That code is from {_name_account(pair.first)}. {_consequences(pair)} "
             f"If that account is yours as well, send `/nod link {code} yes`. If not, do nothing."
         )
 
@@ -87,17 +87,17 @@ class LinkCommands:
             return _LATE
         return (
             f"Now the other side: within 10 minutes, send `/nod link yes {command.actor}` "
-            f"(Telegram: `/link yes {command.actor}`) from {_named(other)}."
+            f"(Telegram: `/link yes {command.actor}`) from {_name_account(other)}."
         )
 
     async def _confirm(self, command: Command, other: str) -> str:
         now = self._clock()
-        pair = await self._database.read(linking.agreed, self._policies, command.actor, now)
+        pair = await self._database.read(linking.find_agreed_pair, self._policies, command.actor, now)
         if pair is None:
             return "No one has used a code of yours. Ask for one with `/nod link`."
         if other != str(pair.second):
             return (
-                f"{_named(pair.second)} used your code. {_consequences(pair)} "
+                f"{_name_account(pair.second)} used your code. {_consequences(pair)} "
                 f"If that account is yours as well, send `/nod link yes {pair.second}`. If not, do nothing."
             )
         ended = await self._database.write(linking.confirm, self._policies, command.actor, pair.second, now)
@@ -106,7 +106,7 @@ class LinkCommands:
             return f"Both sides agree. An admin has to allow it, because of the role: `{words}`."
         if ended is End.NOTHING:
             return _LATE
-        return f"Linked: {_named(pair.second)} and {_named(pair.first)} are one person now."
+        return f"Linked: {_name_account(pair.second)} and {_name_account(pair.first)} are one person now."
 
     async def _allow(self, command: Command, text: str) -> str:
         words = text.split()
@@ -143,12 +143,12 @@ class LinkCommands:
         return f"Unlinked: {which} is a separate person again.{grants}"
 
 
-def _named(actor: Actor) -> str:
+def _name_account(actor: Actor) -> str:
     return f"{actor.name} ({actor})" if actor.name else str(actor)
 
 
 def _consequences(pair: Pair) -> str:
-    """What linking means, each role that an account gains by name."""
+    """Return what linking means, each role that an account gains by name."""
     gains = [
         f"{each} becomes {' and '.join(sorted(roles))}" for each, roles in sorted(pair.gains.items()) if roles
     ]

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 
 from bot.web.answers import existing
-from bot.web.rules import said
+from bot.web.rules import say_for_person
 from bot.web.schemas import SaidBody
 from bot.web.schemas.rules import People
 from bot.web.site import Caller, Here, api_routes
@@ -30,7 +30,7 @@ async def back(
     _, found = await site.channel.admin.people(actor)
     away = next((p for p in found if p.away and str(p.away.who) == account), None)
     whose = existing(away, "That account is not away.")
-    return await said(site, actor, "back" if whose.you else f"back {account}", "nod")
+    return await say_for_person(site, actor, "back" if whose.you else f"back {account}", "nod")
 
 
 @router.delete("/people/links", summary="Separate a linked account again")
@@ -43,4 +43,4 @@ async def unlink(
     _, found = await site.channel.admin.people(actor)
     linked = (p for p in found if len(p.accounts) > 1 and any(a.account == account for a in p.accounts))
     whose = existing(next(linked, None), "That account is not linked with another one.")
-    return await said(site, actor, f"unlink {account}", "nod" if whose.you else "approvals")
+    return await say_for_person(site, actor, f"unlink {account}", "nod" if whose.you else "approvals")

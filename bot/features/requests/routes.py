@@ -56,7 +56,7 @@ async def ask(
     """A second request with the same ``Idempotency-Key`` answers 200 with the first one's proposal."""
     if body.callback_url is not None and (why := await site.callbacks.objection(body.callback_url)):
         raise Fault(422, f"callback_url: {why}", fields={"callback_url": why})
-    fields = {name: _shown(value) for name, value in body.fields.items()}
+    fields = {name: _format_value(value) for name, value in body.fields.items()}
     given = {"summary": body.summary, "details": body.details, "fields": fields}
     arguments = {name: value for name, value in given.items() if name == "summary" or value}
     text = f"{actor.label} asks for approval: {body.summary}"
@@ -81,7 +81,7 @@ async def look(proposal_id: str, actor: Caller, site: Here, poll: Waiting) -> On
     """
 
     async def now() -> RequestView | None:
-        return await _shown_to(site.channel, proposal_id, actor)
+        return await _view_request(site.channel, proposal_id, actor)
 
     shown = await poll.until(now, lambda request: request.end != "waiting")
     return OneRequest(proposal=existing(shown, "There is no such request."))
@@ -118,13 +118,13 @@ async def _open(
         raise Fault(_STATUS[reply.answer], reply.text, **more)
     if reply.answer is Answer.DUPLICATE:
         answer.status_code = 200
-    return OneRequest.of(proposal=await _shown_to(site.channel, reply.proposals[0].id, actor))
+    return OneRequest.of(proposal=await _view_request(site.channel, reply.proposals[0].id, actor))
 
 
-async def _shown_to(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
+async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
     return RequestView.asked(found, actor) if found else None
 
 
-def _shown(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
+def _format_value(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
     return value if isinstance(value, str) else json.dumps(value)

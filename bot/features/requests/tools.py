@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from bot.domain import kinds
 from bot.domain.proposals import PreviewField
-from bot.domain.text import shown
+from bot.domain.text import as_text
 from bot.tools.signature import SEEN, Storable
 from bot.tools.tool import Arguments, FixedToolset, ToolOutput, tool
 
@@ -51,10 +51,10 @@ def request_tools() -> FixedToolset:
         # its own words head the card, so the tool's name must stand below them
         named = [PreviewField("tool", None, arguments["tool_name"])] if arguments.get("summary") else []
         values = arguments["input"].items()
-        return [*named, *(PreviewField(name, None, shown(value, indent=2)) for name, value in values)]
+        return [*named, *(PreviewField(name, None, as_text(value, indent=2)) for name, value in values)]
 
     @tool(
-        summary=_headed,
+        summary=_write_heading,
         preview=given,
         idempotent=True,
         group="requests",
@@ -89,7 +89,7 @@ def _permit(arguments: Arguments) -> ToolOutput:
     return ToolOutput({"behavior": "allow", "updatedInput": arguments["input"]})
 
 
-def _headed(arguments: Mapping[str, Any]) -> str:
-    """What the agent says it will do; without that, what it wants to use, on what."""
-    inputs = ", ".join(shown(value) for value in arguments["input"].values())
+def _write_heading(arguments: Mapping[str, Any]) -> str:
+    """Return what the agent says it will do; without that, what it wants to use, on what."""
+    inputs = ", ".join(as_text(value) for value in arguments["input"].values())
     return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))

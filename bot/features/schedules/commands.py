@@ -26,14 +26,14 @@ class ScheduleCommands:
     async def _schedules(self, command: Command, text: str) -> str | CommandReply:
         word, ident = first_word(text)
         if not word:
-            return await self._database.read(self._listed, command)
+            return await self._database.read(self._list_schedules, command)
         if word not in _DONE or not ident:
             raise CommandError("Say what to do with which one, such as `pause 1a2b3c4d`.")
         return await self._database.write(self._do, command, word, first_word(ident)[0].lower())
 
-    def _listed(self, session: Session, command: Command) -> str:
-        found = runs.seen_by(session, self._policies, command.actor)
-        return people.named(session, "\n".join(map(_line, found))) or _NONE
+    def _list_schedules(self, session: Session, command: Command) -> str:
+        found = runs.list_visible(session, self._policies, command.actor)
+        return people.put_names_in(session, "\n".join(map(_line, found))) or _NONE
 
     def _do(self, session: Session, command: Command, word: str, ident: str) -> CommandReply:
         found, actor, now = rows.get(session, ident), command.actor, self._clock()

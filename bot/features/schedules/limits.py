@@ -27,7 +27,7 @@ class TokenLimit:
         """Return the reason to stop, or ''. Turns that no schedule began have no such limit."""
         if transcript.schedule is None:
             return ""
-        spent = await self._database.read(rows.spent, transcript.schedule)
+        spent = await self._database.read(rows.count_spent, transcript.schedule)
         return _OVERSPENT.format(spent=spent) if spent >= self._tokens else ""
 
 

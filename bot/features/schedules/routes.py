@@ -54,7 +54,7 @@ async def listed(actor: Caller, over: Over) -> SchedulesBody:
 
     def read(session: Session) -> tuple[bool, list[Schedule]]:
         everyone = rights.rules_all(session, over.policies, actor)
-        return everyone, runs.seen_by(session, over.policies, actor)
+        return everyone, runs.list_visible(session, over.policies, actor)
 
     everyone, found = await over.database.read(read)
     return SchedulesBody.of(everyone=everyone, schedules=found)

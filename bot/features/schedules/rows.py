@@ -19,7 +19,7 @@ from bot.store.audit import admin_changes
 from bot.store.audit.log import By
 from bot.store.tables.conversations import ConversationRow, TurnRow, inside
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import among, changed, table_of, value_of
+from bot.store.tables.row import among, count_changed, table_of, value_of
 
 _ROW = table_of(ScheduleRow)
 _OPEN = _ROW.c.ended_at.is_(None)
@@ -69,7 +69,7 @@ def of_conversation(session: Session, conversation_id: str) -> list[Schedule]:
 
 
 def count(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
-    """How many a person has that still run, and how many there are in a chat and below it."""
+    """Return how many a person has that still run, and how many there are in a chat and below it."""
     runs = _OPEN & (_ROW.c.due_at.is_not(None) | (_ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)))
     many = select(func.count()).select_from(_ROW).where(runs)
     theirs = session.execute(many.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()
@@ -100,7 +100,7 @@ def take(session: Session, schedule: Schedule, due_at: datetime | None, now: dat
     """Count one more run, the next of which is at ``due_at``; False where it was taken, paused or ended."""
     same = (_ROW.c.id == schedule.id) & _LIVE & (_ROW.c.runs == schedule.runs)
     taken = update(_ROW).where(same).values(ran_for=schedule.due_at, last_at=now, due_at=due_at)
-    return bool(changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
+    return bool(count_changed(session.execute(taken.values(runs=schedule.runs + 1, spent=0))))
 
 
 def put_right(session: Session, now: datetime) -> int:
@@ -132,7 +132,7 @@ def spend(session: Session, ident: str, tokens: int) -> None:
     session.execute(update(_ROW).where(_ROW.c.id == ident).values(spent=_ROW.c.spent + tokens))
 
 
-def spent(session: Session, ident: str) -> int:
+def count_spent(session: Session, ident: str) -> int:
     """The tokens that its last run has taken by now."""
     found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
     return found or 0

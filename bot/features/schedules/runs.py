@@ -46,7 +46,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
     if found is None or found.deleted:
         raise Hopeless("Its conversation was deleted.")
     if made.follows:
-        made = replace(made, follows=followed(session, policies, made.follows, found.id, made.person))
+        made = replace(made, follows=find_followed(session, policies, made.follows, found.id, made.person))
     elif made.due_at is None:
         raise Hopeless("Its time is over. Ask for another one.")
     person = people.person_of(session, made.person)
@@ -57,7 +57,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
     rows.add(session, made, people.by(session, Act.SET, made.person), now)
 
 
-def followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
+def find_followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
     """The id of the proposal that a schedule waits for, from how it begins.
 
     Raises Hopeless where the person may see no such proposal, or where several begin so.
@@ -109,7 +109,7 @@ def _hindrance(
     standing: Membership | None,
     now: datetime,
 ) -> str:
-    """Why nothing runs in this person's name there; empty where it does."""
+    """Return why nothing runs in this person's name there; empty where it does."""
     who, policy = due.person.label, policies.load(session)
     if where.deleted:
         return "Its conversation was deleted"
@@ -131,7 +131,7 @@ def _when(session: Session, due: Schedule) -> str:
 
 
 def _late(due: Schedule, now: datetime) -> str:
-    """What people and the model are told of runs that were missed; empty for none."""
+    """Return what people and the model are told of runs that were missed; empty for none."""
     missed = due.times.missed(due.due_at, now) if due.times and due.due_at else 0
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""
@@ -192,7 +192,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
     return (Job(Work.DELIVER, where),)
 
 
-def seen_by(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
+def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
     """This person's; for an admin of all of Nod everyone's."""
     return rows.of_people(session, rights.whose(session, policies, actor))
 
@@ -205,7 +205,7 @@ def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "
 
 
 def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:
-    """Whether a person may pause, run or delete it: it is theirs, or they are an admin there."""
+    """Return whether a person may pause, run or delete it: it is theirs, or they are an admin there."""
     person = people.person_of(session, actor)
     if str(found.person) in person.accounts:
         return True

@@ -14,7 +14,7 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
-from bot.domain.times import DAYS, duration, is_repeated, is_skipped, span, weekdays, written
+from bot.domain.times import DAYS, duration, format_length, is_repeated, is_skipped, span, weekdays
 
 LEAST = timedelta(minutes=15)
 MISSED = 100
@@ -31,8 +31,8 @@ _ALIKE = {"daily": "day", "weekly": "week", "monthly": "month", "hourly": "1h", 
 _EVERY = "write day, weekday, week, month, days such as monday and thursday, or a length such as 2h or 3d"
 
 
-def repeated(text: str, first: datetime) -> str:
-    """How often, as it is kept, of what someone wrote; empty for once. ``first`` is in its own zone.
+def read_repetition(text: str, first: datetime) -> str:
+    """Return how often, as it is kept, of what someone wrote; empty for once. ``first`` is in its own zone.
 
     Raises ValueError in words for people.
     """
@@ -54,7 +54,7 @@ def repeated(text: str, first: datetime) -> str:
     if length > FURTHEST or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
     hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"
-    return hours or written(length.total_seconds())
+    return hours or format_length(length.total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Times:
         return list(islice(self._from(moment), count))
 
     def missed(self, due: datetime, now: datetime) -> int:
-        """How many times there were after ``due`` up to now, counted up to `MISSED`."""
+        """Return how many times there were after ``due`` up to now, counted up to `MISSED`."""
         return sum(each <= now for each in islice(self._from(due), MISSED))
 
     def _from(self, moment: datetime) -> Iterator[datetime]:
@@ -113,7 +113,7 @@ class Times:
 
     @property
     def is_span(self) -> bool:
-        """Whether it comes back after so many hours or minutes, not at a time of day."""
+        """True if it comes back after so many hours or minutes, not at a time of day."""
         return self.length is not None and self.every[-1] not in "dw"
 
     def clock_changes(self, moment: datetime) -> list[str]:

@@ -6,7 +6,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, audited, id_of, partial
+from bot.store.tables.row import Row, id_of, make_audited, partial
 
 SCHEDULE = "schedule"
 """The name of one in the audit log; its key there is its id."""
@@ -27,7 +27,7 @@ class ScheduleRow(Row, table=True):
         partial("schedule_last", "last_at", where="ended_at IS NULL"),
         partial("schedule_in", "conversation_id", where="ended_at IS NULL"),
         # its last run, and the time of its next, are in its conversation
-        audited(SCHEDULE, uncounted=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
+        make_audited(SCHEDULE, uncounted=frozenset({"due_at", "runs", "ran_for", "last_at", "spent"})),
     )
 
     id: str = Field(primary_key=True)

@@ -15,10 +15,10 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
 from bot.domain.text import one_line
-from bot.domain.times import clock_change, dated, find_zone, later, moment, read_dated
+from bot.domain.times import clock_change, find_zone, format_moment, later, moment, read_dated
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.features.schedules import rows, runs
-from bot.features.schedules.schedule import FURTHEST, TASK, Schedule, Times, repeated
+from bot.features.schedules.schedule import FURTHEST, TASK, Schedule, Times, read_repetition
 from bot.store import conversations, people, proposals, teams
 from bot.store.database import Database
 from bot.store.rules import Policies
@@ -44,8 +44,8 @@ def schedule_tools(database: Database, policies: Policies, clock: Clock, most: i
     @tool(writes=False, group=GROUP, summary="Look up schedules")
     async def list_schedules(context: CallContext) -> dict[str, Any]:
         """List what is scheduled: in a private chat all of this person's, elsewhere what runs there."""
-        found = await database.read(_seen, context)
-        return {"schedules": [_told(each) for each in found]}
+        found = await database.read(_list_visible, context)
+        return {"schedules": [_describe_schedule(each) for each in found]}
 
     making = _making(database, policies, clock, most)
     every = (making, list_schedules, _ending(database, policies, clock))
@@ -108,13 +108,13 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
     checked = schedule_task.validate
 
     def validate(raw: Any) -> dict[str, Any]:
-        return _settled(checked(raw), policies.held.book.zone, clock())
+        return _settle_moments(checked(raw), policies.held.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
         if begins := settled.get("after_proposal"):
             teammate = teams.get(session, context.conversation_id)
             where = teammate.lead_id if teammate else context.conversation_id
-            runs.followed(session, policies, begins, where, Actor.parse(context.requested_by))
+            runs.find_followed(session, policies, begins, where, Actor.parse(context.requested_by))
 
     return replace(schedule_task, validate=validate, check=check, zoned="time_zone")
 
@@ -164,7 +164,7 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
     return delete_schedule
 
 
-def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
+def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
     """The arguments with moments as dates, in a zone that is named. Raises BadArguments."""
     given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
     if "after_proposal" in given:
@@ -181,14 +181,14 @@ def _settled(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, An
         if start.astimezone(UTC) > now.astimezone(UTC) + FURTHEST:
             raise ValueError(f"that is too far ahead; the first run is at most {FURTHEST.days} days away")
         field = "every"
-        every = repeated(given.get("every", ""), start)
+        every = read_repetition(given.get("every", ""), start)
         field = "until"
         until = moment(given["until"], now.astimezone(zone)) if "until" in given else None
     except ValueError as error:
         raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
-    kept = {"task": given["task"], "at": dated(start), "time_zone": str(zone)}
+    kept = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
     kept |= {"every": every} if every else {}
-    kept |= {"until": dated(_whole_minute(until))} if until else {}
+    kept |= {"until": format_moment(_whole_minute(until))} if until else {}
     if _times(kept).after(now) is None:
         raise BadArguments({"until": "It ends before it would run."})
     return kept
@@ -210,7 +210,7 @@ def _times(given: Mapping[str, Any]) -> Times:
 
 
 def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
-    """What the card says."""
+    """Return what the card says."""
     rows = {"task": given["task"]}
     if followed := given.get("after_proposal"):
         rows["when"] = f"once proposal {followed[:8]} has ended"
@@ -237,13 +237,13 @@ def _new(
 
 
 def _may(session: Session, policies: Policies, found: Schedule, asked: Proposal) -> bool:
-    """Whether one who asked for the deletion, or decided it, may; an undo has been decided as such."""
+    """Return whether one who asked for the deletion, or decided it, may; an undo has been decided as such."""
     who = [asked.requester, *(vote.actor for vote in asked.votes)]
     undoes = asked.undoes is not None and asked.undoes == found.id
     return undoes or any(runs.may_change(session, policies, found, each) for each in who)
 
 
-def _seen(session: Session, context: CallContext) -> list[Schedule]:
+def _list_visible(session: Session, context: CallContext) -> list[Schedule]:
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
         raise ToolError("There is no conversation here.")
@@ -252,7 +252,7 @@ def _seen(session: Session, context: CallContext) -> list[Schedule]:
     return rows.of_people(session, people.person_of(session, Actor.parse(context.requested_by)).accounts)
 
 
-def _told(each: Schedule) -> dict[str, Any]:
+def _describe_schedule(each: Schedule) -> dict[str, Any]:
     return {
         "id": each.label,
         "task": each.task,

@@ -21,7 +21,7 @@ from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical
 from bot.domain.record import Act
 from bot.domain.rules import Subject
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.store.audit import chain, log
 from bot.store.audit.log import By
 from bot.store.tables.proposals import ProposalRow, ToolVersionRow
@@ -80,7 +80,7 @@ def record(
         "channel": by.channel,
         "before": before,
         "after": after,
-        "holds": {name: _now(session, name) for name in _concerned(thing, key, before, after)},
+        "holds": {name: _now(session, name) for name in _name_rows(thing, key, before, after)},
     }
     chain.add(session, _INSERT, row)
 
@@ -101,7 +101,7 @@ def newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
 
 def seal_with_key(session: Session, now: datetime) -> None:
     """Seal with the newest key from here on, unless it is so. Raises as `chain.link` does."""
-    if not chain.sealed_with_newest(session):
+    if not chain.is_sealed_with_newest(session):
         _seal_with(session, By.nod(Act.SEAL_WITH), None, now)
 
 
@@ -139,11 +139,11 @@ def rule_state(row: RuleRow) -> State:
 
 
 def grant_state(row: GrantRow) -> State:
-    """What it allows; exact arguments only as their hash, since they may hold a secret."""
+    """Return what it allows; exact arguments only as their hash, since they may hold a secret."""
     return {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
-        "match": hashed(row.match),
+        "match": hash_text(row.match),
         "rung": row.rung,
         "until": row.expires_at.isoformat() if row.expires_at else None,
         "only_in": row.conversation_id if row.only_there else None,
@@ -164,7 +164,7 @@ class LinkChange:
 
 
 def links_after(session: Session, row: int) -> list[LinkChange]:
-    """What was linked and unlinked in rows after this one, oldest first."""
+    """Return what was linked and unlinked in rows after this one, oldest first."""
     found = session.execute(
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
     )
@@ -186,15 +186,15 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
     return changes
 
 
-def _audited() -> dict[str, Any]:
+def _find_audited_tables() -> dict[str, Any]:
     """Return the tables whose rows the log answers for, by the thing that each is about."""
     tables = SQLModel.metadata.sorted_tables
     return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
 
 
-def _concerned(thing: str, key: str, before: State, after: State) -> list[str]:
+def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
     """Return the table rows that a change was about, each as its thing and its key in the table."""
-    table = _audited().get(thing)
+    table = _find_audited_tables().get(thing)
     if table is None:
         return []
     states = [state for state in (before, after) if state]
@@ -204,7 +204,7 @@ def _concerned(thing: str, key: str, before: State, after: State) -> list[str]:
 def _now(session: Session, name: str) -> str | None:
     """The hash of what a row is now, or None."""
     thing, _, key = name.partition(" ")
-    table = _audited()[thing]
+    table = _find_audited_tables()[thing]
     by = table.c[table.info[AUDITED].key]
     same = by == (int(key) if isinstance(by.type, Integer) else key)
     found = session.execute(select(table).where(same)).mappings().first()
@@ -219,7 +219,7 @@ def _content(audited: Audited, row: Any) -> str | None:
 
 def there(session: Session) -> Iterator[tuple[str, str]]:
     """Every row that the ledger answers for, with its hash as it is now; of the tables that are imported."""
-    for thing, table in _audited().items():
+    for thing, table in _find_audited_tables().items():
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
@@ -232,7 +232,7 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
 def breaks(session: Session, count: Counter) -> Iterator[str]:
     """What is there now and was not made that way, or was made and is gone. The chain is checked apart."""
     made: dict[str, str | None] = {}
-    for name, version, schema in log.proposed_schemas(session, count):
+    for name, version, schema in log.list_proposed_schemas(session, count):
         made[f"{Thing.TOOL} {name} {version}"] = schema
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
@@ -249,10 +249,10 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
             yield f"{name}: it is gone, but no one is recorded to have removed it"
         elif was is not None and was != is_:
             yield f"{name}: it is not as it was recorded"
-    yield from _miscounted(session)
+    yield from _find_miscounted(session)
 
 
-def _miscounted(session: Session) -> Iterator[str]:
+def _find_miscounted(session: Session) -> Iterator[str]:
     """Grants that say they were used more or less often than there are proposals that they approved."""
     grants, proposals = table_of(GrantRow), _PROPOSALS
     used = (

@@ -133,8 +133,8 @@ def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
     return keys[0] if keys else b""
 
 
-def sealed_with_newest(session: Session) -> bool:
-    """Whether the newest row is sealed as the next will be. Raises like `link`."""
+def is_sealed_with_newest(session: Session) -> bool:
+    """Return whether the newest row is sealed as the next will be. Raises like `link`."""
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_sealing(keys_of(session), end)) == end.key
 
@@ -153,8 +153,8 @@ def adopt(session: Session) -> int:
     return int(end.number) + 1
 
 
-def unsealed(session: Session) -> int:
-    """How many rows are older than the first seal; 0 where all are sealed, or none."""
+def count_unsealed(session: Session) -> int:
+    """Return how many rows are older than the first seal; 0 where all are sealed, or none."""
     first = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
     for table in (_AUDIT, _LEDGER):
         before = session.execute(select(table).where(table.c.id == first - 1)).mappings().first()
@@ -170,7 +170,7 @@ def blank(connection: Connection) -> dict[str, Any]:
 
 
 def name_of(key: bytes) -> str:
-    """What tells keys apart without saying them; empty for none."""
+    """Return what tells keys apart without saying them; empty for none."""
     return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8] if key else ""
 
 
@@ -215,7 +215,7 @@ def anchor(session: Session) -> str | None:
 
 
 def astray(session: Session, anchor: str) -> str | None:
-    """What is wrong with the record if this anchor was once taken of it, in words; None where it fits.
+    """Return what is wrong with the record if this anchor was once taken of it, in words; None where it fits.
 
     Raises NodError where the text is no anchor.
     """
@@ -257,7 +257,7 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
     if keys and not end.key:
         yield "it is not sealed with NOD_AUDIT_KEY"
     check = _Check((*keys, b""))
-    number, previous, (least, found) = 0, "", upgraded(session)
+    number, previous, (least, found) = 0, "", check_upgraded(session)
     yield from (f"before the upgrade: {fault}" for fault in found)
     if least:
         number, previous = least - 1, before_the_chain(session.connection(), least)
@@ -265,16 +265,16 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
     for row in count.follow(merge(*both, key=lambda row: row["id"])):
         here = row["id"]
         if here <= number:
-            yield f"{_called(row)} is there although row {here} is another"
+            yield f"{_name_row(row)} is there although row {here} is another"
             continue
         if here > number + 1:
             gap = f"row {here - 1} is" if here == number + 2 else f"rows {number + 1} to {here - 1} are"
-            yield f"{gap} missing before {_called(row)}"
+            yield f"{gap} missing before {_name_row(row)}"
         elif row["previous"] != previous:
-            yield f"{_called(row)} does not follow what is before it"
+            yield f"{_name_row(row)} does not follow what is before it"
         older = not check.keys[-1]
         if not check.fits(row):
-            yield f"{_called(row)} was altered"
+            yield f"{_name_row(row)} was altered"
         elif older and check.keys[-1] and number and row.get("thing") != KEY:
             yield f"rows up to {number} carry no seal"
         number, previous = here, row["hash"]
@@ -292,13 +292,13 @@ def _rows(session: Session, table: Any, least: int) -> Iterator[Mapping[str, Any
             yield dict(row)
 
 
-def _called(row: Mapping[str, Any]) -> str:
+def _name_row(row: Mapping[str, Any]) -> str:
     if "proposal_id" in row:
         return f"row {row['id']} (proposal {row['proposal_id']}, version {row['version']})"
     return f"row {row['id']} ({row['thing']} {row['key']})"
 
 
-def upgraded(session: Session) -> tuple[int, list[str]]:
+def check_upgraded(session: Session) -> tuple[int, list[str]]:
     """The number of the row that follows an older record, and what was wrong with that record.
 
     0 where the chain began with the database.

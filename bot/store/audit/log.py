@@ -18,7 +18,7 @@ from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical, digest
 from bot.domain.record import Done
-from bot.domain.redaction import redact_text, shown
+from bot.domain.redaction import redact_arguments, redact_text
 from bot.domain.text import storable
 from bot.store.audit import chain
 from bot.store.tables.conversations import ConversationRow
@@ -61,8 +61,8 @@ PLACE_AND_SCHEMA = (
 """What `about` needs to know: where a proposal was asked for, and its tool's kept schema."""
 
 
-def sought(p: Proposal) -> dict[str, str]:
-    """Whose `PLACE_AND_SCHEMA` it is."""
+def key_of_place_and_schema(p: Proposal) -> dict[str, str]:
+    """Return whose `PLACE_AND_SCHEMA` it is."""
     return {"asked_in": p.conversation_id, "asked_tool": p.tool_name, "asked_version": p.tool_version}
 
 
@@ -87,10 +87,10 @@ class Change:
 def append(session: Session, changes: Sequence[Change]) -> None:
     """Record what brought each of these proposals to what it is now."""
     for change in changes:
-        chain.add(session, _INSERT, _audited(change))
+        chain.add(session, _INSERT, _make_row(change))
 
 
-def _audited(change: Change) -> dict[str, Any]:
+def _make_row(change: Change) -> dict[str, Any]:
     proposal, by = change.proposal, change.by
     return {
         "proposal_id": proposal.id,
@@ -119,7 +119,7 @@ def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> d
         "place": place,
         "tool": [proposal.tool_name, proposal.tool_version],
         "summary": summary,
-        "arguments": shown(proposal.arguments, schema),
+        "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
     }
 
@@ -184,7 +184,7 @@ _GONE = (
 
 
 def _difference(row: Any) -> str | None:
-    """How a proposal is not what its last audit row says, or its arguments not what was approved."""
+    """Return how a proposal is not what its last audit row says, or its arguments not what was approved."""
     columns = {name: value for name, value in row.items() if not name.startswith("audit_")}
     if row["audit_id"] is None:
         return f"its row is at version {row['version']}, its audit is not"
@@ -195,7 +195,7 @@ def _difference(row: Any) -> str | None:
     return None
 
 
-def proposed_schemas(session: Session, count: Counter) -> Iterator[tuple[str, str, str]]:
+def list_proposed_schemas(session: Session, count: Counter) -> Iterator[tuple[str, str, str]]:
     """Every tool and version that was proposed, with the hash of its schema as it was then."""
     seen = set()
     asked = select(_TABLE.c.about).where(_TABLE.c.about.is_not(None)).order_by(_TABLE.c.id)

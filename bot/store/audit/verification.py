@@ -67,8 +67,8 @@ _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
 
 
 def intact(session: Session) -> str:
-    """What to say where there are no faults."""
-    older = chain.unsealed(session)
+    """Return what to say where there are no faults."""
+    older = chain.count_unsealed(session)
     there = f" Rows 1 to {older} are older than the seal." if older else ""
     return f"Audit log verified: nothing missing or altered.{there}"
 
@@ -92,7 +92,7 @@ def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = i
 
 
 def _rows_to_check(session: Session) -> int:
-    """How many rows the checks of `faults` read."""
+    """Return how many rows the checks of `faults` read."""
     counts = (
         func.count(_AUDIT.c.id) + func.count(_AUDIT.c.about),
         func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
@@ -121,10 +121,10 @@ _ANCHOR = "audit anchor"
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
     """Rows of both records, oldest first, each with all of `EXPORTED`; ``limit`` keeps the newest."""
-    return found(session, wanted, limit)[0]
+    return find_rows(session, wanted, limit)[0]
 
 
-def found(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
+def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
     """The same, with how many there are in all."""
     who = _accounts(session, wanted)
     of_proposals, more = _of_proposals(session, wanted, who, limit)
@@ -208,15 +208,15 @@ def _of_proposals(
     if wanted.after is not None:
         statement = statement.where(_AUDIT.c.id > wanted.after)
     newest = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
-    rows = [row | _asked(row) for row in map(dict, newest)]
+    rows = [row | _read_request(row) for row in map(dict, newest)]
     many = len(rows)
     if limit is not None and many == limit:
         many = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
     return rows, many
 
 
-def _asked(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for as of this row, rather than as the proposal is now."""
+def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked for as of this row, rather than as the proposal is now."""
     asked = row["asked"]
     if asked is None:
         return {}

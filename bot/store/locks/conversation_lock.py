@@ -49,7 +49,7 @@ _HOLD_PROPOSAL = (
 
 def everywhere(session: Session) -> None:
     """No one else decides anything until this transaction ends."""
-    held = _held(session)
+    held = _find_held(session)
     if held is not None and _EVERYWHERE not in held:
         session.connection().execute(_HOLD_ALL, {})
         held.add(_EVERYWHERE)
@@ -57,7 +57,7 @@ def everywhere(session: Session) -> None:
 
 def in_conversation(session: Session, conversation_id: str) -> None:
     """No one else decides anything in this conversation and its team until this transaction ends."""
-    held = _held(session)
+    held = _find_held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
         session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})
         held.add(conversation_id)
@@ -65,14 +65,14 @@ def in_conversation(session: Session, conversation_id: str) -> None:
 
 def with_proposal(session: Session, proposal_id: str) -> None:
     """As `in_conversation`, in that of a proposal; nothing where there is no such proposal."""
-    held = _held(session)
+    held = _find_held(session)
     if held is not None:
         found = session.connection().execute(_HOLD_PROPOSAL, {"proposal_id": proposal_id}).first()
         held |= {found[0]} if found else set()
 
 
-def _held(session: Session) -> set[str] | None:
-    """What this transaction holds; None where there is nothing to hold."""
+def _find_held(session: Session) -> set[str] | None:
+    """Return what this transaction holds; None where there is nothing to hold."""
     if session.connection().dialect.name != "postgresql":
         return None
     held: set[str] = session.info.setdefault(_HELD, set())

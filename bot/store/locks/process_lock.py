@@ -32,7 +32,7 @@ _RING = text(f"SELECT pg_notify({CHANNEL}, '')")
 
 
 def at_work(url: str) -> bool:
-    """Whether a process works on this database. Makes no file. Raises DBAPIError."""
+    """Return whether a process works on this database. Makes no file. Raises DBAPIError."""
     if make_url(url).drivername == "sqlite":
         return FileLock(Path(make_url(url).database or "")).taken()
     with apart(url).connect() as connection:
@@ -78,7 +78,7 @@ class FileLock:
         self._pipe: int | None = None
 
     def taken(self) -> bool:
-        """Whether another process holds it right now. Makes no file."""
+        """Return whether another process holds it right now. Makes no file."""
         if not _beside(self._database, ".lock").exists():
             return False
         try:

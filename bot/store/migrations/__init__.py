@@ -77,7 +77,7 @@ def alone(engine: Engine) -> Iterator[None]:
 
 
 def damage(engine: Engine) -> str:
-    """What is wrong with the tables there are, and what to do; empty where nothing is."""
+    """Return what is wrong with the tables there are, and what to do; empty where nothing is."""
     if encoding := _narrow(engine):
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = current(engine)
@@ -117,9 +117,9 @@ def _some(names: list[str]) -> str:
 
 
 def unknown(engine: Engine) -> str:
-    """What to say where this release can't bring the schema up to date; empty where it can."""
+    """Return what to say where this release can't bring the schema up to date; empty where it can."""
     version = current(engine)
-    if version is None or version in known() | ADOPTED:
+    if version is None or version in list_known_versions() | ADOPTED:
         return ""
     if not version.isdecimal():
         return f"its schema {version} is another program's. Name an empty one."
@@ -141,10 +141,10 @@ def current(engine: Engine) -> str | None:
 
 def newest() -> str:
     """The version this release knows."""
-    return max(known())
+    return max(list_known_versions())
 
 
-def known() -> frozenset[str]:
+def list_known_versions() -> frozenset[str]:
     """Every version this release knows: a version's file begins with it."""
     return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))
 

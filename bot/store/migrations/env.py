@@ -28,5 +28,5 @@ with context.config.attributes["engine"].begin() as connection:
     )
     migrations.adopt(connection, context.get_context().get_current_revision())
     at = context.get_context().get_current_revision() or ""
-    ahead += sorted(version for version in migrations.known() if version > at)
+    ahead += sorted(version for version in migrations.list_known_versions() if version > at)
     context.run_migrations()

@@ -6,14 +6,14 @@ from sqlalchemy import false
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.tables.row import Row, audited, keys_in_states, partial, serial
+from bot.store.tables.row import Row, keys_in_states, make_audited, partial, serial
 
 
 class AccountRow(Row, table=True):
     """An account linked to a Person; an account that is not here is a Person of its own."""
 
     __tablename__ = "account"
-    __table_args__ = audited("account", "actor")
+    __table_args__ = make_audited("account", "actor")
 
     actor: str = Field(primary_key=True)
     name: str
@@ -40,7 +40,7 @@ class AbsenceRow(Row, table=True):
     __tablename__ = "absence"
     __table_args__ = (
         partial("absence_now", "id", where="ended_at IS NULL"),
-        audited("absence", find_keys=keys_in_states("absence")),
+        make_audited("absence", find_keys=keys_in_states("absence")),
     )
 
     id: int | None = serial()
@@ -75,7 +75,7 @@ class TokenRow(Row, table=True):
     """A token of the HTTP interface that was made with ``nod token new``; only its hash is kept."""
 
     __tablename__ = "token"
-    __table_args__ = audited("token", "label")
+    __table_args__ = make_audited("token", "label")
 
     label: str = Field(primary_key=True)  # the part of it that may be told
     name: str

@@ -8,7 +8,7 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Id, Row, as_json, id_of, numbered, partial, table_of
+from bot.store.tables.row import Id, Row, as_json, id_of, make_numbered_key, partial, table_of
 
 
 class AuditRow(Row, table=True):
@@ -21,7 +21,7 @@ class AuditRow(Row, table=True):
     __tablename__ = "audit"
     __table_args__ = (UniqueConstraint("proposal_id", "version", name="audit_once"),)
 
-    id: int | None = numbered()
+    id: int | None = make_numbered_key()
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
     version: int
     at: datetime = Field(sa_type=UTCDateTime)
@@ -52,7 +52,7 @@ class LedgerRow(Row, table=True):
         partial("ledger_context", "key", "person", where="thing = 'context'"),
     )
 
-    id: int | None = numbered()
+    id: int | None = make_numbered_key()
     at: datetime = Field(sa_type=UTCDateTime)
     thing: str
     key: str

@@ -45,7 +45,7 @@ class Audited:
     counts: Callable[[Mapping[str, Any]], bool] = lambda _: True
 
 
-def audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
+def make_audited(thing: str, key: str = "id", **more: Any) -> dict[str, Any]:
     """Return the table option that says `Audited`, for ``__table_args__``."""
     return {"info": {AUDITED: Audited(thing, key, **more)}}
 
@@ -101,8 +101,8 @@ def since(column: Any, before: datetime, now: datetime) -> Any:
     return or_(column <= before, column > now)
 
 
-def changed(done: Any) -> int:
-    """How many rows a statement changed."""
+def count_changed(done: Any) -> int:
+    """Return how many rows a statement changed."""
     return int(done.rowcount)
 
 
@@ -110,14 +110,14 @@ def forget(session: Session, row: type[SQLModel], time: str, before: datetime, m
     """Delete up to ``most`` rows whose column ``time`` is before then, oldest first; returns how many."""
     columns = table_of(row).c
     old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(most)
-    return changed(session.execute(delete(row).where(columns.id.in_(old))))
+    return count_changed(session.execute(delete(row).where(columns.id.in_(old))))
 
 
 def serial() -> Any:
     return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=True))
 
 
-def numbered() -> Any:
+def make_numbered_key() -> Any:
     return Field(default=None, sa_column=Column(Id, primary_key=True, autoincrement=False))
 
 

@@ -7,14 +7,14 @@ from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.tables.proposals import ProposalRow
-from bot.store.tables.row import Row, as_json, audited, id_of, keys_in_states, partial, serial
+from bot.store.tables.row import Row, as_json, id_of, keys_in_states, make_audited, partial, serial
 
 
 class RuleRow(Row, table=True):
     """A rule an admin set; ended ones stay as the record of who set and ended what."""
 
     __tablename__ = "rule"
-    __table_args__ = audited("rule", find_keys=keys_in_states("rule"))
+    __table_args__ = make_audited("rule", find_keys=keys_in_states("rule"))
 
     id: int | None = serial()
     subject: str
@@ -45,7 +45,7 @@ class BookRow(Row, table=True):
     """The rulebook as a whole: one row. ``memory`` is what recurring tasks remember."""
 
     __tablename__ = "book"
-    __table_args__ = audited(
+    __table_args__ = make_audited(
         "pause",
         uncounted=frozenset({"version", "memory"}),  # of a cache, and of recurring tasks
         find_keys=lambda *_: [1],
@@ -69,7 +69,7 @@ class GrantRow(Row, table=True):
             where="revoked_at IS NULL",
         ),
         # how often it was used is counted in the proposals
-        audited(
+        make_audited(
             "grant",
             uncounted=frozenset({"uses"}),
             find_keys=lambda label, _: [label.removeprefix("G-")],

@@ -12,7 +12,7 @@ from pydantic import Field
 from bot.domain.proposals import PreviewField
 from bot.domain.spellings import Referent
 from bot.errors import ToolError
-from bot.tools.builtin.docker_daemon import Daemon, described, listed, readable
+from bot.tools.builtin.docker_daemon import Daemon, describe_inspected, describe_listed, readable
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself
@@ -37,7 +37,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             stopped: whether to list those that do not run as well
 
         """
-        return {"containers": [listed(each) for each in await daemon.containers(stopped=stopped)]}
+        return {"containers": [describe_listed(each) for each in await daemon.containers(stopped=stopped)]}
 
     @tool(writes=False, group="runtime", summary="Inspect container {container}", names=_NAMES)
     async def docker_inspect(container: Name) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return described(await daemon.inspect(container))
+        return describe_inspected(await daemon.inspect(container))
 
     @tool(writes=False, group="runtime", summary="Read the log of {container}", names=_NAMES)
     async def docker_logs(container: Name, lines: Lines = 200) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, "start")
+        return await _change_state(daemon, container, "start")
 
     @changing("Restart container {container}", "restarted", grace=_GRACE)
     async def docker_restart(container: Name) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, "restart", t=_GRACE)
+        return await _change_state(daemon, container, "restart", t=_GRACE)
 
     @changing("Stop container {container}", "exited", grace=_GRACE, idempotent=True, destructive=True)
     async def docker_stop(container: Name) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        return await _changed(daemon, container, "stop", t=_GRACE)
+        return await _change_state(daemon, container, "stop", t=_GRACE)
 
     @changing("Remove container {container}", None, destructive=True)
     async def docker_remove(container: Name) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
             container: its name or id
 
         """
-        known = described(await daemon.inspect(container))["id"]
+        known = describe_inspected(await daemon.inspect(container))["id"]
         await daemon.remove(known)
         return {"removed": container, "id": known}
 
@@ -135,7 +135,7 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
     """Old → new state; ``wanted`` is the state to reach, None for no container any longer."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
-        now = described(await daemon.inspect(arguments["container"]))
+        now = describe_inspected(await daemon.inspect(arguments["container"]))
         name, state = now["name"], now["state"]
         if state == wanted:
             raise ToolError(f"This would change nothing: {name} is {state} already.")
@@ -160,14 +160,14 @@ def _state(daemon: Daemon, wanted: str | None) -> Current:
     async def read(arguments: Arguments) -> Mapping[str, str | None]:
         if wanted not in ("running", "exited"):
             return {}
-        state = described(await daemon.inspect(arguments["container"]))["state"]
+        state = describe_inspected(await daemon.inspect(arguments["container"]))["state"]
         return {"state": state}
 
     return read
 
 
-async def _changed(daemon: Daemon, container: str, verb: str, **query: int) -> dict[str, Any]:
-    before = described(await daemon.inspect(container))
+async def _change_state(daemon: Daemon, container: str, verb: str, **query: int) -> dict[str, Any]:
+    before = describe_inspected(await daemon.inspect(container))
     await daemon.change(before["id"], verb, **query)
-    after = described(await daemon.inspect(before["id"]))
+    after = describe_inspected(await daemon.inspect(before["id"]))
     return {"container": after["name"], "id": after["id"], "was": before["state"], "is": after["state"]}

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 
 from bot.errors import ToolError, ToolTimedOut
-from bot.tools.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound_response
 
 _MOST_LOG = 200_000  # bytes
 _MOST_REFUSAL = 500  # characters that are told of one
@@ -34,7 +34,7 @@ class Daemon:
         self.seconds = seconds
 
     async def containers(self, *, stopped: bool) -> list[dict[str, Any]]:
-        async with self._asked("GET", "/containers/json", all=str(stopped).lower()) as answer:
+        async with self._send_request("GET", "/containers/json", all=str(stopped).lower()) as answer:
             return list(await _json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Daemon:
 
         A name that a rule knows has no short second spelling that way.
         """
-        async with self._asked("GET", f"/containers/{container}/json") as answer:
+        async with self._send_request("GET", f"/containers/{container}/json") as answer:
             found = dict(await _json(answer))
         name = str(found.get("Name", "")).lstrip("/")
         if container != name and len(container) < _ID:
@@ -50,11 +50,11 @@ class Daemon:
         return found
 
     async def change(self, container: str, verb: str, **query: int) -> None:
-        async with self._asked("POST", f"/containers/{container}/{verb}", **query):
+        async with self._send_request("POST", f"/containers/{container}/{verb}", **query):
             pass
 
     async def remove(self, container: str) -> None:
-        async with self._asked("DELETE", f"/containers/{container}"):
+        async with self._send_request("DELETE", f"/containers/{container}"):
             pass
 
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
@@ -62,16 +62,18 @@ class Daemon:
         config = (await self.inspect(container)).get("Config") or {}
         end, cut = bytearray(), False
         path = f"/containers/{container}/logs"
-        async with self._asked("GET", path, stdout=1, stderr=1, tail=lines) as answer:
+        async with self._send_request("GET", path, stdout=1, stderr=1, tail=lines) as answer:
             parts = answer.aiter_raw()
-            async for part in parts if config.get("Tty") else _unframed(parts):
+            async for part in parts if config.get("Tty") else _remove_frames(parts):
                 end += part
                 cut = cut or len(end) > _MOST_LOG
                 del end[:-_MOST_LOG]
         return bytes(end), cut
 
     @contextlib.asynccontextmanager
-    async def _asked(self, method: str, path: str, **query: str | int) -> AsyncIterator[httpx2.Response]:
+    async def _send_request(
+        self, method: str, path: str, **query: str | int
+    ) -> AsyncIterator[httpx2.Response]:
         """What the daemon answers, in the version of the API that it has."""
         try:
             async with self._client() as client:
@@ -112,7 +114,7 @@ class Daemon:
 
 
 async def _json(answer: httpx2.Response) -> Any:
-    await bound(answer)
+    await bound_response(answer)
     await answer.aread()
     return answer.json()
 
@@ -123,8 +125,8 @@ async def _refusal(answer: httpx2.Response) -> ToolError:
     return ToolError(f"{begins}: {str(said)[:_MOST_REFUSAL]}")
 
 
-async def _unframed(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """What a container without a terminal wrote, without the headers between."""
+async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield what a container without a terminal wrote, without the headers between."""
     rest, left = b"", 0
     async for part in parts:
         rest += part
@@ -142,7 +144,7 @@ def readable(log: bytes) -> str:
     return log.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 
-def listed(found: dict[str, Any]) -> dict[str, Any]:
+def describe_listed(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": found["Id"][:_ID],
         "name": (found.get("Names") or [""])[0].lstrip("/"),
@@ -152,8 +154,8 @@ def listed(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def described(found: dict[str, Any]) -> dict[str, Any]:
-    """What matters of an inspection. Environment values are secrets more often than not."""
+def describe_inspected(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what matters of an inspection. Environment values are secrets more often than not."""
     state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
     return {
         "id": found["Id"][:_ID],

@@ -110,7 +110,9 @@ def fetch_tools(
         """
         try:
             async with asyncio.timeout(seconds):
-                page = await _followed(partial(target, ports=ports), url, resolve, connect, tls, max_bytes)
+                page = await _follow_redirects(
+                    partial(target, ports=ports), url, resolve, connect, tls, max_bytes
+                )
                 async with one:
                     text = await asyncio.to_thread(readable, page.body, page.kind, page.charset)
         except TimeoutError:
@@ -142,7 +144,7 @@ class _Fetched:
     body: bytes
 
 
-async def _followed(
+async def _follow_redirects(
     checked: Callable[[str], Target],
     url: str,
     resolve: Resolve,
@@ -162,7 +164,7 @@ async def _followed(
 
 
 def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
-    """Where a redirect leads, on the same host. Raises ToolError for a place that is not fetched.
+    """Return where a redirect leads, on the same host. Raises ToolError for a place that is not fetched.
 
     Another host is another call, which is judged for itself: what led there may have put words into it.
     """
@@ -199,7 +201,7 @@ async def _answer(
             if response.status in _MOVED and "location" in said:
                 return said["location"]
             kind, charset = _kind(said)
-            body = await _bounded(response, max_bytes)
+            body = await _read_bounded(response, max_bytes)
     except (
         httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError,
         httpcore2.UnsupportedProtocol, OSError,
@@ -220,7 +222,7 @@ def _kind(said: dict[str, str]) -> tuple[str, str]:
     return kind, charset.strip().strip('"') or "utf-8"
 
 
-async def _bounded(response: httpcore2.Response, most: int) -> bytes:
+async def _read_bounded(response: httpcore2.Response, most: int) -> bytes:
     found = bytearray()
     async for part in response.aiter_stream():
         found += part

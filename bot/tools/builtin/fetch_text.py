@@ -91,13 +91,13 @@ def _tokens(page: str) -> Iterator[_Token]:
 def _words_of(name: str, tag: str) -> str:
     """What a tag says by its attributes: a link's address, a picture's words, what a person filled in."""
     if name == "input":
-        return _filled_in(tag)
+        return _read_filled_in(tag)
     if name == "option":
         return "☒ " if _is_set(tag, "selected") else ""
     return _attribute(tag, "href" if name == "a" else "alt")
 
 
-def _filled_in(tag: str) -> str:
+def _read_filled_in(tag: str) -> str:
     kind = _attribute(tag, "type").lower()
     if kind in ("checkbox", "radio"):
         return " ☒ " if _is_set(tag, "checked") else " ☐ "
@@ -136,15 +136,15 @@ class _Page:
 
     def take(self, kind: str, word: str, said: str) -> None:
         if kind == "open":
-            self._opened(word, said)
+            self._open_tag(word, said)
         elif kind == "close":
-            self._closed(word)
+            self._close_tag(word)
         elif self._in_title:
-            self.title.append(_unescaped(word))
+            self.title.append(_unescape(word))
         elif not self._silent:
-            self.parts.append(_unescaped(word))
+            self.parts.append(_unescape(word))
 
-    def _opened(self, tag: str, said: str) -> None:
+    def _open_tag(self, tag: str, said: str) -> None:
         if tag == "title" and not self._open["svg"]:
             self._in_title = True
         elif tag == "body":
@@ -157,14 +157,14 @@ class _Page:
             self._in_row = self._in_row and tag != "tr"
             self.parts.append("\n" + _HEADINGS.get(tag, said if tag == "option" else ""))
         elif not self._silent and tag in ("img", "input"):
-            self.parts.append(_unescaped(said))
+            self.parts.append(_unescape(said))
         elif not self._silent and tag in ("td", "th"):
             self.parts.append(_CELL if self._in_row else "")
             self._in_row = True
         elif tag == "a" and 0 < len(said) <= _LONGEST_LINK and len(self.links) < _MOST_LINKS:
-            self.links[_unescaped(said.strip())] = None
+            self.links[_unescape(said.strip())] = None
 
-    def _closed(self, tag: str) -> None:
+    def _close_tag(self, tag: str) -> None:
         if tag == "title":
             self._in_title = False
         elif self._open[tag]:
@@ -176,7 +176,7 @@ class _Page:
             self.parts.append("\n" if tag in _BLOCKS else " ")
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
 
 

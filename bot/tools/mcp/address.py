@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 from mcp import types
 
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 
 REFUSED = -32041  # our own code: the server let the request in at all, so nothing was done
 FORGOTTEN = -32042  # our own: it refused the session, so nothing was done
@@ -84,7 +84,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
     async def _judge(
         self, request: httpx2.Request, asked: dict[str, Any] | None, response: httpx2.Response
     ) -> httpx2.Response:
-        """What a refusal says, for one request."""
+        """Return what a refusal says, for one request."""
         status = response.status_code
         body = await _read(response)
         error, words = _error_in(body), _words_of(body)
@@ -186,7 +186,7 @@ def _error_in(body: bytes) -> dict[str, Any] | None:
 
 
 def _words_of(body: bytes) -> str:
-    """What a body says, on one line: of JSON its message, of a page its text."""
+    """Return what a body says, on one line: of JSON its message, of a page its text."""
     text = body.decode(errors="replace")
     try:
         said = json.loads(body)
@@ -198,7 +198,7 @@ def _words_of(body: bytes) -> str:
     if isinstance(said, dict | list):
         said = json.dumps(said, ensure_ascii=False)
     line = " ".join("".join(c if c.isprintable() else " " for c in str(said)).split())
-    return shortened(line, _MAX_WORDS_CHARS)
+    return shorten(line, _MAX_WORDS_CHARS)
 
 
 def _read_response(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:

@@ -13,7 +13,7 @@ from mcp.types.methods import parse_server_result
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.tools.signature import fault_in_words
 
 MALFORMED = "nod/malformed"
@@ -52,7 +52,7 @@ def _fit_tool(tool: Any, at: int, version: str) -> Any:
 
 
 def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """What a tool answered."""
+    """Return what a tool answered."""
     if _is_fit(result, version):
         return result
     fitted = dict(result)
@@ -86,5 +86,5 @@ def _fit_part(part: Any, version: str) -> Any:
     kind = part.get("type") if isinstance(part, dict) else type(part).__name__
     if isinstance(part, dict) and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
-    inside = shortened(json.dumps(part, ensure_ascii=False), _MAX_PART_CHARS)
+    inside = shorten(json.dumps(part, ensure_ascii=False), _MAX_PART_CHARS)
     return {"type": "text", "text": f"[a part of unknown form ({str(kind)[:40]}): {inside}]"}

@@ -9,7 +9,7 @@ import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-from bot.domain.text import shown
+from bot.domain.text import as_text
 from bot.telemetry.logs import logger
 from bot.tools.intake import MOST_BYTES
 from bot.tools.mcp.config import ServerConfig
@@ -143,7 +143,7 @@ def tell_cause(config: ServerConfig, error: BaseException) -> str:
     if isinstance(error, MCPError) and error.message == "Connection closed":  # the SDK's
         return "it ended"
     if isinstance(error, MCPError):
-        more = f": {shown(error.data)}" if error.data else ""
+        more = f": {as_text(error.data)}" if error.data else ""
         return config.scrub(" ".join(f"{error.message}{more}"[: 2 * _MOST_WORDS].split()))[:_MOST_WORDS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK's, for any answer out of form
         return "it answers in a way that MCP does not allow"

@@ -22,7 +22,7 @@ from jsonschema import (  # type: ignore[import-untyped]
 from jsonschema.validators import extend, validator_for  # type: ignore[import-untyped]
 from referencing import Registry
 
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 from bot.tools.child import serve
 
 _MOST = 160  # characters of what a schema asks for in an error
@@ -51,7 +51,11 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - a reference that leads nowhere or round in circles
         return {"fields": {"arguments": f"they can't be checked ({type(error).__name__})"}}
     if errors:
-        return {"fields": {field: words for error in errors[:_MOST_ERRORS] for field, words in _told(error)}}
+        return {
+            "fields": {
+                field: words for error in errors[:_MOST_ERRORS] for field, words in _describe_faults(error)
+            }
+        }
     return {"kept": kept}
 
 
@@ -118,7 +122,7 @@ def _null(error: Any) -> str | None:
 _NAMED = 30  # fields of a server's schema
 
 
-def _told(error: Any) -> Iterable[tuple[str, str]]:
+def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
     """The fields that do not fit, each with what would."""
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required":
@@ -140,7 +144,7 @@ def _words(keyword: str, wanted: Any) -> str:
         return f"should be {' or '.join([wanted] if isinstance(wanted, str) else wanted)}"
     if keyword in ("anyOf", "oneOf", "not"):
         return "fits none of the forms that are allowed here"
-    value = shortened(json.dumps(wanted, ensure_ascii=False), _MOST)
+    value = shorten(json.dumps(wanted, ensure_ascii=False), _MOST)
     return f"should be one of {value}" if keyword == "enum" else f"should satisfy {keyword} {value}"
 
 

@@ -107,7 +107,7 @@ class Http:
 
     @property
     def signs_in(self) -> bool:
-        """Whether people sign in there; not where the entry has a token already."""
+        """True if people sign in there; not where the entry has a token already."""
         return not any(name.lower() == "authorization" for name in self.headers)
 
 
@@ -134,7 +134,7 @@ class ServerConfig:
         return PROCESS_STARTUP_SECONDS if isinstance(self.launch, Stdio) else ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
-        """Whether a tool, by the name its server gives it, is for the model at all; deny wins."""
+        """Return whether a tool, by the name its server gives it, is for the model at all; deny wins."""
         return any(fnmatchcase(tool_name, p) for p in self.allow) and not any(
             fnmatchcase(tool_name, p) for p in self.deny
         )
@@ -160,7 +160,7 @@ class ServerConfig:
 
 
 def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
-    """Read the file; variables (`_filled`) are taken from ``environment``.
+    """Read the file; variables (`_fill_variables`) are taken from ``environment``.
 
     Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.
     What is disabled is not looked at.
@@ -210,7 +210,7 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-def _filled(text: str, info: ValidationInfo) -> str:
+def _fill_variables(text: str, info: ValidationInfo) -> str:
     """The text with the variables of the environment, as other clients write them.
 
     ``${NAME}`` and ``${env:NAME}``; ``${NAME:-else}`` where it may be unset or empty; ``$${NAME}`` for the
@@ -254,7 +254,7 @@ def _address(url: str) -> str:
     raise ValueError("write an address such as https://example.com/mcp; a password goes into headers")
 
 
-Filled = Annotated[str, AfterValidator(_filled)]
+Filled = Annotated[str, AfterValidator(_fill_variables)]
 
 
 class _OAuth(_Shape):
@@ -275,7 +275,7 @@ class _Entry(_Shape):
     command: Filled = ""
     args: tuple[Filled, ...] = ()
     env: dict[str, Filled] = {}
-    cwd: Annotated[str, AfterValidator(_filled), AfterValidator(_folder)] = ""
+    cwd: Annotated[str, AfterValidator(_fill_variables), AfterValidator(_folder)] = ""
     url: Annotated[Filled, AfterValidator(_address)] = ""
     headers: dict[str, Filled] = {}
     oauth: _OAuth = _OAuth()
@@ -317,7 +317,7 @@ class _Entry(_Shape):
 
 
 def _general_faults(name: str, given: Any) -> Iterator[str]:
-    """What is wrong with an entry but for the values of its keys."""
+    """Yield what is wrong with an entry but for the values of its keys."""
     if not _NAME.fullmatch(name):
         yield "a name has up to 40 letters, digits, '.', '_' and '-'"
     if not isinstance(given, dict):

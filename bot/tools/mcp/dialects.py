@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import httpx2
 
-from bot.domain.text import one_line, shortened
+from bot.domain.text import one_line, shorten
 
 _MAX_WORDS_CHARS = 300
 _FORM = "application/x-www-form-urlencoded"
@@ -49,12 +49,12 @@ def read_answer(response: httpx2.Response) -> dict[str, Any]:
 
 
 def words_of(said: dict[str, Any] | Any) -> str:
-    """Why a sign-in server refused, in its own words; empty where it gives none."""
+    """Return why a sign-in server refused, in its own words; empty where it gives none."""
     if not isinstance(said, dict):
         return ""
     parts = [said.get(key) for key in ("error_description", "error", "message", "msg")]
     words = next((part for part in parts if isinstance(part, str) and part.strip()), "")
-    return shortened(one_line(words), _MAX_WORDS_CHARS).rstrip(".")
+    return shorten(one_line(words), _MAX_WORDS_CHARS).rstrip(".")
 
 
 def _answer(response: httpx2.Response, said: dict[str, Any], *, status: int | None = None) -> httpx2.Response:

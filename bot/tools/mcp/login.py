@@ -23,7 +23,7 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull,
 from pydantic import AnyUrl, ValidationError
 
 from bot.domain.chat import Clock
-from bot.domain.text import hashed
+from bot.domain.text import hash_text
 from bot.errors import SignInError
 from bot.store import mcp as store
 from bot.store.database import Database
@@ -67,7 +67,7 @@ class _Going:
         return not (self.task.done() or self.task.cancelling())
 
     async def outcome(self) -> str:
-        """What came of it. Raises SignInError."""
+        """Return what came of it. Raises SignInError."""
         await asyncio.wait({self.task})
         if self.task.cancelled():
             raise SignInError("This sign-in was ended. Start it again.")
@@ -113,18 +113,18 @@ class Logins(SignIns):
             self._going.pop(next(iter(self._going))).task.cancel()
         self._going[ident] = going
         going.task = asyncio.create_task(self._run(going), name=f"sign in at {name}")
-        going.task.add_done_callback(_looked_at)
+        going.task.add_done_callback(_note_failure)
         await asyncio.wait({going.task, going.page}, return_when=asyncio.FIRST_COMPLETED)
         if not going.page.done():
             await going.outcome()  # raises what went wrong
         return ident, going.page.result()
 
     async def ended(self, ident: str) -> str:
-        """What came of it, once the person was there. Raises SignInError."""
+        """Return what came of it, once the person was there. Raises SignInError."""
         going = self._going.get(ident)
         if going is not None:
             return await going.outcome()
-        return await self._elsewhere(hashed(ident), UNKNOWN)
+        return await self._elsewhere(hash_text(ident), UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:
         """Take what the sign-in server sent the person back with; each state is good for once.
@@ -145,7 +145,7 @@ class Logins(SignIns):
         return await going.outcome()
 
     async def _elsewhere(self, key: str, unknown: str) -> str:
-        """What comes of a sign-in that another process runs. Raises SignInError."""
+        """Return what comes of a sign-in that another process runs. Raises SignInError."""
         last = self.clock() + timedelta(seconds=_LONGEST_LOOK)
         while (found := await self.database.read(store.look, key)) is not None and found.ended is None:
             if self.clock() >= last:
@@ -173,18 +173,18 @@ class Logins(SignIns):
     async def _run(self, going: _Going) -> str:
         """The sign-in, with how it ended in its row."""
         try:
-            words = await self._signed_in(going)
+            words = await self._sign_in(going)
         except SignInError as error:
             await self.database.write(partial(store.end, well=False), going.ident, error.message)
             raise
         await self.database.write(partial(store.end, well=True), going.ident, words)
         return words
 
-    async def _signed_in(self, going: _Going) -> str:
+    async def _sign_in(self, going: _Going) -> str:
         name = going.server.config.name
         try:
             async with asyncio.timeout(self.patience):
-                made = await self._asked(going)
+                made = await self._run_flow(going)
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
@@ -204,7 +204,7 @@ class Logins(SignIns):
         return f"You are signed in at {name}."
 
     def _why_unregistered(self, going: _Going) -> str:
-        """Why a sign-in server registered no client, and what to do."""
+        """Return why a sign-in server registered no client, and what to do."""
         name, words = going.server.config.name, going.words
         said = f" It says: {words}." if words else ""
         if "redirect" in words.lower() or "callback" in words.lower():
@@ -217,13 +217,13 @@ class Logins(SignIns):
             'Register Nod there and add "oauth": {"clientId": …} to its entry.'
         )
 
-    async def _asked(self, going: _Going) -> SignIn:
+    async def _run_flow(self, going: _Going) -> SignIn:
         """Go through the flow. Raises what the SDK raises, and SignInError."""
         name, keys = going.server.config.name, going.keys
         launch, back = keys.launch, self.back()
         client = launch.client
         instead, more = " ".join(client.scopes), await keys.scopes() if keys.wanted else ""
-        about, kept = metadata_of(back), Memory(_configured(client, back))
+        about, kept = metadata_of(back), Memory(_find_configured_client(client, back))
 
         async def redirect(url: str) -> None:
             page = httpx2.URL(url)
@@ -325,7 +325,7 @@ class _Asked(httpx2.Auth):
                         response = fit_response(response, self._flow.context.auth_server_url)
 
 
-def _configured(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
+def _find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
     """The client that was registered by people; None where Nod is to register itself."""
     if not client.id:
         return None
@@ -381,7 +381,7 @@ def _answer(going: _Going, said: Mapping[str, str]) -> None:
         going.answer.set_exception(error)
 
 
-def _looked_at(task: asyncio.Task[str]) -> None:
+def _note_failure(task: asyncio.Task[str]) -> None:
     """What went wrong is told to those who ask; no one has to."""
     if not task.cancelled():
         task.exception()

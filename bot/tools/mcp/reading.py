@@ -68,17 +68,17 @@ class ReadingTools:
             forms = await self._pages(context, Client.list_resource_templates, "resource_templates")
             return {
                 "resources": [
-                    _told(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in found
+                    _describe(each, uri=each.uri, kind=each.mime_type, size=each.size) for each in found
                 ],
-                "templates": [_told(each, uri=each.uri_template, kind=each.mime_type) for each in forms],
+                "templates": [_describe(each, uri=each.uri_template, kind=each.mime_type) for each in forms],
             }
 
         def judged(given: Given) -> Risk:
-            return self._judged(known=given.get("uri") in self._listed, what="the address")
+            return self._judge(known=given.get("uri") in self._listed, what="the address")
 
         @tool(
             writes=False,
-            classify=None if self._trusted else judged,
+            classify=None if self._is_trusted else judged,
             summary=lambda given: f"Read {cut(str(given.get('uri', '')))} of {where}",
         )
         async def read_resource(uri: Known, context: CallContext) -> ToolOutput:
@@ -103,20 +103,20 @@ class ReadingTools:
             found = await self._pages(context, Client.list_prompts, "prompts")
             self._prompted.update(each.name for each in found)
             return [
-                _told(
+                _describe(
                     each,
-                    arguments=[_told(a, required=bool(a.required)) for a in each.arguments or ()] or None,
+                    arguments=[_describe(a, required=bool(a.required)) for a in each.arguments or ()] or None,
                 )
                 for each in found
             ]
 
         def judged(given: Given) -> Risk:
             known = given.get("name") in self._prompted and not given.get("arguments")
-            return self._judged(known=known, what="what it is given")
+            return self._judge(known=known, what="what it is given")
 
         @tool(
             writes=False,
-            classify=None if self._trusted else judged,
+            classify=None if self._is_trusted else judged,
             summary=lambda given: f"Read the prompt {cut(str(given.get('name', '')))} of {where}",
         )
         async def get_prompt(
@@ -135,10 +135,10 @@ class ReadingTools:
         return list_prompts, get_prompt
 
     @property
-    def _trusted(self) -> bool:
+    def _is_trusted(self) -> bool:
         return self._config.trust is Trust.TRUSTED
 
-    def _judged(self, *, known: bool, what: str) -> Risk:
+    def _judge(self, *, known: bool, what: str) -> Risk:
         if known:
             return Risk(Level.READ, "it only reads")
         return Risk(Level.WRITE, f"{what} goes to {self._config.name}, which is not trusted")
@@ -153,8 +153,8 @@ class ReadingTools:
         return found
 
 
-def _told(each: Any, **parts: Any) -> dict[str, Any]:
-    """What a server says of one thing, cut to what a list may hold; nothing where it says nothing."""
+def _describe(each: Any, **parts: Any) -> dict[str, Any]:
+    """Return what a server says of one thing, cut to what a list may hold; nothing where it says nothing."""
     about: Mapping[str, Any] = {
         "name": each.name,
         **parts,

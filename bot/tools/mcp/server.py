@@ -24,7 +24,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from bot.domain.chat import Clock
-from bot.domain.text import one_line, shortened
+from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
@@ -33,7 +33,7 @@ from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, tell
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Keys
-from bot.tools.mcp.transport import opened
+from bot.tools.mcp.transport import open_streams
 from bot.tools.tool import CallContext
 
 log = logger(__name__)
@@ -138,7 +138,7 @@ class Server:
 
     @property
     def signed_out(self) -> bool:
-        """Whether it is down because no one is signed in there."""
+        """True if it is down because no one is signed in there."""
         return self.trouble is not None and self._signed_out
 
     @property
@@ -161,7 +161,7 @@ class Server:
         name = self.config.name
         said = [f"{tool} is left out: {why}" for tool, why in dict(self.left_out).items()]
         said[:0] = [self._catalogue.fault] if self._catalogue.fault else []
-        left_out, many = shortened(one_line("; ".join(said)), 500), len(self.known)
+        left_out, many = shorten(one_line("; ".join(said)), 500), len(self.known)
         return ServerStatus(
             name,
             self.group,
@@ -262,7 +262,7 @@ class Server:
                 words = f"{self.config.name} did not answer within {self.config.timeout:g} s."
                 raise ToolTimedOut(words) from None
             except MCPError as error:
-                raise self._ended(error, line, writes=before is not None) from None
+                raise self._explain_error(error, line, writes=before is not None) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = tell_cause(self.config, error)
                 log.warning("an mcp server answered badly", server=self.config.name, why=words)
@@ -282,8 +282,8 @@ class Server:
                 raise _SessionLost from None
             raise self._unavailable(tell_cause(self.config, error)) from None
 
-    def _ended(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
-        """What an error means for the call that it answers."""
+    def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
+        """Return what an error means for the call that it answers."""
         name, words = self.config.name, tell_cause(self.config, error)
         if error.code == FORGOTTEN:
             return _SessionLost()
@@ -367,7 +367,7 @@ class Server:
             call.wait_until(None)
         try:
             whose = call.context if call else None
-            return await answered(self.config.name, self._ask, self._patience, whose, params)
+            return await answer_question(self.config.name, self._ask, self._patience, whose, params)
         finally:
             if call is not None:
                 call.wait_until(asyncio.get_running_loop().time() + self.config.timeout)
@@ -447,7 +447,7 @@ class Server:
 
     def _client_of(self, line: ServerLine) -> Client:
         return Client(
-            opened(self.config, line, self._heard, self.keys),
+            open_streams(self.config, line, self._heard, self.keys),
             read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
             message_handler=self._catalogue.notified,
             elicitation_callback=self._answer,
@@ -484,14 +484,14 @@ class Server:
 
     def _heard(self, line: str) -> None:
         words = self.config.scrub(line)
-        self._last_words.append(shortened(words, _MAX_LINE_CHARS))
+        self._last_words.append(shorten(words, _MAX_LINE_CHARS))
         log.debug("mcp server said", server=self.config.name, line=words)
 
 
-async def answered(
+async def answer_question(
     server: str, ask: Ask, patience: float, call: CallContext | None, params: types.ElicitRequestParams
 ) -> types.ElicitResult:
-    """What ``server`` is told where it asks within ``call``; a person has ``patience`` seconds.
+    """Return what ``server`` is told where it asks within ``call``; a person has ``patience`` seconds.
 
     Where it can't be known for whose call it asks, no one is bothered.
     """

@@ -35,7 +35,7 @@ from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound_response
 from bot.tools.mcp.address import REFUSED
 from bot.tools.mcp.config import Http
 from bot.tools.mcp.dialects import fit_response
@@ -92,7 +92,7 @@ class Keys:
         return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
 
     async def scopes(self) -> str:
-        """What was allowed before, and what the server asked for since."""
+        """Return what was allowed before, and what the server asked for since."""
         held = await self.look()
         before = OAuthToken.model_validate_json(held.tokens).scope if held and held.tokens else None
         return union_scopes(before, self.wanted) or ""
@@ -127,19 +127,19 @@ class Keys:
                 return tokens.access_token
             if not tokens.refresh_token:
                 return None if refused else tokens.access_token
-            self._held = await self._refreshed(held)
+            self._held = await self._refresh(held)
             if self._held is None or not self._held.tokens or self._held.version == held.version:
                 return None
             return OAuthToken.model_validate_json(self._held.tokens).access_token
 
-    async def _refreshed(self, held: SignIn) -> SignIn | None:
+    async def _refresh(self, held: SignIn) -> SignIn | None:
         """The sign-in with new tokens, by us or by another process; or as it was, or without any."""
         while not await self._database.write(store.claim, held, self._clock(), self._clock() + _LEASE):
             now = await self.look()
             if now is None or now.version != held.version:
                 return now
             await self._sleep(_LOOK_SECONDS)
-        tokens, final = await self._asked(held)
+        tokens, final = await self._ask_for_tokens(held)
         if tokens is not None:
             until = expiry(tokens, self._clock())
             await self._database.write(store.renew, held, tokens.model_dump_json(), until)
@@ -147,7 +147,7 @@ class Keys:
             await self._database.write(store.spoil if final else store.release, held)
         return await self.look()
 
-    async def _asked(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
+    async def _ask_for_tokens(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
         """New tokens, or none and whether that is final."""
         self._trouble = ""
         try:
@@ -235,7 +235,7 @@ class Bearer(httpx2.Auth):
             _say(response, why)
 
     def _why(self, response: httpx2.Response) -> str:
-        """Why it was refused; empty where it was not. HTTP's 401 and 403 say that nothing was done."""
+        """Return why it was refused; empty where it was not. HTTP's 401 and 403 say that nothing was done."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
             return self._keys.why if self._keys else 'it does not accept the "headers" of its entry (401)'
         if response.status_code != httpx2.codes.FORBIDDEN:
@@ -282,7 +282,7 @@ def sign_in_client(url: str, **given: Any) -> httpx2.AsyncClient:
         headers={"Accept-Encoding": "identity"},
         timeout=_SECONDS,
         follow_redirects=False,
-        event_hooks={"request": [safe], "response": [bound]},
+        event_hooks={"request": [safe], "response": [bound_response]},
         **given,
     )
 
@@ -296,7 +296,7 @@ def _is_here(url: httpx2.URL) -> bool:
 
 
 def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
-    """How Nod presents itself to a sign-in server; ``back`` is where people come back to."""
+    """Return how Nod presents itself to a sign-in server; ``back`` is where people come back to."""
     here = _is_here(httpx2.URL(back))
     return OAuthClientMetadata(
         redirect_uris=[AnyUrl(back)],

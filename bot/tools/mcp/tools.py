@@ -19,7 +19,7 @@ from bot.domain.attachments import MEGABYTE, UNKNOWN, type_of
 from bot.domain.files import File
 from bot.domain.forms import sum_up, without_defaults
 from bot.domain.proposals import Level, Risk, canonical
-from bot.domain.text import shortened, shown
+from bot.domain.text import as_text, shorten
 from bot.errors import BadArguments, ToolError
 from bot.tools.mcp.answers import MALFORMED, OUTPUT
 from bot.tools.mcp.config import ServerConfig, Trust
@@ -129,7 +129,7 @@ def version(server_name: str, theirs: types.Tool) -> str:
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
-    """What the hints say, as far as the server may say it. Without any word a tool writes.
+    """Return what the hints say, as far as the server may say it. Without any word a tool writes.
 
     The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so no one vouches
     for a write without that word from a trusted server.
@@ -161,7 +161,7 @@ def fits_schema(schema: Any, data: Any) -> bool:
 
 
 def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = True) -> ToolOutput:
-    """What the tool answered: data where it gave some, else text; what cannot be shown is named.
+    """Return what the tool answered: data where it gave some, else text; what cannot be shown is named.
 
     Data that does not ``fits`` its schema is given with the text: the tool ran, and this is all that it said.
     Raises ToolError where the tool says that it failed.
@@ -172,14 +172,14 @@ def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = T
         raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
     data = result.structured_content
     if not fits:
-        texts += [shown(data)] if data is not None and shown(data) not in texts else []
+        texts += [as_text(data)] if data is not None and as_text(data) not in texts else []
         notes.append(_MISFIT)
         return ToolOutput("\n".join([*texts, *notes]), files=files)
     if data is None:
         return ToolOutput(text or "no output", files=files)
     if isinstance(data, dict) and data.keys() == {"result"}:
         data = data["result"]  # how the SDK's servers wrap a plain value
-    return ToolOutput("\n".join([shown(data), *notes]) if notes else data, files=files)
+    return ToolOutput("\n".join([as_text(data), *notes]) if notes else data, files=files)
 
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
@@ -225,7 +225,7 @@ def read(
 
 
 def _file(name: str, data: str) -> File | None:
-    """What a server made, named by its bytes; None for what is not base64."""
+    """Return what a server made, named by its bytes; None for what is not base64."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:
@@ -247,4 +247,4 @@ def _words(name: str) -> str:
 def cut(text: str) -> str:
     """One line of a server's words."""
     line = " ".join(text.split())
-    return shortened(line, _SHOWN)
+    return shorten(line, _SHOWN)

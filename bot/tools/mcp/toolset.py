@@ -96,7 +96,7 @@ class McpToolset(Servers):
         await self._wait(asyncio.get_running_loop().time() + seconds)
 
     async def tools(self) -> Sequence[Tool]:
-        """What the servers offered when they were last heard of, without what is denied."""
+        """Return what the servers offered when they were last heard of, without what is denied."""
         self.start()
         await self._wait(self._waits_until or 0.0)
         found: dict[str, Tool] = {}

@@ -23,7 +23,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp.types.version import LATEST_MODERN_VERSION
 
-from bot.tools.intake import Lines, TooLarge, bound, bounded
+from bot.tools.intake import Lines, TooLarge, bound_message, bound_response
 from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, doubts_session, refuses_session
 from bot.tools.mcp.answers import fit_answer
 from bot.tools.mcp.config import ServerConfig, Stdio
@@ -44,7 +44,7 @@ Heard = Callable[[str], None]
 
 
 @asynccontextmanager
-async def opened(
+async def open_streams(
     config: ServerConfig, line: ServerLine, heard: Heard, keys: Keys | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
     """The read and the write stream.
@@ -56,10 +56,10 @@ async def opened(
         launch = config.launch
         address = None
         if isinstance(launch, Stdio):
-            read, write = await stack.enter_async_context(_started(launch, heard))
+            read, write = await stack.enter_async_context(_start_server(launch, heard))
         else:
             timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_SILENCE_SECONDS + config.timeout)
-            inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound]})
+            inner = httpx2.AsyncClient(timeout=timeout, event_hooks={"response": [bound_response]})
             address = AddressTransport(inner, line.break_off)
             headers = {"Accept-Encoding": "identity", **launch.headers}
             client = httpx2.AsyncClient(
@@ -130,7 +130,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def _started(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any, Any]]:
+async def _start_server(launch: Stdio, heard: Heard) -> AsyncIterator[tuple[Any, Any]]:
     """Start it; the read and the write stream. Raises OSError when it cannot be started."""
     with anyio.CancelScope(shield=True):  # a start cancelled half way leaves a process that no one waits for
         process = await anyio.open_process(
@@ -171,7 +171,7 @@ async def _listen(process: Process, to_us: MemoryObjectSendStream[Read]) -> None
             try:
                 async for chunk in process.stdout:
                     for line in lines.cut(chunk):
-                        await to_us.send(_message(await bounded(line)))
+                        await to_us.send(_message(await bound_message(line)))
             except TooLarge as error:
                 if told := _refusal(error):
                     await to_us.send(told)
@@ -237,15 +237,15 @@ async def _end(process: Process) -> None:
     """Every wait in here is bounded."""
     with suppress(*_GONE):
         await process.stdin.aclose()  # type: ignore[union-attr]
-    if not await _ended(process):
+    if not await _has_ended(process):
         await terminate_posix_process_tree(process, _GRACE_SECONDS)
-        await _ended(process)
+        await _has_ended(process)
     with suppress(*_GONE):
         await process.stdout.aclose()  # type: ignore[union-attr]
 
 
-async def _ended(process: Process) -> bool:
-    """Whether it did within the grace. Its pipes may stay open, held by what it started."""
+async def _has_ended(process: Process) -> bool:
+    """Return whether it did within the grace. Its pipes may stay open, held by what it started."""
     with anyio.move_on_after(_GRACE_SECONDS):
         while process.returncode is None:  # noqa: ASYNC110 - `wait` would also wait for the pipes
             await anyio.sleep(_LOOK_SECONDS)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from email.message import EmailMessage, MIMEPart
 from typing import Any
 
-from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, called, strip_controls
+from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, describe_kind, strip_controls
 from bot.tools.builtin.fetch_text import readable
 from bot.tools.reading.encodings import detect_encoding
 from bot.tools.reading.report import Report, UnreadableError
@@ -94,7 +94,7 @@ def decode(data: bytes, report: Report) -> str:
         if data.startswith(mark):
             return _decode_loosely(data[len(mark) :], coding, report)
     stated = _STATED.search(data[:2_000])
-    coding = _known_coding(stated[1] or stated[2]) if stated else ""
+    coding = _find_coding(stated[1] or stated[2]) if stated else ""
     if coding and _is_decodable(data, coding):
         return data.decode(coding)
     plain = strip_controls(data)
@@ -109,7 +109,7 @@ def decode(data: bytes, report: Report) -> str:
     return _guess(plain, report)
 
 
-def _known_coding(name: bytes) -> str:
+def _find_coding(name: bytes) -> str:
     """The name of a character set that is one byte or more for each character; empty for another."""
     try:
         found = codecs.lookup(name.decode("ascii")).name
@@ -146,11 +146,11 @@ def _guess(data: bytes, report: Report) -> str:
     """Detect the encoding, and say which one was taken."""
     found = detect_encoding(data)
     if not found:
-        raise UnreadableError(f"it is {called(UNKNOWN)}")
+        raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     coding = codecs.lookup(found).name
     text = data.decode(_WIDER.get(coding, coding), errors="replace")
     if _has_too_many_odd(text):
-        raise UnreadableError(f"it is {called(UNKNOWN)}")
+        raise UnreadableError(f"it is {describe_kind(UNKNOWN)}")
     report.leave_out("damaged character", text.count("\ufffd"))
     kept = _CONTROLS.sub("", text)
     report.leave_out("control character", len(text) - len(kept))
@@ -206,7 +206,7 @@ def _read_notebook(text: str, report: Report) -> str | None:
 
 
 def _cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]:
-    yield f"[Cell {number}, {cell['cell_type']}]\n{_joined(cell.get('source', cell.get('input', '')))}\n"
+    yield f"[Cell {number}, {cell['cell_type']}]\n{_join_lines(cell.get('source', cell.get('input', '')))}\n"
     for output in cell.get("outputs", ()):
         data = output.get("data", {})
         said = output.get("text", data.get("text/plain", ""))
@@ -215,12 +215,12 @@ def _cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]
         if "ename" in output:
             said = f"{output['ename']}: {output.get('evalue', '')}"
         if said:
-            yield f"[Output]\n{_joined(said)}\n"
+            yield f"[Output]\n{_join_lines(said)}\n"
     for parts in (cell.get("attachments") or {}).values():
         report.leave_out("picture", len(parts))
 
 
-def _joined(lines: Any) -> str:
+def _join_lines(lines: Any) -> str:
     return lines if isinstance(lines, str) else "".join(map(str, lines))
 
 

@@ -38,7 +38,7 @@ def read_docx(package: Package, report: Report) -> str:
     root = parse_xml(package.read(main))
     space = root.tag.rpartition("}")[0] + "}"
     headers = list(_headers(package, main))
-    hidden = _hidden_styles(package, main)
+    hidden = _find_hidden_styles(package, main)
     for tree in (root, *(tree for _, tree in headers)):
         _count(tree, report)
         _move_text_boxes(tree)
@@ -180,7 +180,7 @@ def _write_equations(tree: Any, space: str, report: Report) -> None:
         paragraph.getparent().remove(paragraph)
 
 
-def _hidden_styles(package: Package, main: str) -> set[str]:
+def _find_hidden_styles(package: Package, main: str) -> set[str]:
     """IDs of the styles whose text is not shown."""
     styles = (target for kind, target in package.relations(main).values() if kind == "styles")
     data = package.read(next(styles, ""))

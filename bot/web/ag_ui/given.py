@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from bot.domain.attachments import Upload
-from bot.domain.text import hashed, storable, unstorable
+from bot.domain.text import hash_text, storable, unstorable
 from bot.tools.signature import fault_in_words
 from bot.web.body import check_storable, count_values
 
@@ -78,7 +78,7 @@ class SentMessages:
         for written in reversed(self.written):
             message = written
             if written.id in known and not written.problem:
-                message = _renamed(written, known[written.id])
+                message = _rename_message(written, known[written.id])
             if message.id in known:
                 break
             new.append(message)
@@ -147,12 +147,12 @@ def _parts(message: UserMessage) -> Sequence[ContentPart]:
     return [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
 
 
-def _renamed(written: WrittenMessage, known: str) -> WrittenMessage:
+def _rename_message(written: WrittenMessage, known: str) -> WrittenMessage:
     """Return the message under another id if it is another than the one that Nod has."""
     if written.repeats:
         return replace(written, id=f"{written.id}:{written.repeats + 1}")
     if not is_same_text(written.text, known):
-        return replace(written, id=f"{written.id}:{hashed(written.text)[:8]}")
+        return replace(written, id=f"{written.id}:{hash_text(written.text)[:8]}")
     return written
 
 

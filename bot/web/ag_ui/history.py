@@ -35,15 +35,19 @@ def history(
         results: list[Message] = []
         for call in line.calls:
             if proposal := found.get((line.id, call.id)):
-                told.append(_proposed(proposal))
-                results += _ended(proposal)
+                told.append(_make_call_message(proposal))
+                results += _make_result_messages(proposal)
             elif result := line.results.get(call.id):
                 own = call_id(ident, call.id)
-                told.append(made_call(own, call.tool_name, available.arguments_of(call))[0])
+                told.append(make_call(own, call.tool_name, available.arguments_of(call))[0])
                 results.append(tool_result(own, redact_text(result.text, available.secrets_of(call))))
         told += results
     of_team = [each for each in every if each.teammate]
-    return [*told, *map(_proposed, of_team), *(result for each in of_team for result in _ended(each))]
+    return [
+        *told,
+        *map(_make_call_message, of_team),
+        *(result for each in of_team for result in _make_result_messages(each)),
+    ]
 
 
 def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
@@ -57,11 +61,11 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
 
 
 def call_id(answer: str, model_id: str) -> str:
-    """What a read is called that an answer asked for."""
+    """Return what a read is called that an answer asked for."""
     return f"{answer}:{model_id}"
 
 
-def made_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
+def make_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
     """The message that a client makes of a call, and its arguments as JSON."""
     text = json.dumps(arguments, ensure_ascii=False)
     made = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
@@ -73,7 +77,7 @@ def tool_result(ident: str, text: str) -> ToolMessage:
 
 
 def result_of(proposal: ProposalView) -> str | None:
-    """What its call gave, or how it ended; None before that."""
+    """Return what its call gave, or how it ended; None before that."""
     if proposal.state in _UNENDED:
         return None
     told = proposal.result if proposal.state is State.SUCCEEDED else None
@@ -87,11 +91,11 @@ def _size(message: Message) -> int:
     )
 
 
-def _proposed(proposal: ProposalView) -> AssistantMessage:
-    return made_call(proposal.id, proposal.tool_name, proposal.tool_arguments)[0]
+def _make_call_message(proposal: ProposalView) -> AssistantMessage:
+    return make_call(proposal.id, proposal.tool_name, proposal.tool_arguments)[0]
 
 
-def _ended(proposal: ProposalView) -> list[Message]:
+def _make_result_messages(proposal: ProposalView) -> list[Message]:
     told = result_of(proposal)
     return [] if told is None else [tool_result(proposal.id, told)]
 

@@ -17,7 +17,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bot.domain.attachments import sized
+from bot.domain.attachments import format_size
 from bot.web.ag_ui.given import SentMessages, WrittenMessage, read_messages
 from bot.web.limits import max_run_bytes
 from bot.web.site import Site
@@ -121,7 +121,7 @@ def _read_beginning(raw: bytes, most: int) -> tuple[bytes, SentMessages]:
         except (RecursionError, ValueError):
             break
     ids = {name: found[name] for name in _IDS & found.keys()}
-    words = _TOO_LARGE_TEXT.format(sized(most))
+    words = _TOO_LARGE_TEXT.format(format_size(most))
     if len(ids) < 2:  # noqa: PLR2004 - a thread and a run
         raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
     unread = SentMessages(written=[WrittenMessage("", problem=words)], is_heavy=True)

@@ -75,12 +75,12 @@ _Answer = tuple[ResumeEntry, str, int, _Payload]
 """An entry of ``resume``, the proposal and the round that it names, and its payload."""
 
 
-async def _sent(request: Request) -> SentMessages:
+async def _find_sent(request: Request) -> SentMessages:
     sent: SentMessages = request.state.sent
     return sent
 
 
-Sent = Annotated[SentMessages, Depends(_sent)]
+Sent = Annotated[SentMessages, Depends(_find_sent)]
 """The messages that came with the run."""
 
 
@@ -187,7 +187,7 @@ class _Run:
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
         """Return why it is refused; empty where Nod has it now. Raises Later."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
-        event_id = f"{self._sent}{written.id}"
+        event_id = f"{self._find_sent}{written.id}"
         message = Message(
             address, self.actor, written.text, event_id, begin=self.conversation_id, files=written.files
         )
@@ -198,7 +198,7 @@ class _Run:
         return "" if is_taken else reply.text
 
     @property
-    def _sent(self) -> str:
+    def _find_sent(self) -> str:
         """How the event ids of what front ends sent to this conversation begin."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
@@ -208,7 +208,7 @@ class _Run:
             return []
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         available = await self.http.registry.available()
-        return take_newest(history(transcript, every, available, self._sent), self.max_history_bytes)
+        return take_newest(history(transcript, every, available, self._find_sent), self.max_history_bytes)
 
     async def begun(
         self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
@@ -231,7 +231,7 @@ class _Run:
         if not await self._at_rest():
             ended = False
             async for item in heard(self.listener, self.http.pace.quiet):
-                for event in await self._told(item):
+                for event in await self._tell(item):
                     yield sse(event)
                 if item is None:
                     yield STILL_THERE
@@ -249,7 +249,7 @@ class _Run:
                     yield sse(event)
                 return
         while not self.listener.empty():
-            for event in await self._told(self.listener.get_nowait()):
+            for event in await self._tell(self.listener.get_nowait()):
                 yield sse(event)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         # a turn's last event comes after its rows, so it may still be on its way
@@ -259,8 +259,8 @@ class _Run:
         for event in (*self._news(every), *self.stream.finished(_open(every), end, said)):
             yield sse(event)
 
-    async def _told(self, item: Heard | None) -> list[BaseEvent]:
-        """What the run says of something heard, after what the rows have to tell first."""
+    async def _tell(self, item: Heard | None) -> list[BaseEvent]:
+        """Return what the run says of something heard, after what the rows have to tell first."""
         if item is None:
             return []
         event, said = item.event, item.told
@@ -300,7 +300,7 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:
-    """What an entry answers, and how; a text says what is wrong with it."""
+    """Return what an entry answers, and how; a text says what is wrong with it."""
     named = parts_of(entry.interrupt_id)
     if named is None:
         return _UNKNOWN.format(entry.interrupt_id)

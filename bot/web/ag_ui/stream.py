@@ -57,7 +57,7 @@ from bot.domain.events import (
 )
 from bot.domain.verbs import Verb
 from bot.web.ag_ui.given import AguiInput, SentMessages, is_same_text, read_text
-from bot.web.ag_ui.history import call_id, made_call, result_of, tool_result
+from bot.web.ag_ui.history import call_id, make_call, result_of, tool_result
 from bot.web.schemas.events import CallEnded, CallStarted, TurnEvents
 from bot.web.schemas.proposals import ProposalView
 
@@ -134,7 +134,7 @@ class RunStream:
         self._has = [*alone[None], *(each for m in said for each in (m, *alone[m.id]))]
         self._is_heavy = False
         nothing = [] if in_order else [MessagesSnapshotEvent(messages=[])]
-        return [*self._closed(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
+        return [*self._close_all(), *nothing, MessagesSnapshotEvent(messages=list(self._has))]
 
     def _with_files(self, said: Sequence[Message]) -> list[Message]:
         """Return the messages, the person's as the front end has them: with their files."""
@@ -147,14 +147,14 @@ class RunStream:
         return kept
 
     def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """How one entry of ``resume`` was taken, in words for people."""
+        """Return how one entry of ``resume`` was taken, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._answers[proposal_id] = reply.text
         told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=told)
 
     def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Why a press was not taken, as text: of what still waits the interrupt says it."""
+        """Return why a press was not taken, as text: of what still waits the interrupt says it."""
         still = {each.id for each in waiting}
         late = [words for ident, words in self._answers.items() if ident not in still]
         return [event for words in late for event in self._tell(secrets.token_hex(8), words)]
@@ -196,7 +196,7 @@ class RunStream:
             case TextRestarted():
                 return self._again()
             case TurnEnded() | TurnFailed():
-                return self._closed()
+                return self._close_all()
         match said:
             case CallStarted() if self._answer:
                 return self._call(call_id(self._answer, said.call_id), said.tool_name, said.arguments)
@@ -209,17 +209,17 @@ class RunStream:
         if self._knows(proposal.id):
             return []
         self._awaited.add(proposal.id)
-        return self._announced(proposal)
+        return self._announce(proposal)
 
     def ended(self, proposal: ProposalView) -> list[BaseEvent]:
         """The result of a proposal that this run opened or answered, once it has one."""
         if result_of(proposal) is None or proposal.id not in self._awaited:
             return []
         self._awaited.remove(proposal.id)
-        return [*self._announced(proposal), self._result(proposal.id, result_of(proposal) or "")]
+        return [*self._announce(proposal), self._result(proposal.id, result_of(proposal) or "")]
 
     def state(self, **now: Any) -> list[BaseEvent]:
-        """What of the state changed."""
+        """Return what of the state changed."""
         changed = {name: value for name, value in now.items() if self._state.get(name) != value}
         self._state |= changed
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
@@ -233,7 +233,7 @@ class RunStream:
         ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended;
         None where it had none.
         """
-        last = [*self._closed(), *(event for each in waiting for event in self.opened(each))]
+        last = [*self._close_all(), *(event for each in waiting for event in self.opened(each))]
         if end is not None and end.error is not None:
             return [*last, self.failed(end.error, "turn_failed")]
         last += self.caught_up(said)
@@ -251,7 +251,7 @@ class RunStream:
 
     def broken_off(self, text: str) -> list[BaseEvent]:
         """The run continues without this stream."""
-        return [*self._closed(), self.failed(text, "stream_ended")]
+        return [*self._close_all(), self.failed(text, "stream_ended")]
 
     @staticmethod
     def failed(text: str, code: str) -> BaseEvent:
@@ -265,10 +265,10 @@ class RunStream:
             return self._again()
         else:
             self._answer, self._thoughts, self._restarts = key, 0, 0
-        return self._closed()
+        return self._close_all()
 
     def _say(self, key: str, text: str) -> list[BaseEvent]:
-        events = self._thought_closed()
+        events = self._close_thought()
         if self._text is None:
             text = text.lstrip("\n")  # what parts two answers of one turn
             if not text:
@@ -294,15 +294,15 @@ class RunStream:
         self._thought.content += text
         return [*events, ReasoningMessageContentEvent(message_id=self._thought.id, delta=text)]
 
-    def _thought_closed(self) -> list[BaseEvent]:
+    def _close_thought(self) -> list[BaseEvent]:
         if self._thought is None:
             return []
         ident, self._thought = self._thought.id, None
         return [ReasoningMessageEndEvent(message_id=ident), ReasoningEndEvent(message_id=ident)]
 
-    def _closed(self) -> list[BaseEvent]:
+    def _close_all(self) -> list[BaseEvent]:
         """End the text and the thought that are open."""
-        events = self._thought_closed()
+        events = self._close_thought()
         if self._text is not None:
             events.append(TextMessageEndEvent(message_id=self._text.id))
             self._text = None
@@ -311,15 +311,15 @@ class RunStream:
     def _knows(self, call: str) -> bool:
         return any(call == each.id for m in self._has for each in getattr(m, "tool_calls", None) or ())
 
-    def _announced(self, proposal: ProposalView) -> list[BaseEvent]:
+    def _announce(self, proposal: ProposalView) -> list[BaseEvent]:
         """The call that became a proposal, unless the front end knows it; no text is open after it."""
         if self._knows(proposal.id):
-            return self._closed()
+            return self._close_all()
         return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
     def _again(self) -> list[BaseEvent]:
-        """What was said of this answer was cut off, and is said again: withdraw it."""
-        events = self._closed()
+        """Return what was said of this answer was cut off, and is said again: withdraw it."""
+        events = self._close_all()
         said = [m for m in self._has if m.id.startswith(f"{self._answer}:again:") or m.id == self._answer]
         if said:
             self._restarts += 1  # no id is used twice
@@ -328,8 +328,8 @@ class RunStream:
         return events
 
     def _call(self, ident: str, name: str, arguments: Any) -> list[BaseEvent]:
-        made, text = made_call(ident, name, arguments)
-        events = self._closed()
+        made, text = make_call(ident, name, arguments)
+        events = self._close_all()
         self._has.append(made)
         return [
             *events,
@@ -381,7 +381,7 @@ def parts_of(interrupt: str) -> tuple[str, int] | None:
 
 
 def response_schema(proposal: ProposalView) -> dict[str, Any]:
-    """What an answer to the interrupt may hold, for a form."""
+    """Return what an answer to the interrupt may hold, for a form."""
     approved = {
         "type": "boolean",
         "description": "false declines; leave it out to decide later",

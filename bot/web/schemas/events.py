@@ -156,7 +156,7 @@ class TurnTold(View):
 ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 
 
-def told_of(event: TurnEvent) -> TurnEvents | None:
+def make_turn_event(event: TurnEvent) -> TurnEvents | None:
     """What listeners are told of a part of an answer; None for what is told with more detail elsewhere."""
     match event:
         case TextDelta(text):

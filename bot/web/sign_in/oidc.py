@@ -23,7 +23,7 @@ from bot.domain.people import Actor
 from bot.domain.text import storable
 from bot.errors import NodError
 from bot.telemetry.logs import logger
-from bot.tools.intake import TooLarge, bound
+from bot.tools.intake import TooLarge, bound_response
 
 log = logger(__name__)
 
@@ -83,7 +83,7 @@ def _tells_of_address(claims: Mapping[str, Any]) -> bool:
 
 
 def lets_in(allowed: Sequence[str], actor: Actor) -> bool:
-    """Whether someone who signed in with an organisation's account still may; everybody else may."""
+    """Return whether someone who signed in with an organisation's account still may; everybody else may."""
     way, _, key = actor.key.partition(".") if actor.channel == "http" else ("", "", "")
     if way == "sso-id":
         return "*" in allowed or actor.key in allowed  # an ID counts letter for letter
@@ -126,7 +126,7 @@ class OidcSignIn:
     _asked_at: datetime = datetime.min  # noqa: DTZ901 - read only after `_asked`
 
     async def address(self, begun: Begun) -> str:
-        """Where the browser goes to sign in; raises NotSignedIn."""
+        """Return where the browser goes to sign in; raises NotSignedIn."""
         digest = hashlib.sha256(begun.verifier.encode()).digest()
         about = await self._about()
         scopes = about.get("scopes_supported")
@@ -149,17 +149,17 @@ class OidcSignIn:
         return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
 
     async def enter(self, begun: Begun, code: str) -> Actor:
-        """Whose account it is; raises NotSignedIn."""
+        """Return whose account it is; raises NotSignedIn."""
         import jwt  # and cryptography with it, which few need
 
         if self._free.locked():
             raise NotSignedIn(MANY)
         async with self._free:
             about = await self._about()
-            given = await self._exchanged(about, begun, code)
+            given = await self._exchange_code(about, begun, code)
             keys = await self._json("GET", about["jwks_uri"])
             try:
-                claims = self._checked(str(given.get("id_token", "")), keys, about["issuer"], begun)
+                claims = self._check_token(str(given.get("id_token", "")), keys, about["issuer"], begun)
             except (jwt.PyJWTError, ValueError, TypeError) as error:
                 log.warning("a sign-in was refused", why=str(error))
                 raise NotSignedIn from None
@@ -200,11 +200,11 @@ class OidcSignIn:
         if asked is None or (
             asked.done() and (asked.exception() or not self._asked_at <= now < self._asked_at + _KEPT)
         ):
-            asked = self._asked = asyncio.create_task(self._described())
+            asked = self._asked = asyncio.create_task(self._load_description())
             self._asked_at = now
         return await asyncio.shield(asked)
 
-    async def _described(self) -> Mapping[str, Any]:
+    async def _load_description(self) -> Mapping[str, Any]:
         about = await self._json("GET", f"{self.issuer.rstrip('/')}/.well-known/openid-configuration")
         ends = [about.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         schemes = ("https", urlsplit(self.issuer).scheme)
@@ -214,7 +214,7 @@ class OidcSignIn:
             raise NotSignedIn
         return about
 
-    async def _exchanged(self, about: Mapping[str, Any], begun: Begun, code: str) -> Mapping[str, Any]:
+    async def _exchange_code(self, about: Mapping[str, Any], begun: Begun, code: str) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -239,8 +239,10 @@ class OidcSignIn:
                 raise
         return await self._json("POST", about["token_endpoint"], data=posted)
 
-    def _checked(self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun) -> Mapping[str, Any]:
-        """What the ID token claims, once its signature, sender, audience, time and nonce fit."""
+    def _check_token(
+        self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun
+    ) -> Mapping[str, Any]:
+        """Return what the ID token claims, once its signature, sender, audience, time and nonce fit."""
         import jwt
 
         header = jwt.get_unverified_header(token)
@@ -295,10 +297,10 @@ class OidcSignIn:
         raise NotSignedIn(_UNVERIFIED if given else _NO_ADDRESS)
 
     async def _json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
-        """What the provider answers, bounded in size and in time; raises NotSignedIn."""
+        """Return what the provider answers, bounded in size and in time; raises NotSignedIn."""
         if self._client is None:
             headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-            hooks = {"response": [bound]}
+            hooks = {"response": [bound_response]}
             self._client = httpx2.AsyncClient(
                 timeout=_PATIENCE, headers=headers, event_hooks=hooks, max_redirects=_REDIRECTS
             )

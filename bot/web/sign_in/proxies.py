@@ -15,13 +15,13 @@ _BROUGHT = "nod.proxied"
 _TOLD = "nod.user"
 
 
-def proxied(request: HTTPConnection) -> bool:
+def is_proxied(request: HTTPConnection) -> bool:
     """Whether a named proxy brought this request, so that what it says of the caller can be believed."""
     return bool(request.scope.get(_BROUGHT))
 
 
-def told(request: HTTPConnection) -> str | None:
-    """Whom a named proxy has signed in; empty where it said it twice, None where it said nothing."""
+def find_named_person(request: HTTPConnection) -> str | None:
+    """Return whom a named proxy has signed in; empty where it said it twice, None where it said nothing."""
     named: str | None = request.scope.get(_TOLD)
     return named
 
@@ -38,7 +38,7 @@ class Forwarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("client")
         named = self._take_user(scope) if self._user and "headers" in scope else []
-        if self._networks and peer is not None and self._named(peer[0]):
+        if self._networks and peer is not None and self._is_known(peer[0]):
             if named:
                 scope[_TOLD] = named[0] if len(named) == 1 else ""
             self._restore(scope)
@@ -51,7 +51,7 @@ class Forwarded:
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
         return found
 
-    def _named(self, host: str) -> bool:
+    def _is_known(self, host: str) -> bool:
         try:
             address = ip_address(host)
         except ValueError:
@@ -67,18 +67,18 @@ class Forwarded:
         if host := _last(scope, b"x-forwarded-host"):
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
-        hops = _said(scope, b"x-forwarded-for")
+        hops = _list_words(scope, b"x-forwarded-for")
         # each proxy adds its own caller at the end; what stands before the first unnamed one may be made up
-        callers = [hop for hop in hops if not self._named(hop)]
+        callers = [hop for hop in hops if not self._is_known(hop)]
         if hops:
             scope["client"] = (callers[-1] if callers else hops[0], 0)
 
 
-def _said(scope: Scope, header: bytes) -> list[str]:
+def _list_words(scope: Scope, header: bytes) -> list[str]:
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == header]
     return [word.strip() for line in lines for word in line.split(",") if word.strip()]
 
 
 def _last(scope: Scope, header: bytes) -> str:
-    """What the nearest proxy said: it may add to what its caller sent."""
-    return next(reversed(_said(scope, header)), "")
+    """Return what the nearest proxy said: it may add to what its caller sent."""
+    return next(reversed(_list_words(scope, header)), "")

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from bot.domain.people import LOCAL, Actor
 from bot.web.answers import Fault
 from bot.web.sign_in.oidc import account_of
-from bot.web.sign_in.proxies import proxied, told
+from bot.web.sign_in.proxies import find_named_person, is_proxied
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(?::[0-9]{1,5})?")
 _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
@@ -52,7 +52,7 @@ class Authenticator:
         """Raises Unauthenticated or Forbidden. A token that was revoked a moment ago is unknown."""
         self.check_origin(request)
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" and (named := told(request)) is not None:
+        if scheme.lower() != "bearer" and (named := find_named_person(request)) is not None:
             self._check_own(request)
             if (person := account_of(named)) is None:
                 raise Unauthenticated
@@ -74,7 +74,7 @@ class Authenticator:
         return Actor("http", name, name)
 
     async def knows(self, actor: Actor) -> bool:
-        """Whether an account may still come in."""
+        """Return whether an account may still come in."""
         if actor == LOCAL:
             return not (self.tokens or self.organised)
         if actor.key.startswith(_BY_ORGANISATION):
@@ -88,7 +88,7 @@ class Authenticator:
         host = _HOST.fullmatch(request.headers.get("host", ""))
         if client not in _LOOPBACK or host is None or host[1].strip("[]").lower() not in _LOOPBACK:
             raise Forbidden("Without NOD_HTTP_TOKENS only this machine may talk to Nod.")
-        if proxied(request) or any(name in request.headers for name in _FORWARDED):
+        if is_proxied(request) or any(name in request.headers for name in _FORWARDED):
             raise Forbidden(
                 "This came through a proxy, so it could be anyone. Set NOD_HTTP_TOKENS to tell people apart."
             )

@@ -26,7 +26,7 @@ from bot.domain.rules import (
     covers,
 )
 from bot.domain.similarity import GrantDuration, GrantScope
-from bot.domain.times import written
+from bot.domain.times import format_length
 from bot.domain.verbs import Verb
 from bot.store import rules
 from bot.store.audit import log
@@ -460,7 +460,7 @@ async def test_words_that_miss_their_mark_are_reported(ruled: Nod, words: str, t
     ("seconds", "words"), [(86400, "1d"), (129600, "36h"), (5400, "90m"), (3725.4, "1h 2m 5s"), (0.2, "0s")]
 )
 def test_a_length_of_time_is_told_as_an_admin_would_write_it(seconds: float, words: str) -> None:
-    assert written(seconds) == words
+    assert format_length(seconds) == words
 
 
 async def test_a_tool_called_reading_by_a_rule_still_runs_through_a_claimed_and_audited_proposal(

@@ -138,7 +138,7 @@ async def test_a_read_that_was_cut_for_the_model_comes_as_a_file_too(nod: Nod) -
 async def test_a_picture_that_a_tool_makes_is_posted_as_it_is(nod: Nod) -> None:
     await nod.asked(call("draw"))
     assert [(name, content) for _, name, content in nod.chat.files] == [("plan.png", PICTURE)]
-    [(handle, _)] = await nod.database.read(outputs.listed, (await nod.transcript()).conversation.id)
+    [(handle, _)] = await nod.database.read(outputs.list_kept, (await nod.transcript()).conversation.id)
     kept = await nod.database.read(outputs.file, (await nod.transcript()).conversation.id, handle)
     assert kept == File("plan.png", "", PICTURE, "image/png")
 

@@ -93,7 +93,7 @@ async def test_a_turn_is_left_to_the_process_that_still_posts_there(pair: Pair) 
     await pair.first.say("and now?")
     with pytest.raises(LeasedElsewhere):
         await pair.first.assistant.run(Job(Work.TURN, ident))
-    assert await pair.second.database.read(turns.wanted, pair.second.process.id) == [ident]
+    assert await pair.second.database.read(turns.list_wanted, pair.second.process.id) == [ident]
     pair.channel.hold = None
     hold.go.set()
     await pair.second.idle()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from telegram import MessageEntity
 
 from bot.channels.telegram.buttons import ButtonData, Does
-from bot.channels.telegram.card import keyboard, rendered, whole
+from bot.channels.telegram.card import keyboard, render_card, whole
 from bot.domain import kinds
 from bot.domain.cards import Group
 from bot.domain.people import Actor
@@ -31,7 +31,9 @@ def accepted(rich, markup):
 
 
 def test_a_pending_card_says_what_why_who_and_until_when():
-    view = rendered(make_card(votes=("Ben: approve",), quorum=2, notes=("Edited by Ben before approval.",)))
+    view = render_card(
+        make_card(votes=("Ben: approve",), quorum=2, notes=("Edited by Ben before approval.",))
+    )
     for words in (
         "Close issue #7",
         "Why: You asked me to",
@@ -46,24 +48,25 @@ def test_a_pending_card_says_what_why_who_and_until_when():
 
 
 def test_a_resolved_card_folds_to_what_who_when_and_the_result():
-    view = rendered(done(make_card()))
+    view = render_card(done(make_card()))
     assert view.rich.text == "✅ Close issue #7\n\nDone. Approved by Ana · 2 Mar, 09:05 UTC\nclosed"
-    told = rendered(done(make_card(), told="Closed issue #7", result="", outcome="Approved by Ana."))
+    told = render_card(done(make_card(), told="Closed issue #7", result="", outcome="Approved by Ana."))
     assert told.rich.text == "✅ Closed issue #7\n\nApproved by Ana · 2 Mar, 09:05 UTC"
     assert labels(view.keyboard) == ["Open", "Details"]
 
 
 def test_people_in_telegram_who_may_decide_are_mentioned_and_others_named():
     ben, cleo = Actor("telegram", "992", "Ben"), Actor("slack", "T1/U9", "Cleo")
-    view = rendered(make_card(circle=Circle((ben, cleo, "any admin"))))
+    view = render_card(make_card(circle=Circle((ben, cleo, "any admin"))))
     assert "Can decide: Ben, Cleo or any admin" in view.rich.text
     assert [e.user.id for e in view.rich.entities if e.type == "text_mention"] == [992]
-    assert not [e for e in rendered(done(make_card(circle=Circle((ben,))))).rich.entities if e.user]
+    assert not [e for e in render_card(done(make_card(circle=Circle((ben,))))).rich.entities if e.user]
 
 
 def test_a_copy_elsewhere_names_where_it_was_asked():
     assert (
-        "Asked by Ana in #ops in Slack · expires" in rendered(make_card(asked_in="#ops in Slack")).rich.text
+        "Asked by Ana in #ops in Slack · expires"
+        in render_card(make_card(asked_in="#ops in Slack")).rich.text
     )
 
 
@@ -79,23 +82,23 @@ def test_a_change_of_one_word_takes_five_lines():
         fields=(PreviewField("Priority", "urgent", "low"),),
         asker_decides=True,
     )
-    view = rendered(card)
+    view = render_card(card)
     assert len(view.rich.text.split("\n")) <= 5
     assert "Requested" not in view.rich.text
-    assert len(rendered(done(card, told="Changed issue #4", result="")).rich.text.split("\n")) <= 3
+    assert len(render_card(done(card, told="Changed issue #4", result="")).rich.text.split("\n")) <= 3
 
 
 def test_rare_buttons_wait_behind_more():
     card = make_card(verbs=(Verb.APPROVE, Verb.DECLINE, Verb.EDIT, Verb.EXTEND, Verb.SIMILAR))
-    assert labels(rendered(card).keyboard) == ["Approve", "Decline", "Edit", "⋯ More"]
-    more = labels(rendered(card, more=True).keyboard)
+    assert labels(render_card(card).keyboard) == ["Approve", "Decline", "Edit", "⋯ More"]
+    more = labels(render_card(card, more=True).keyboard)
     assert more[3:] == ["Approve similar", "Extend", "Decline with a reason", "Copy ID"]
 
 
 def test_of_a_long_text_the_changed_lines_are_shown_and_no_others():
     old = [f"line {n}" for n in range(1, 41)]
     new = [*old[:19], "line 20, changed", *old[20:]]
-    view = rendered(make_card(fields=(PreviewField("Body", "\n".join(old), "\n".join(new)),)))
+    view = render_card(make_card(fields=(PreviewField("Body", "\n".join(old), "\n".join(new)),)))
     assert not view.cut
     for words in (
         "… 17 lines stay the same",
@@ -109,20 +112,20 @@ def test_of_a_long_text_the_changed_lines_are_shown_and_no_others():
 
 def test_times_are_shown_by_the_readers_own_app():
     card = make_card()
-    assert times(rendered(card)) == [(card.expires_at, "r")]
-    assert times(rendered(done(card))) == [(done(card).decided_at, "dt")]
+    assert times(render_card(card)) == [(card.expires_at, "r")]
+    assert times(render_card(done(card))) == [(done(card).decided_at, "dt")]
     expired = done(card, state=State.EXPIRED, outcome="Expired.", decided_at=None)
-    assert times(rendered(expired)) == [(card.expires_at, "dt")]
-    assert "Decided" not in rendered(expired).rich.text
+    assert times(render_card(expired)) == [(card.expires_at, "dt")]
+    assert "Decided" not in render_card(expired).rich.text
 
 
 def test_the_first_line_is_what_would_run():
-    assert rendered(make_card()).rich.text.startswith("🟡 Close issue #7\n")
-    assert rendered(done(make_card())).rich.text.startswith("✅ Close issue #7\n")
+    assert render_card(make_card()).rich.text.startswith("🟡 Close issue #7\n")
+    assert render_card(done(make_card())).rich.text.startswith("✅ Close issue #7\n")
 
 
 def test_a_long_reason_does_not_take_approve_away():
-    view = rendered(make_card(reason="because " * 100, circle=Circle(("Ana " * 100,))))
+    view = render_card(make_card(reason="because " * 100, circle=Circle(("Ana " * 100,))))
     assert not view.cut
     assert "cut here" not in view.rich.text
     assert labels(view.keyboard)[0] == "Approve"
@@ -130,16 +133,16 @@ def test_a_long_reason_does_not_take_approve_away():
 
 
 def test_a_card_that_shows_everything_offers_no_view_of_all():
-    assert "View all" not in labels(rendered(make_card(reason="because " * 30)).keyboard)
+    assert "View all" not in labels(render_card(make_card(reason="because " * 30)).keyboard)
 
 
 def test_a_title_that_was_cut_holds_approve_back():
-    assert labels(rendered(make_card(title="x" * 500)).keyboard)[0] == "View all"
+    assert labels(render_card(make_card(title="x" * 500)).keyboard)[0] == "View all"
 
 
 def test_a_failed_card_offers_retry():
     card = done(make_card(), state=State.FAILED, tone=Tone.BAD, verbs=(Verb.RETRY,), result_url=None)
-    assert labels(rendered(card).keyboard) == ["Retry", "Details"]
+    assert labels(render_card(card).keyboard) == ["Retry", "Details"]
 
 
 @pytest.mark.parametrize(
@@ -156,31 +159,31 @@ def test_a_failed_card_offers_retry():
     ],
 )
 def test_old_and_new_are_told_apart(old, new, words):
-    assert words in rendered(make_card(fields=(PreviewField("f", old, new),))).rich.text
+    assert words in render_card(make_card(fields=(PreviewField("f", old, new),))).rich.text
 
 
 def test_what_is_long_is_folded_and_cut_only_where_a_message_is_full():
-    view = rendered(make_card(fields=(PreviewField("f", None, "word " * 480),)))
+    view = render_card(make_card(fields=(PreviewField("f", None, "word " * 480),)))
     assert not view.cut
     assert MessageEntity.EXPANDABLE_BLOCKQUOTE in [e.type for e in view.rich.entities]
-    assert not rendered(make_card(fields=(PreviewField("f", None, "a\n" * 30),))).cut
-    view = rendered(make_card(fields=(PreviewField("f", None, "word " * 900),)))
+    assert not render_card(make_card(fields=(PreviewField("f", None, "a\n" * 30),))).cut
+    view = render_card(make_card(fields=(PreviewField("f", None, "word " * 900),)))
     assert view.cut
     assert labels(view.keyboard)[0] == "View all"
 
 
 def test_a_verb_that_asks_for_words_is_a_button_without_being_known_here():
-    view = rendered(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), more=True)
+    view = render_card(make_card(verbs=(Verb.REASSIGN, Verb.APPROVE)), more=True)
     assert labels(view.keyboard) == ["Approve", "Reassign", "Copy ID"]
 
 
 def test_a_verb_that_needs_nothing_is_a_button_without_being_known_here():
-    view = rendered(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), more=True)
+    view = render_card(make_card(verbs=(Verb.EXPIRE, Verb.APPROVE)), more=True)
     assert labels(view.keyboard) == ["Approve", "End the wait", "Copy ID"]
 
 
 def test_a_card_without_a_preview_shows_its_arguments():
-    assert "Number: 7" in rendered(make_card(fields=(), arguments={"number": 7})).rich.text
+    assert "Number: 7" in render_card(make_card(fields=(), arguments={"number": 7})).rich.text
 
 
 def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
@@ -189,7 +192,7 @@ def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
         verbs=(*make_card().verbs, Verb.APPROVE_ALL, Verb.DECLINE_ALL),
         group=Group(3, 3, 5),
     )
-    view = rendered(card)
+    view = render_card(card)
     assert view.cut
     assert "cut here" in view.rich.text
     assert labels(view.keyboard)[0] == "View all"
@@ -199,14 +202,14 @@ def test_what_is_cut_cannot_be_approved_before_it_was_viewed():
 
 def test_the_buttons_of_a_group_carry_the_sum_of_its_rounds():
     card = make_card(verbs=(Verb.APPROVE, Verb.APPROVE_ALL), group=Group(3, 2, 7))
-    markup = rendered(card).keyboard
+    markup = render_card(card).keyboard
     assert markup is not None
     data = [ButtonData.parse(str(b.callback_data)) for row in markup.inline_keyboard for b in row]
     assert [(d.does, d.round) for d in data if d] == [(Does.APPROVE, 1), (Does.APPROVE_ALL, 7)]
 
 
 def test_hostile_text_is_only_text():
-    view = rendered(make_card(title="**x** <b>y</b> [z](tg://a) \u202e", reason="`r`"))
+    view = render_card(make_card(title="**x** <b>y</b> [z](tg://a) \u202e", reason="`r`"))
     assert "**x** <b>y</b> [z](tg" in view.rich.text
     assert "\u202e" not in view.rich.text
     assert {e.type for e in view.rich.entities} <= {"bold", "italic", "code", "pre", "date_time"}
@@ -254,7 +257,7 @@ def test_any_card_is_accepted_and_whole(
         round=round_,
         group=Group(2, 2, round_ + 1),
     )
-    view = rendered(card)
+    view = render_card(card)
     state_open = state is State.PROPOSED
     accepted(view.rich, view.keyboard)
     assert not view.cut or {"View all", "Details"} & set(labels(view.keyboard))
@@ -275,7 +278,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in():
         circle=Circle(("Ana",)),
         verbs=(Verb.EDIT, Verb.APPROVE, Verb.DECLINE),
     )
-    view = rendered(card)
+    view = render_card(card)
     accepted(view.rich, view.keyboard)
     assert "lamps asks: Which color for desk?" in view.rich.text
     assert "lamps asks it while it works for you" in view.rich.text
@@ -291,6 +294,6 @@ def test_an_address_a_server_wants_opened_is_shown_with_the_button_that_says_so(
         fields=(PreviewField("open this address", None, "https://bank.example/login"),),
         verbs=(Verb.APPROVE, Verb.DECLINE),
     )
-    view = rendered(card)
+    view = render_card(card)
     assert "https://bank.example/login" in view.rich.text
     assert labels(view.keyboard)[:2] == ["Done, continue", "Decline"]

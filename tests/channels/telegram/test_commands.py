@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.channels.telegram.commands import ENTRIES, Typed, introduction, listed
+from bot.channels.telegram.commands import ENTRIES, Typed, introduction, list_menu
 from bot.domain.chat import Address, Command
 from bot.domain.people import NO_NAMES, Actor
 
@@ -21,7 +21,7 @@ DECIDING = ["pending", "show", "approve", "decline", "cancel"]
     ],
 )
 def test_what_is_listed_follows_what_a_person_may_do(admin: bool, decides: bool, more: list[str]) -> None:
-    assert [entry.typed for entry in listed(admin=admin, decides=decides)] == [*EVERYONE, *more]
+    assert [entry.typed for entry in list_menu(admin=admin, decides=decides)] == [*EVERYONE, *more]
 
 
 def test_start_names_the_first_steps_and_help_all_there_is() -> None:
@@ -29,7 +29,7 @@ def test_start_names_the_first_steps_and_help_all_there_is() -> None:
     assert [line.split(":")[0] for line in shown.splitlines()[2:]] == ["/status", "/pending", "/new", "/help"]
     shown = introduction(Typed("help", "", ""), admin=True, decides=True, notice="Nod is paused.")
     assert shown.splitlines()[1] == "Nod is paused."
-    assert len(shown.splitlines()) == 3 + len(listed(admin=True, decides=True))
+    assert len(shown.splitlines()) == 3 + len(list_menu(admin=True, decides=True))
 
 
 @pytest.mark.parametrize(

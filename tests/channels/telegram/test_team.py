@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.telegram.card import keyboard, rendered
+from bot.channels.telegram.card import keyboard, render_card
 from bot.channels.telegram.screens import words
 from bot.channels.telegram.text import OUTLINER
 from bot.domain import kinds
@@ -30,7 +30,7 @@ def plan_card(steps=2, length=40):
 
 
 def test_a_short_plan_offers_all_four_answers():
-    view = rendered(plan_card(), more=True)
+    view = render_card(plan_card(), more=True)
     accepted(view.rich, view.keyboard)
     shown = labels(view.keyboard)
     for label in ("Approve plan", "Reject", "Reject with a reason", "Ask for changes"):
@@ -41,7 +41,7 @@ def test_a_short_plan_offers_all_four_answers():
 
 def test_a_plan_too_long_for_a_message_is_viewed_whole_before_it_or_its_steps_are_approved():
     card = plan_card(20, 900)
-    view = rendered(card)
+    view = render_card(card)
     accepted(view.rich, view.keyboard)
     assert not {"Approve plan", "Approve plan and its steps"} & set(labels(view.keyboard))
     below = labels(keyboard(card, cut=True, viewed=True))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.channels.telegram.limits import TEXT_UNITS
-from bot.channels.telegram.text import from_markdown, plain, split, styled
+from bot.channels.telegram.text import from_markdown, plain, split, style
 from tests.fakes.telegram_rules import check_text
 from tests.kit.examples import examples
 
@@ -143,7 +143,7 @@ def test_any_mix_of_markup_is_accepted_and_nothing_is_lost(parts: list[str]):
 @given(st.text(alphabet="a😀\n é", max_size=300), st.integers(min_value=2, max_value=40))
 @settings(deadline=None)
 def test_a_cut_never_goes_through_a_character(text: str, units: int):
-    pieces = split(styled(text, "pre"), units)
+    pieces = split(style(text, "pre"), units)
     assert all(p.units <= units for p in pieces)
     for p in pieces:
         check_text(p.text, [e.to_dict() for e in p.entities])
@@ -175,11 +175,11 @@ def test_the_address_of_a_link_in_a_table_is_shown():
 
 
 def test_a_value_from_right_to_left_has_its_own_direction_and_code_holds_it_alone():
-    made = styled("מ-prod ל-test", "code")
+    made = style("מ-prod ל-test", "code")
     assert made.text == "\u2068מ-prod ל-test\u2069"
     (code,) = made.entities
     assert (code.offset, code.length) == (1, 13)
-    block = styled("מ-prod\nok", "pre")
+    block = style("מ-prod\nok", "pre")
     assert block.text == "\u2068מ-prod\u2069\nok"
     assert [each.type for each in block.entities] == ["blockquote"]
-    assert styled("from prod", "pre").entities[0].type == "pre"
+    assert style("from prod", "pre").entities[0].type == "pre"

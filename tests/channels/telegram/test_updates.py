@@ -75,7 +75,7 @@ async def test_what_the_database_does_not_take_is_handled_once_it_does(
     await core.took()
     await channel.stop()
     assert [m.text for m in core.messages] == ["hello"]
-    assert await database.read(events.unhandled, "telegram") == []
+    assert await database.read(events.list_unhandled, "telegram") == []
 
 
 async def test_it_tells_when_telegram_was_heard_and_that_a_silent_one_is_dead(

@@ -58,7 +58,9 @@ async def story(nod: Nod) -> list[Proposal]:
 
 
 def seen(nod: Nod, by: Actor) -> Insights:
-    found = nod.database.read_now(insights.seen_by, nod.gate.policies, by, nod.clock() - timedelta(days=30))
+    found = nod.database.read_now(
+        insights.find_insights, nod.gate.policies, by, nod.clock() - timedelta(days=30)
+    )
     assert found is not None
     return found
 
@@ -231,7 +233,7 @@ def _rule(draw: random.Random) -> Rule:
 def _in_pages(database: Database, policies: Policies, tried: Rule, clock: FakeClock) -> dict[Effect, int]:
     found, before = dict.fromkeys(Effect, 0), None
     while True:
-        page = database.read_now(past.tried, policies, tried, clock() - timedelta(days=30), before)
+        page = database.read_now(past.try_rule, policies, tried, clock() - timedelta(days=30), before)
         found = {each: found[each] + page.effects[each] for each in Effect}
         if (before := page.before) is None:
             return found

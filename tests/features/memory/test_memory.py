@@ -14,7 +14,7 @@ from bot.domain.people import Actor, Membership
 from bot.domain.proposals import Proposal, State
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.features.memory.facts import LONGEST, ROOM, checked
+from bot.features.memory.facts import LONGEST, ROOM, check_fact
 from bot.features.memory.tables import MemoryRow
 from bot.features.memory.tools import memory_tools
 from bot.store.audit import verification
@@ -239,7 +239,7 @@ async def test_what_is_too_long_or_looks_like_a_secret_never_becomes_a_card(
     "fact", ["The token bucket has 4 sizes", "Reset passwords on the second floor", "PINs are in the vault"]
 )
 def test_talk_about_secrets_is_no_secret(fact: str) -> None:
-    assert checked(fact) == fact
+    assert check_fact(fact) == fact
 
 
 async def test_where_there_is_no_room_the_one_not_used_for_longest_is_named(nod: Remembering) -> None:

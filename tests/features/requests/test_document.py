@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from bot.features.requests import routes as approvals
-from bot.jobs.webhooks import PAUSES, signed
+from bot.jobs.webhooks import PAUSES, sign_webhook
 from bot.web import site
 from tests.features.mcp.test_agents import opened
 from tests.features.requests.test_routes import SECRET, SETTINGS, press
@@ -76,12 +76,12 @@ def test_its_check_tells_genuine_call_backs_from_others():
     genuine = made["genuine"]
     now, body = datetime.now(UTC), b'{"type": "approval.ended"}'
     for secret in (SECRET, "a plain secret of ours"):
-        headers = dict(signed(secret, "p1-3", now, body))
+        headers = dict(sign_webhook(secret, "p1-3", now, body))
         assert genuine(secret, headers, body)
         assert not genuine(secret, headers, body + b" ")
         assert not genuine("another secret of theirs", headers, body)
         assert not genuine(secret, headers | {"webhook-id": "p2-3"}, body)
-        old = dict(signed(secret, "p1-3", datetime(2026, 1, 1, tzinfo=UTC), body))
+        old = dict(sign_webhook(secret, "p1-3", datetime(2026, 1, 1, tzinfo=UTC), body))
         assert not genuine(secret, old, body)
 
 

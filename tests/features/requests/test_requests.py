@@ -144,7 +144,7 @@ async def test_what_the_shell_opens_is_shown_where_cards_are_routed_to(make_nod)
     await nod.tick()
     assert nod.channels["wall"].card_of(p).pending
     assert nod.chat.texts == []
-    undelivered = await nod.database.read(messages.undelivered, p.conversation_id)
+    undelivered = await nod.database.read(messages.list_undelivered, p.conversation_id)
     assert undelivered == []
 
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bot.domain.times import find_zone
-from bot.features.schedules.schedule import MISSED, Times, repeated
+from bot.features.schedules.schedule import MISSED, Times, read_repetition
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -55,8 +55,8 @@ def test_a_time_that_the_clocks_skip_comes_once_and_so_does_one_that_they_repeat
     ],
 )
 def test_how_often(said: str, first: str, found: list[str]) -> None:
-    every = repeated(said, at(first).astimezone(BERLIN))
-    assert repeated(every, at(first).astimezone(BERLIN)) == every  # what is kept reads the same
+    every = read_repetition(said, at(first).astimezone(BERLIN))
+    assert read_repetition(every, at(first).astimezone(BERLIN)) == every  # what is kept reads the same
     assert local(times(first, every).following(at(first), 3)) == found
 
 
@@ -84,7 +84,7 @@ def test_a_week_away_is_counted_and_a_year_of_quarters_is_not() -> None:
 )
 def test_what_is_no_pace_is_refused_in_words(said: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.replace("*", r"\*")):
-        repeated(said, at("2026-03-02 09:00"))
+        read_repetition(said, at("2026-03-02 09:00"))
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "../../etc/passwd", "Europe", "", "\x00"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.errors import BadArguments, ToolTimedOut
-from bot.tools.intake import DEEPEST, MOST_BYTES, MOST_VALUES, bounded
+from bot.tools.intake import DEEPEST, MOST_BYTES, MOST_VALUES, bound_message
 from bot.tools.mcp.config import Http, ServerConfig, Stdio
 from tests.tools.mcp.conftest import Connected, until
 from tests.tools.mcp.servers import hostile
@@ -216,12 +216,12 @@ async def test_an_answer_with_half_a_surrogate_pair_arrives_with_a_sign_in_its_p
     ],
 )
 async def test_a_message_within_the_bounds_stays_as_it_is(message):
-    assert await bounded(message) == message
+    assert await bound_message(message) == message
 
 
 async def test_what_is_nested_too_deeply_is_replaced_where_it_begins_and_the_rest_stays():
     deep = b"[" * (DEEPEST + 5) + b'"]", 7' + b"]" * (DEEPEST + 5)
-    found = json.loads(await bounded(b'{"a": ' + deep + b', "b": {"c": ' + deep + b"}, " + b'"d": 1}'))
+    found = json.loads(await bound_message(b'{"a": ' + deep + b', "b": {"c": ' + deep + b"}, " + b'"d": 1}'))
     assert found["d"] == 1
     for levels, part in ((DEEPEST - 1, found["a"]), (DEEPEST - 2, found["b"]["c"])):
         inside = part

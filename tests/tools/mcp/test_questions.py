@@ -7,7 +7,7 @@ from mcp import types
 
 from bot.errors import ToolError
 from bot.tools.mcp.base import Action, Elicited, Question
-from bot.tools.mcp.server import answered
+from bot.tools.mcp.server import answer_question
 from bot.tools.tool import CallContext
 from tests.kit import call
 from tests.tools.mcp.conftest import CONTEXT, until
@@ -147,7 +147,7 @@ async def test_an_answer_to_a_server_is_no_approval(connect, http, make_nod, don
 async def test_an_address_to_open_is_shown_only_where_it_is_one_of_the_web(url, action):
     person = Person(Elicited(Action.ACCEPT, {"ignored": 1}))
     asked = types.ElicitRequestURLParams(message="Please log in", url=url, elicitation_id="1")
-    result = await answered("lamps", person, 1, CONTEXT, asked)
+    result = await answer_question("lamps", person, 1, CONTEXT, asked)
     assert (result.action, result.content) == (action, None)
     assert [q.url for q in person.asked] == ([url] if action == "accept" else [])
 

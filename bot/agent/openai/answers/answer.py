@@ -41,7 +41,7 @@ class StreamedAnswer(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more of it is read; what is there counts as cut at its length."""
+        """True if nothing more of it is read; what is there counts as cut at its length."""
         other = max(self._called, self._thought)
         return self._size > _MAX_TEXT_CHARS or other > _MAX_OTHER_CHARS or self._events > _MAX_EVENTS
 
@@ -58,7 +58,7 @@ class StreamedAnswer(ABC):
         self.ended = True
 
     def rest(self) -> Sequence[Part]:
-        """What was held back because more of it might have come."""
+        """Return what was held back because more of it might have come."""
         return self._parts(self._thoughts.rest())
 
     def _add(self, said: str, thought: str) -> Sequence[Part]:
@@ -92,11 +92,11 @@ class StreamedAnswer(ABC):
         return stop
 
 
-def counted(tokens: Any) -> int:
+def read_count(tokens: Any) -> int:
     """Return a server's count of tokens; 0 for anything else."""
     return tokens if isinstance(tokens, int) and 0 < tokens < _MAX_TOKENS else 0
 
 
-def cached(details: Any) -> int:
+def read_cached_count(details: Any) -> int:
     """Return how many tokens of the prompt the server had already, as far as it says."""
-    return counted(details.get("cached_tokens") if isinstance(details, dict) else 0)
+    return read_count(details.get("cached_tokens") if isinstance(details, dict) else 0)

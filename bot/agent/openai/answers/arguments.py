@@ -39,7 +39,7 @@ def read_arguments(given: Any) -> ReadArguments:
     if given is None:
         return ReadArguments("{}")
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    text = _joined(text).removeprefix("\ufeff")
+    text = _join_surrogates(text).removeprefix("\ufeff")
     if not text.strip() or text.strip() == "null":
         return ReadArguments("{}")
     try:
@@ -93,7 +93,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_sound(text: str) -> bool:
-    """Whether it is one JSON object as it stands."""
+    """Return whether it is one JSON object as it stands."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -107,6 +107,6 @@ def _is_sound(text: str) -> bool:
         return False
 
 
-def _joined(text: str) -> str:
+def _join_surrogates(text: str) -> str:
     """The text with pairs of lone surrogates joined, and what is left of them replaced by U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from bot.agent.openai.answers.arguments import read_arguments
-from bot.agent.openai.answers.thoughts import joined
+from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import ToolCall
 
 _KNOWN = {"index", "id", "type", "function", "name", "arguments", "input", "parameters"}
@@ -40,7 +40,7 @@ class _Open:
 
     @property
     def whole(self) -> bool:
-        """Whether the arguments are complete JSON already, so that more text cannot belong to them."""
+        """True if the arguments are complete JSON already, so that more text cannot belong to them."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
         try:
@@ -114,10 +114,10 @@ class Calls:
             if not call.name or any(map(call.repeats, before)):
                 continue
             before.append(call)
-            call_id = joined(call.id if call.id and call.id not in used else self._make_id())
+            call_id = join_surrogates(call.id if call.id and call.id not in used else self._make_id())
             used.add(call_id)
             read = read_arguments(call.arguments)
-            calls.append(ToolCall(call_id, joined(call.name), read.text, call.extra, read.refused))
+            calls.append(ToolCall(call_id, join_surrogates(call.name), read.text, call.extra, read.refused))
         return tuple(calls)
 
 

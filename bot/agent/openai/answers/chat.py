@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, cached, counted
+from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, read_cached_count, read_count
 from bot.agent.openai.answers.calls import Calls
 from bot.agent.openai.answers.ends import read_end
 from bot.agent.openai.answers.refusals import find_error
-from bot.agent.openai.answers.thoughts import joined
+from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _KNOWN = {"role", "content", "tool_calls", "refusal", "function_call", "audio", "annotations"}
@@ -86,7 +86,7 @@ class ChatAnswer(StreamedAnswer):
             self._calls.add(fragments)
             self._called, self.spoke = self._calls.size + self._others.size, True
         self._keep(delta)
-        return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _thought(delta))
+        return self._add(_text(delta.get("content")) or _text(delta.get("refusal")), _read_thought(delta))
 
     def _keep(self, delta: Json) -> None:
         """Keep the fields that are the server's own: some want them back with the calls of an answer."""
@@ -108,15 +108,17 @@ class ChatAnswer(StreamedAnswer):
         stop = self._stop(self._end, written if isinstance(written, int) else None)
         return Finished(
             stop=stop,
-            calls=self._done() if stop is Stop.FINISHED else (),
-            prompt_tokens=counted(self._usage.get("prompt_tokens")),
-            completion_tokens=counted(written),
-            cached_tokens=cached(self._usage.get("prompt_tokens_details")),
+            calls=self._finish_calls() if stop is Stop.FINISHED else (),
+            prompt_tokens=read_count(self._usage.get("prompt_tokens")),
+            completion_tokens=read_count(written),
+            cached_tokens=read_cached_count(self._usage.get("prompt_tokens_details")),
         )
 
-    def _done(self) -> tuple[ToolCall, ...]:
+    def _finish_calls(self) -> tuple[ToolCall, ...]:
         """The calls with what their server wants back; what belongs to the answer goes with the first."""
-        answer = {name: joined("".join(v)) if name in self._texts else v for name, v in self._extra.items()}
+        answer = {
+            name: join_surrogates("".join(v)) if name in self._texts else v for name, v in self._extra.items()
+        }
         calls = self._calls.done()
         if not calls and self._end in _ENDS_WITH_CALLS:
             calls = self._others.done()
@@ -161,7 +163,7 @@ def _text(content: Any) -> str:
     return content or ""
 
 
-def _thought(delta: Json) -> str:
+def _read_thought(delta: Json) -> str:
     """What the model thinks, by the fields that servers use for it; not one of them is OpenAI's own."""
     for name in _THOUGHT_FIELDS:
         if isinstance(said := delta.get(name), str) and said:

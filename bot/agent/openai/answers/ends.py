@@ -6,7 +6,7 @@ What is not known to be a good end is a cut: half an answer never counts as one.
 from typing import Any
 
 from bot.domain.model import Stop
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 
 _MAX_SHOWN_CHARS = 60
 _UNSAID = frozenset({"", "null", "none", "undefined"})
@@ -57,15 +57,15 @@ def stop_of(end: str) -> Stop | None:
 
 
 def is_window_full(end: str, completion_tokens: int | None) -> bool:
-    """Whether an answer without a word ended because the prompt left no room for one."""
+    """Return whether an answer without a word ended because the prompt left no room for one."""
     return end.startswith(_OF_THE_WINDOW) or (stop_of(end) is Stop.LENGTH and completion_tokens == 0)
 
 
 def may_pass(end: str) -> bool:
-    """Whether the same request may be answered a little later."""
+    """Return whether the same request may be answered a little later."""
     return any(sign in end for sign in _PASSING)
 
 
 def tell_end(end: str) -> str:
     """Say for people that an answer ended in a way that is not good."""
-    return f"The model's server ended its answer early, with the reason “{shortened(end, _MAX_SHOWN_CHARS)}”."
+    return f"The model's server ended its answer early, with the reason “{shorten(end, _MAX_SHOWN_CHARS)}”."

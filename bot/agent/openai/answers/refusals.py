@@ -25,7 +25,7 @@ from bot.agent.openai.answers.signs import (
     SURELY_LONG,
 )
 from bot.domain.redaction import redact_text
-from bot.domain.text import shortened
+from bot.domain.text import shorten
 
 MAX_SHOWN_CHARS = 200  # of a server's own words that fit a chat message
 _MAX_READ_CHARS = 20_000
@@ -100,11 +100,11 @@ class Refusal:
 
     @property
     def may_be_long(self) -> bool:
-        """Whether half of a long request may be taken, though the server did not say so."""
+        """True if half of a long request may be taken, though the server did not say so."""
         return self.cause is RefusalCause.REFUSED
 
     def is_about(self, pattern: str) -> bool:
-        """Whether its words or codes match."""
+        """Return whether its words or codes match."""
         return any(re.search(pattern, text) for text in (self.said, self.words.lower()))
 
 
@@ -113,14 +113,14 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
     if isinstance(body, bytes):
         body = body[:_MAX_READ_CHARS].decode(errors="replace")
     if isinstance(body, str):
-        body = _decoded(body)
+        body = _decode_body(body)
     codes = [str(code)[:100] for code in _codes(body, 0)]
     parts = list(dict.fromkeys(part for part in _words(body, 0) if part))
     kept = [part for at, part in enumerate(parts) if not any(part in other for other in parts[:at])]
     found = next((int(code) for code in codes if _is_status(code)), 0)
     words = " ".join(": ".join(kept).split())[:_MAX_READ_CHARS]
     said = f"{' '.join(codes)} {words}".lower()[:_MAX_MATCHED_CHARS]
-    return Refusal(_shown(words, secret), said, status if status >= _CLIENT_ERRORS else found)
+    return Refusal(_clean_words(words, secret), said, status if status >= _CLIENT_ERRORS else found)
 
 
 def find_error(answer: Any) -> Any:
@@ -143,7 +143,7 @@ def find_error(answer: Any) -> Any:
 
 
 def is_too_long(said: str, status: int = 0) -> bool:
-    """Whether an error's words, in lower case, say that the request does not fit the model."""
+    """Return whether an error's words, in lower case, say that the request does not fit the model."""
     if status == _TOO_LARGE or SURELY_LONG.search(said):
         return True
     return bool(LONG.search(said)) and not NOT_LONG.search(said) and not IS_OUTPUT.fullmatch(said)
@@ -153,7 +153,7 @@ def _is_status(code: str) -> bool:
     return code.isdecimal() and _CLIENT_ERRORS <= int(code[:9]) < _STATUS_END
 
 
-def _decoded(text: str) -> Any:
+def _decode_body(text: str) -> Any:
     """The JSON that a text is, also inside other words; the words of a web page; else the text."""
     text = text[:_MAX_READ_CHARS].strip().removeprefix("\ufeff")
     if _PAGE.match(text):
@@ -179,7 +179,7 @@ def _words(value: Any, depth: int) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
-        inner = _decoded(value) if depth < _MAX_DEPTH else value
+        inner = _decode_body(value) if depth < _MAX_DEPTH else value
         if isinstance(inner, str):
             yield " ".join(inner.split())
         else:
@@ -198,7 +198,7 @@ def _codes(value: Any, depth: int) -> Iterator[Any]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str) and depth:
-        value = _decoded(value)
+        value = _decode_body(value)
     if isinstance(value, list):
         for part in value[:_MAX_PARTS]:
             yield from _codes(part, depth + 1)
@@ -211,6 +211,6 @@ def _codes(value: Any, depth: int) -> Iterator[Any]:
                 yield from _codes(value[name], depth + 1)
 
 
-def _shown(words: str, secret: str) -> str:
+def _clean_words(words: str, secret: str) -> str:
     line = words.replace(secret, "…") if len(secret) >= _MIN_SECRET_CHARS else words
-    return shortened(redact_text(_MASKED.sub("…", line)), MAX_SHOWN_CHARS)
+    return shorten(redact_text(_MASKED.sub("…", line)), MAX_SHOWN_CHARS)

@@ -6,11 +6,11 @@ Events: https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, cached, counted
+from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, read_cached_count, read_count
 from bot.agent.openai.answers.arguments import read_arguments
 from bot.agent.openai.answers.ends import read_end
 from bot.agent.openai.answers.refusals import find_error
-from bot.agent.openai.answers.thoughts import joined
+from bot.agent.openai.answers.thoughts import join_surrogates
 from bot.domain.model import Finished, Part, Stop, ToolCall
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
@@ -76,15 +76,17 @@ class ResponsesAnswer(StreamedAnswer):
         return Finished(
             stop=stop,
             calls=self._calls() if stop is Stop.FINISHED else (),
-            prompt_tokens=counted(usage.get("input_tokens")),
-            completion_tokens=counted(written),
-            cached_tokens=cached(usage.get("input_tokens_details")),
+            prompt_tokens=read_count(usage.get("input_tokens")),
+            completion_tokens=read_count(written),
+            cached_tokens=read_cached_count(usage.get("input_tokens_details")),
         )
 
     def _calls(self) -> tuple[ToolCall, ...]:
         """The calls; what was reasoned before them goes with the first."""
         thoughts = [item for item in self._items if item.get("type") == "reasoning"]
-        kept = {"items": [_sent_back(item) for item in thoughts if item.get("encrypted_content")]}
+        kept = {
+            "items": [_make_item_to_send_back(item) for item in thoughts if item.get("encrypted_content")]
+        }
         extra = {"model": self._model, "answer": kept} if kept["items"] else {}
         found = [item for item in self._items if item.get("type") == "function_call" and item.get("name")]
         return tuple(_call(item, {} if at else extra) for at, item in enumerate(found))
@@ -93,10 +95,10 @@ class ResponsesAnswer(StreamedAnswer):
 def _call(item: Json, extra: Json) -> ToolCall:
     read = read_arguments(item.get("arguments"))
     ident = str(item.get("call_id") or item.get("id"))
-    return ToolCall(ident, joined(str(item["name"])), read.text, extra, read.refused)
+    return ToolCall(ident, join_surrogates(str(item["name"])), read.text, extra, read.refused)
 
 
-def _sent_back(item: Json) -> Json:
+def _make_item_to_send_back(item: Json) -> Json:
     """An item as the server takes it again: its status is the server's own."""
     return {name: value for name, value in item.items() if name != "status"}
 

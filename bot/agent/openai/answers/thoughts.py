@@ -48,7 +48,7 @@ _BLANKS = (" ", "\t")
 _INDENT = re.compile(r" {0,3}\Z")
 
 
-def joined(text: str) -> str:
+def join_surrogates(text: str) -> str:
     """The text with pairs of lone surrogates joined, and what is left of them replaced by U+FFFD."""
     if text.isascii():
         return text
@@ -87,24 +87,24 @@ class Thoughts:
         if shown and ord(shown[-1]) in _HIGH_SURROGATES:
             self._held, shown = shown[-1] + self._held, shown[:-1]
             self._shown = self._shown[:-1]
-        return joined(shown)
+        return join_surrogates(shown)
 
     def thought(self, text: str = "") -> str:
-        """What was thought since this was last asked, and more of it from a field of its own."""
+        """Return what was thought since this was last asked, and more of it from a field of its own."""
         thought, self._thought = self._thought + text, ""
-        return joined(thought)
+        return join_surrogates(thought)
 
     def rest(self) -> str:
-        """What was held back when the answer ended. A thought that never ended is not shown."""
+        """Return what was held back when the answer ended. A thought that never ended is not shown."""
         shown = self._read(is_last=True)
         held, self._held = self._held, ""
         if self._close is not None:
             self._thought += held
-            return joined(shown)
-        return joined(shown + self._show(held))
+            return join_surrogates(shown)
+        return join_surrogates(shown + self._show(held))
 
     def take_retraction(self) -> bool:
-        """Whether what was shown before turned out to be a thought, since this was last asked."""
+        """Return whether what was shown before turned out to be a thought, since this was last asked."""
         retracted, self._retracted = self._retracted, False
         return retracted
 

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import ConfinedFolder, Names, plain, shown
+from bot.tools.builtin.files.workspace import ConfinedFolder, Names, format_path, plain
 
 _MOST_MATCHES = 100
 _MOST_FILES = 5_000
@@ -37,7 +37,7 @@ class Search:
                 self.cut = True
                 break
             here = line.strip()[:_LONGEST_LINE]
-            self.matches.append({"path": shown(found), "line": number, "text": here})
+            self.matches.append({"path": format_path(found), "line": number, "text": here})
         return {
             "matches": self.matches,
             "files_searched": self.files,

@@ -28,9 +28,9 @@ from bot.tools.builtin.files.workspace import (
     as_text,
     changeable,
     file_names,
+    format_path,
     names,
     plain,
-    shown,
 )
 from bot.tools.documents import Documents
 from bot.tools.signature import Storable
@@ -101,7 +101,7 @@ def below_of(confined: ConfinedFolder) -> Begins:
 def _folder(confined: ConfinedFolder, path: str) -> str:
     found = changeable(path)
     confined.look(found)  # walks it, so a link on the way is refused
-    return shown(found[:-1])
+    return format_path(found[:-1])
 
 
 def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
@@ -122,7 +122,7 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
             if not plain(str(each["name"])):
                 each["name"] = ascii(each["name"])
                 each["note"] = "a name that cannot be given as a path"
-        return {"path": shown(found), "entries": listed, "total": len(entries)}
+        return {"path": format_path(found), "entries": listed, "total": len(entries)}
 
     @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
     async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
@@ -141,14 +141,18 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         if not whole:
             document = await documents.read(content)
             if document.fault or document.kind in PICTURES:
-                return {"path": shown(found), "binary": text, "note": document.fault or "it is a picture"}
+                return {
+                    "path": format_path(found),
+                    "binary": text,
+                    "note": document.fault or "it is a picture",
+                }
             text = document.text
             left_out = {"note": document.note} if document.note else {}
         every = text.split("\n")
         total = len(every) - (not every[-1])
         part = every[from_line - 1 : from_line - 1 + lines]
         return {
-            "path": shown(found),
+            "path": format_path(found),
             "from_line": from_line,
             "to_line": min(from_line - 1 + lines, total),
             "total_lines": total,
@@ -196,7 +200,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """A tool that changes files; ``own`` says how it differs from the others."""
         return tool(**{**same, **own})
 
-    written, titled = _in_thread(confined, _written), _in_thread(confined, _write_in_words)
+    written, titled = _in_thread(confined, _preview_write), _in_thread(confined, _write_in_words)
     alike: dict[str, Any] = {"key": folder_of(confined), "begins": below_of(confined)}
 
     @changing(idempotent=True, summary="Write {path}", title=titled, preview=written, **alike)
@@ -215,9 +219,9 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
     async def put(found: Names, content: str, context: CallContext) -> ToolOutput:
         old = [each.old_value for each in context.preview if each.field == _content_of(found)]
         new = content.encode()
-        kept = await asyncio.to_thread(_kept, confined, found)
+        kept = await asyncio.to_thread(_describe_kept, confined, found)
         await asyncio.to_thread(confined.write, found, new, Before(old[0]) if old else None)
-        return ToolOutput({"written": shown(found), "bytes": len(new)}, kept=kept)
+        return ToolOutput({"written": format_path(found), "bytes": len(new)}, kept=kept)
 
     @changing(summary="Change {path}", title=titled, preview=written, **alike)
     async def file_edit(path: PathText, old: Piece, new: Content, context: CallContext) -> ToolOutput:
@@ -229,14 +233,14 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             new: the text in its place
 
         """
-        content = await asyncio.to_thread(_edited, confined, {"path": path, "old": old, "new": new})
+        content = await asyncio.to_thread(_apply_edit, confined, {"path": path, "old": old, "new": new})
         return await put(changeable(path), content, context)
 
     @changing(
         summary="Move {path} to {to}",
-        preview=_in_thread(confined, _moved),
-        current=_in_thread(confined, _moved_to),
-        undo=_moved_back,
+        preview=_in_thread(confined, _preview_move),
+        current=_in_thread(confined, _read_after_move),
+        undo=_undo_move,
         names={"path": Referent.TREE, "to": Referent.TREE},
         **alike,
     )
@@ -250,9 +254,9 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         found, target = changeable(path), changeable(to)
         await asyncio.to_thread(confined.move, found, target)
-        return {"moved": shown(found), "to": shown(target)}
+        return {"moved": format_path(found), "to": format_path(target)}
 
-    @changing(destructive=True, summary="Delete {path}", preview=_in_thread(confined, _deleted))
+    @changing(destructive=True, summary="Delete {path}", preview=_in_thread(confined, _preview_deletion))
     async def file_delete(path: PathText) -> ToolOutput:
         """Delete a file or an empty folder of the workspace.
 
@@ -261,11 +265,13 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         found = changeable(path)
-        kept = await asyncio.to_thread(_kept, confined, found)
+        kept = await asyncio.to_thread(_describe_kept, confined, found)
         await asyncio.to_thread(confined.delete, found)
-        return ToolOutput({"deleted": shown(found)}, kept=kept)
+        return ToolOutput({"deleted": format_path(found)}, kept=kept)
 
-    @changing(summary="Put {path} back as it was", preview=_in_thread(confined, _restored), batch="", **alike)
+    @changing(
+        summary="Put {path} back as it was", preview=_in_thread(confined, _preview_restore), batch="", **alike
+    )
     async def file_restore(
         path: PathText,
         context: CallContext,
@@ -286,7 +292,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
         """
         found = changeable(path)
-        kept = await asyncio.to_thread(_kept, confined, found)
+        kept = await asyncio.to_thread(_describe_kept, confined, found)
         if folder:
             await asyncio.to_thread(confined.make, found, mode)
         elif content is None:
@@ -295,14 +301,14 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
             [old] = [each.old_value for each in context.preview]
             new = _bytes(content, encoding)
             await asyncio.to_thread(confined.write, found, new, Before(old), mode=mode)
-        return ToolOutput({"restored": shown(found)}, kept=kept)
+        return ToolOutput({"restored": format_path(found)}, kept=kept)
 
     restoring = replace(file_restore, offered=False, undoes=True)
     return file_write, file_edit, file_move, file_delete, restoring
 
 
-def _kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
-    """What stands there, as `file_restore` takes it, or why it can't be put back."""
+def _describe_kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
+    """Return what stands there, as `file_restore` takes it, or why it can't be put back."""
     try:
         kept = confined.kept(found)
     except ToolError as error:
@@ -317,19 +323,19 @@ def _kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
 
 
 def _undo_of(confined: ConfinedFolder) -> Undo:
-    """What undoes a change of one file: that it is put back as it was."""
+    """Return what undoes a change of one file: that it is put back as it was."""
 
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
         kept = ran.kept
         if ran.output is None:
-            kept = await asyncio.to_thread(_kept, confined, changeable(path))
+            kept = await asyncio.to_thread(_describe_kept, confined, changeable(path))
         return kept if isinstance(kept, str) else InverseCall("file_restore", {"path": path, **kept})
 
     return undo
 
 
-async def _moved_back(ran: Ran) -> InverseCall:
+async def _undo_move(ran: Ran) -> InverseCall:
     return InverseCall("file_move", {"path": ran.arguments["to"], "to": ran.arguments["path"]})
 
 
@@ -345,66 +351,66 @@ def _in_thread(
 def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
     """The file that a write or an edit replaces, its state now (None: not there), and all of its new text."""
     found = changeable(arguments["path"])
-    new = str(arguments["content"]) if "content" in arguments else _edited(confined, arguments)
+    new = str(arguments["content"]) if "content" in arguments else _apply_edit(confined, arguments)
     entry = confined.look(found)
     if entry is None:
         return found, None, new
     if entry.kind != "file":
-        raise ToolError(f"{shown(found)} is a {entry.kind}, not a file.")
+        raise ToolError(f"{format_path(found)} is a {entry.kind}, not a file.")
     return found, confined.state(found), new
 
 
-def _written(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     """All of the old and the new content; a card shows the lines that change."""
     found, old, new = _change(confined, arguments)
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
     if old == (new, True):
-        raise ToolError(f"This would change nothing: {shown(found)} is like that already.")
+        raise ToolError(f"This would change nothing: {format_path(found)} is like that already.")
     return [PreviewField(_content_of(found), None if old is None else old.text, new)]
 
 
-def _edited(confined: ConfinedFolder, arguments: Arguments) -> str:
+def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
     """All of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
     found, old = changeable(arguments["path"]), str(arguments["old"])
     state = as_text(confined.read(found))
     if not state.whole:
-        raise ToolError(f"{shown(found)} can't be edited: it is binary.")
+        raise ToolError(f"{format_path(found)} can't be edited: it is binary.")
     count = state.text.count(old)
     if count != 1:
-        there = f"is in {shown(found)} {count} times. Give more of the lines around it"
+        there = f"is in {format_path(found)} {count} times. Give more of the lines around it"
         raise ToolError(
-            f"The old text {there if count else f'is not in {shown(found)}. Read the file again'}."
+            f"The old text {there if count else f'is not in {format_path(found)}. Read the file again'}."
         )
     return state.text.replace(old, str(arguments["new"]))
 
 
 def _content_of(found: Names) -> str:
     """The preview's field for a file."""
-    return f"content of {shown(found)}"
+    return f"content of {format_path(found)}"
 
 
-def _moved(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_move(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found, to = changeable(arguments["path"]), changeable(arguments["to"])
     state = confined.state(found).text
     if confined.look(to) is not None:
-        raise ToolError(f"{shown(to)} is there already; nothing is overwritten.")
+        raise ToolError(f"{format_path(to)} is there already; nothing is overwritten.")
     return [
-        PreviewField("path", shown(found), shown(to)),
+        PreviewField("path", format_path(found), format_path(to)),
         PreviewField(_content_of(to), state, state),
     ]
 
 
-def _deleted(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
+def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
     found = changeable(arguments["path"])
     entry = confined.look(found)
     if entry is not None and entry.kind == "folder" and confined.listing(found):
-        raise ToolError(f"{shown(found)} is a folder with something in it. Delete what is in it first.")
+        raise ToolError(f"{format_path(found)} is a folder with something in it. Delete what is in it first.")
     return [PreviewField(_content_of(found), confined.state(found).text, None)]
 
 
-def _restored(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    """What is there now, and what will be again."""
+def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
+    """Return what is there now, and what will be again."""
     found = changeable(arguments["path"])
     old = None if confined.look(found) is None else confined.state(found).text
     new = arguments.get("content")
@@ -413,9 +419,9 @@ def _restored(confined: ConfinedFolder, arguments: Arguments) -> Sequence[Previe
     elif arguments.get("folder"):
         new = "folder with 0 entries"
     if old == new:
-        raise ToolError(f"This would change nothing: {shown(found)} is like that already.")
+        raise ToolError(f"This would change nothing: {format_path(found)} is like that already.")
     if arguments.get("folder") and old is not None:
-        raise ToolError(f"{shown(found)} is there already; nothing is overwritten.")
+        raise ToolError(f"{format_path(found)} is there already; nothing is overwritten.")
     return [PreviewField(_content_of(found), old, new)]
 
 
@@ -432,17 +438,17 @@ def _there_now(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str 
     return {_content_of(found): None if confined.look(found) is None else confined.state(found).text}
 
 
-def _moved_to(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
+def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str, str | None]:
     found, to = changeable(arguments["path"]), changeable(arguments["to"])
     moved = confined.look(to) is not None and confined.look(found) is None
     now = to if moved else found
-    return {"path": shown(now), _content_of(to): confined.state(now).text}
+    return {"path": format_path(now), _content_of(to): confined.state(now).text}
 
 
 def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """What is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
+    """Return what is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
     found, old, new = _change(confined, arguments)
-    path = shown(found)
+    path = format_path(found)
     if old is None:
         return f"Create {path} ({_lines(new.count(chr(10)) + (not new.endswith(chr(10))))})"
     if not old.whole:

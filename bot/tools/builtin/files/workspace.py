@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.domain.text import shortened, storable
+from bot.domain.text import shorten, storable
 from bot.errors import SettingsError, ToolError
 from bot.telemetry.logs import logger
 
@@ -69,7 +69,7 @@ def names(path: str) -> Names:
     if len(path) > _LONGEST_PATH:
         raise ToolError(f"The path is longer than {_LONGEST_PATH} characters.")
     if path.startswith(("/", "~")):
-        raise ToolError(f"{_quoted(path)}: give a path relative to the workspace, such as docs/plan.md.")
+        raise ToolError(f"{_quote(path)}: give a path relative to the workspace, such as docs/plan.md.")
     found = tuple(name for name in path.split("/") if name not in ("", "."))
     if len(found) > _DEEPEST:
         raise ToolError(f"The path has more than {_DEEPEST} folders.")
@@ -93,17 +93,17 @@ def changeable(path: str) -> Names:
     """
     found = file_names(path)
     if any(name.casefold() == ".git" for name in found):
-        raise ToolError(f"{_quoted(path)}: files under .git are changed by git alone.")
+        raise ToolError(f"{_quote(path)}: files under .git are changed by git alone.")
     return found
 
 
-def shown(found: Names) -> str:
+def format_path(found: Names) -> str:
     """The canonical path; ``.`` for the workspace itself."""
     return "/".join(found) or "."
 
 
 def plain(name: str) -> bool:
-    """Whether a name found on disk can be given back as a path."""
+    """Return whether a name found on disk can be given back as a path."""
     try:
         _check_name(name, name)
     except ToolError:
@@ -113,19 +113,19 @@ def plain(name: str) -> bool:
 
 def _check_name(name: str, path: str) -> None:
     if any(unicodedata.category(each) in _UNSEEN for each in name):
-        raise ToolError(f"{_quoted(path)}: there is an invisible character in the path.")
+        raise ToolError(f"{_quote(path)}: there is an invisible character in the path.")
     if name == "..":
-        raise ToolError(f"{_quoted(path)}: a path must not contain “..”.")
+        raise ToolError(f"{_quote(path)}: a path must not contain “..”.")
     if name != name.strip() or "\\" in name:
-        raise ToolError(f"{_quoted(path)}: a name has a backslash, or a space at its beginning or end.")
+        raise ToolError(f"{_quote(path)}: a name has a backslash, or a space at its beginning or end.")
     alike = unicodedata.normalize("NFKC", name)
     if alike != name and ("/" in alike or "\\" in alike or alike.strip() in ("", ".", "..", ".git")):
-        raise ToolError(f"{_quoted(path)}: a name only looks like another one.")
+        raise ToolError(f"{_quote(path)}: a name only looks like another one.")
     if len(name.encode()) > _LONGEST_NAME:
-        raise ToolError(f"{_quoted(path)}: a name is longer than {_LONGEST_NAME} bytes.")
+        raise ToolError(f"{_quote(path)}: a name is longer than {_LONGEST_NAME} bytes.")
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     text = path if len(path) <= 80 else f"{path[:80]}…"  # noqa: PLR2004 - enough to know it again
     return f"“{text.encode('unicode_escape').decode() if not text.isprintable() else text}”"
 
@@ -175,7 +175,7 @@ def _as_tool_error(names: Names) -> Iterator[None]:
         yield
     except OSError as error:
         words = _REFUSALS.get(error.errno or 0, f"cannot be used ({os.strerror(error.errno or 0)})")
-        raise ToolError(f"{shown(names)} {words}.") from error
+        raise ToolError(f"{format_path(names)} {words}.") from error
 
 
 class ConfinedFolder:
@@ -209,7 +209,7 @@ class ConfinedFolder:
             os.close(fd)
 
     def look(self, names: Names) -> FolderEntry | None:
-        """What stands there; None for nothing in a folder that exists, or in one that does not."""
+        """Return what stands there; None for nothing in a folder that exists, or in one that does not."""
         if not names:
             return FolderEntry(".", "folder", 0, 1, "")
         try:
@@ -236,19 +236,18 @@ class ConfinedFolder:
         with _as_tool_error(names):
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _regular(names, before)  # opening a device or a pipe could already do something
-            with opened(names[-1], READ, fd) as file:
+            with open_descriptor(names[-1], READ, fd) as file:
                 found = os.fstat(file)
                 _regular(names, found)
                 if found.st_nlink > 1:
-                    raise ToolError(f"{shown(names)} is a hard link; its other name may be outside.")
+                    raise ToolError(f"{format_path(names)} is a hard link; its other name may be outside.")
                 if found.st_size > self.max_read:
-                    raise ToolError(
-                        f"{shown(names)} has {found.st_size} bytes; at most {self.max_read} can be read."
-                    )
+                    bound = f"at most {self.max_read} can be read"
+                    raise ToolError(f"{format_path(names)} has {found.st_size} bytes; {bound}.")
                 return _whole(file, self.max_read)
 
     def state(self, names: Names) -> Shown:
-        """What people see of what stands there; it changes when that does."""
+        """Return what people see of what stands there; it changes when that does."""
         entry = _there(names, self.look(names))
         if entry.kind == "folder":
             return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
@@ -269,7 +268,7 @@ class ConfinedFolder:
             if entry.kind == "folder":
                 return Kept(None, mode)
             if entry.size > _KEPT:
-                raise ToolError(f"{shown(names)} has more than 1 MB, so its old content is not kept.")
+                raise ToolError(f"{format_path(names)} has more than 1 MB, so its old content is not kept.")
             return Kept(self.read_at(names, fd), mode)
 
     def make(self, names: Names, mode: int) -> None:
@@ -314,7 +313,7 @@ class ConfinedFolder:
         entry = look_at(names[-1], fd)
         text = None if entry is None else self._state_at(names, fd, entry).text
         if text != before.text or look_at(names[-1], fd) != entry:
-            raise ToolError(f"{shown(names)} changed after it was shown. Nothing was written.")
+            raise ToolError(f"{format_path(names)} changed after it was shown. Nothing was written.")
 
     @staticmethod
     def _replaceable(names: Names, fd: int) -> int:
@@ -331,7 +330,7 @@ class ConfinedFolder:
         with self.folder(names[:-1]) as fd, self.folder(to[:-1], make=True) as to_fd:
             entry = _there(names, look_at(names[-1], fd))
             if entry.kind not in ("file", "folder"):
-                raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+                raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
             with _as_tool_error(to):
                 _rename(names[-1], fd, to[-1], to_fd)
                 os.fsync(fd)
@@ -346,7 +345,7 @@ class ConfinedFolder:
             elif entry.kind == "file":
                 os.unlink(names[-1], dir_fd=fd)
             else:
-                raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+                raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
             os.fsync(fd)
 
 
@@ -360,7 +359,7 @@ def as_text(content: bytes) -> Shown:
 
 
 @contextlib.contextmanager
-def opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
+def open_descriptor(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
     """A descriptor of what stands in an open folder, or under a path, open inside the block."""
     fd = os.open(name, flags, 0o600, dir_fd=folder)
     try:
@@ -371,7 +370,7 @@ def opened(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
 
 def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
     """Make a file in an open folder, and sync it; the folder is not. Raises OSError where one is there."""
-    with opened(name, NEW, folder) as fd, open(fd, "wb", closefd=False) as out:
+    with open_descriptor(name, NEW, folder) as fd, open(fd, "wb", closefd=False) as out:
         out.write(content)
         out.flush()
         os.fchmod(fd, mode)
@@ -391,7 +390,7 @@ def _make(name: str, fd: int) -> None:
 
 
 def look_at(name: str, fd: int) -> FolderEntry | None:
-    """What stands under a name in an open folder; None for nothing."""
+    """Return what stands under a name in an open folder; None for nothing."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
@@ -400,19 +399,19 @@ def look_at(name: str, fd: int) -> FolderEntry | None:
 
 def _there(names: Names, entry: FolderEntry | None) -> FolderEntry:
     if entry is None:
-        raise ToolError(f"There is no {shown(names)} in the workspace.")
+        raise ToolError(f"There is no {format_path(names)} in the workspace.")
     return entry
 
 
 def _regular(names: Names, found: os.stat_result) -> None:
     if stat.S_ISDIR(found.st_mode):
-        raise ToolError(f"{shown(names)} is a folder.")
+        raise ToolError(f"{format_path(names)} is a folder.")
     if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{shown(names)} is a link or a device; those are left alone.")
+        raise ToolError(f"{format_path(names)} is a link or a device; those are left alone.")
 
 
 def _whole(file: int, most: int) -> bytes:
-    """What is in the file, even if it grows in the meantime."""
+    """Return what is in the file, even if it grows in the meantime."""
     parts: list[bytes] = []
     left = most + 1
     while left > 0 and (part := os.read(file, min(_CHUNK, left))):
@@ -459,11 +458,11 @@ class AgentsFile:
         self._said = ""
 
     def read(self) -> str:
-        """What it says, cut where it is too long; empty for none. Blocks, and never raises."""
+        """Return what it says, cut where it is too long; empty for none. Blocks, and never raises."""
         try:
             there = self._confined.look((AGENTS,)) is not None
             found = as_text(self._confined.read((AGENTS,))) if there else None
-            text = shortened(storable(found.text).strip(), _LONGEST_AGENTS) if found and found.whole else ""
+            text = shorten(storable(found.text).strip(), _LONGEST_AGENTS) if found and found.whole else ""
             why = "it is not text" if found and not found.whole else ""
         except ToolError as error:
             text, why = "", error.message

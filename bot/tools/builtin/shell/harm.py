@@ -74,7 +74,7 @@ def program_name(word: str) -> str:
 
 
 def harm(words: Sequence[str], *, fed: bool) -> str | None:
-    """Why this command may lose something or cannot be judged; None when it only writes."""
+    """Return why this command may lose something or cannot be judged; None when it only writes."""
     program, arguments = program_name(words[0]), words[1:]
     names = {program, words[0].rpartition("/")[2].lower()}  # sqlite3, m4: a number may be a part of the name
     if names & LOSES or program.startswith("mkfs"):
@@ -96,7 +96,7 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
 
 
 def runs_code(words: Sequence[str]) -> str | None:
-    """Why what this command does can't be told from its words, where `harm` finds nothing in them."""
+    """Return why what this command does can't be told from its words, where `harm` finds nothing in them."""
     program = program_name(words[0])
     if "/" in words[0] and not _in_system(words[0]):
         return f"“{words[0]}” runs code that Nod can't inspect"
@@ -141,7 +141,7 @@ def _tar(arguments: Sequence[str]) -> str | None:
 
 
 def _git(arguments: Sequence[str]) -> str | None:
-    """What git can lose, overwrite at the other end, or be made to run.
+    """Return what git can lose, overwrite at the other end, or be made to run.
 
     A subcommand that is not known could be an alias, which is any program.
     """

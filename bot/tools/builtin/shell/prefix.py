@@ -63,7 +63,7 @@ class _Place:
 
 def beginning(argv: Sequence[str], folder: Path) -> Beginning:
     """Return the words of a command, and how many of them a grant fixes; `folder` is where it would run."""
-    known = _known_command(argv)
+    known = _find_known_command(argv)
     if known is None or not all(map(str.isprintable, argv)) or harm(argv, fed=False):
         return NO_BEGINNING
     rest = argv[len(known.words.split()) :]
@@ -80,7 +80,7 @@ def beginning(argv: Sequence[str], folder: Path) -> Beginning:
     return _fix_below(known, arguments, [_read_place(known, word, folder) for word in plain[:_MAX_PATHS]])
 
 
-def _known_command(argv: Sequence[str]) -> KnownCommand | None:
+def _find_known_command(argv: Sequence[str]) -> KnownCommand | None:
     given = list(argv)
     found = [known for known in COMMANDS if given[: len(known.words.split())] == known.words.split()]
     return max(found, key=lambda known: len(known.words.split()), default=None)
@@ -199,7 +199,7 @@ def _fix_below(known: KnownCommand, arguments: _Arguments, places: Sequence[_Pla
     settings = {place.settings for place in found}
     if len(found) != len(arguments.plain) or len(settings) != 1:
         return NO_BEGINNING
-    shared = _shared([place.parts for place in found])
+    shared = _find_shared_parts([place.parts for place in found])
     widest = min(found, key=lambda place: len(place.scope))
     scope = widest.scope
     named = "/".join(scope)
@@ -211,7 +211,7 @@ def _fix_below(known: KnownCommand, arguments: _Arguments, places: Sequence[_Pla
     return made._replace(fixed=len(made.words) - len(shared) + len(scope))
 
 
-def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _find_shared_parts(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the parts that all paths begin with."""
     first = paths[0]
     depth = 0

@@ -30,7 +30,7 @@ class Reader:
     pattern_flag: str = ""  # this flag gives the first text
 
     def objection(self, arguments: Sequence[str], inside: Inside) -> str | None:
-        """Why this does not only read inside the workspace; None when it does."""
+        """Return why this does not only read inside the workspace; None when it does."""
         operands: list[str] = []
         texts = self.texts
         rest = iter(arguments)
@@ -176,7 +176,7 @@ _GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most 
 
 
 def reading_objection(words: Sequence[str], inside: Inside) -> str | None:
-    """Why this command does not only read inside the workspace; None when it does."""
+    """Return why this command does not only read inside the workspace; None when it does."""
     program, arguments = words[0], words[1:]
     if list(arguments) == ["--version"] and _VERSION_OF.fullmatch(program):
         return None

@@ -66,14 +66,14 @@ def _simple(command: Simple, inside: Inside) -> Risk:
     worst = _worst([_READS, *redirected])
     if objection is None:
         return worst
-    why = harm(words, fed=command.fed) or _injected(command)
+    why = harm(words, fed=command.fed) or _find_injection(command)
     if why:
         return Risk(Level.DESTRUCTIVE, why)
     if worst.level is Level.DESTRUCTIVE:
         return worst
     if code := runs_code(words):
         return Risk(Level.WRITE, code, vouched=False)
-    vouched = worst.vouched and _shape(command) is None and _vouched(words, inside)
+    vouched = worst.vouched and _shape(command) is None and _is_vouched_for(words, inside)
     return Risk(Level.WRITE, f"“{name}” may change something: {objection}", vouched)
 
 
@@ -83,7 +83,7 @@ def _worst(risks: Sequence[Risk]) -> Risk:
     return replace(worst, vouched=all(risk.vouched for risk in risks))
 
 
-def _vouched(words: Sequence[str], inside: Inside) -> bool:
+def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
     """Whether it surely does no more than make files and folders, or put them into git without its hooks."""
 
     def apart(path: str) -> bool:
@@ -102,7 +102,7 @@ def _vouched(words: Sequence[str], inside: Inside) -> bool:
 
 
 def _apart(path: str) -> bool:
-    """Whether a path names nothing of a repository's own, whose settings and hooks run programs."""
+    """Return whether a path names nothing of a repository's own, whose settings and hooks run programs."""
     return ".git" not in path.lower().split("/")
 
 
@@ -114,7 +114,7 @@ def _shape(command: Simple) -> str | None:
     return None
 
 
-def _injected(command: Simple) -> str | None:
+def _find_injection(command: Simple) -> str | None:
     """A pattern at the beginning of a word could put in a file that is called like a flag."""
     for word in command.words[1:]:
         if word.open and word.text[:1] in "*?[":

@@ -63,7 +63,7 @@ def parse(script: str) -> tuple[Simple, ...]:
     found = tuple(_statements(tree.root_node, tokens, 0))
     if not found:
         raise NotUnderstood("it is empty")
-    if _exploded(tokens) != _exploded(_second_opinion(script)):
+    if _split_operators(tokens) != _split_operators(_second_opinion(script)):
         raise NotUnderstood("it can be read in two ways")
     return found
 
@@ -83,7 +83,7 @@ def _second_opinion(script: str) -> list[str]:
         raise NotUnderstood(str(error)) from None
 
 
-def _exploded(tokens: list[str]) -> list[str]:
+def _split_operators(tokens: list[str]) -> list[str]:
     """Runs of operators are cut differently by the two; their characters are not."""
     return [
         part for token in tokens for part in (token if token and not token.strip(_OPERATORS) else [token])
@@ -98,7 +98,7 @@ def _statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
         case "command":
             yield _command(node, tokens)
         case "redirected_statement":
-            yield from _redirected(node, tokens, depth)
+            yield from _read_redirected(node, tokens, depth)
         case "program" | "list" | "subshell" | "negated_command":
             yield from _row(node, tokens, depth)
         case "pipeline":
@@ -124,7 +124,7 @@ def _row(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     yield from before
 
 
-def _redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
+def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
     """A statement with redirections, which are put on its last command: what they harm is the same."""
     body, *rest = node.children
     *before, last = _statements(body, tokens, depth + 1)
@@ -181,7 +181,7 @@ def _word(node: Node) -> ShellWord:
         case "raw_string":
             return ShellWord(text[1:-1])
         case "string" if all(child.type in ('"', "string_content") for child in node.children):
-            return ShellWord(_unquoted(text[1:-1]))
+            return ShellWord(_unquote(text[1:-1]))
         case "concatenation":
             parts = [_word(child) for child in node.children]
             return ShellWord("".join(part.text for part in parts), open=any(part.open for part in parts))
@@ -189,8 +189,8 @@ def _word(node: Node) -> ShellWord:
             raise NotUnderstood(f"it uses {other.replace('_', ' ')}")
 
 
-def _unquoted(text: str) -> str:
-    """What is between double quotes, with its escapes undone."""
+def _unquote(text: str) -> str:
+    """Return what is between double quotes, with its escapes undone."""
     found = []
     letters = iter(text)
     for letter in letters:

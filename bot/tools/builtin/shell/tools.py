@@ -74,7 +74,7 @@ def shell_tools(
         raise SettingsError(f"NOD_WORKSPACE: {workspace} is not a folder. Create it, or name another one.")
     folder = workspace.resolve()
     judge = classifier(folder)
-    given = scrubbed(environment)
+    given = scrub_environment(environment)
     careful = {**_CAREFUL, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     usual = seconds
 
@@ -132,7 +132,7 @@ def shell_tools(
         badly = f"Ended with code {ended.exit_code}" if ended.exit_code else None
         return ToolOutput(output, ended_badly=badly)
 
-    shell_run = replace(shell_run, follow=partial(_followed, folder))
+    shell_run = replace(shell_run, follow=partial(_follow_links, folder))
     if trials:
         from bot.tools.builtin.trials.cage import Cage
         from bot.tools.builtin.trials.command import CommandTrials
@@ -142,7 +142,7 @@ def shell_tools(
     return FixedToolset("runtime", (shell_run,))
 
 
-def _followed(folder: Path, arguments: Arguments) -> Arguments:
+def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
     """The command with each file it names through a link under its own name, relative to the workspace."""
     given = arguments["argv"]
     argv = [_end_of_links(folder, word) for word in given]
@@ -156,7 +156,7 @@ def _end_of_links(folder: Path, word: str) -> str:
     return os.path.relpath(end, folder) if end != plain else word
 
 
-def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """A small environment: where programs are, the language, no terminal."""
     return {
         "PATH": PATH,
@@ -173,17 +173,17 @@ def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _in_words(argv: Sequence[str]) -> str:
     """As a person would type it, every argument quoted where it must be."""
-    return " ".join(map(_quoted, argv))
+    return " ".join(map(_quote, argv))
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     if not all(each.isprintable() or each in "\n\t" for each in word):
-        return "$'" + "".join(map(_escaped, word)) + "'"
+        return "$'" + "".join(map(_escape_letter, word)) + "'"
     plain = word and all(each.isalnum() or each in "@%_-+=:,./" for each in word)
     return word if plain else "'" + word.replace("'", "'\"'\"'") + "'"
 
 
-def _escaped(letter: str) -> str:
+def _escape_letter(letter: str) -> str:
     """For ``$'…'``; what cannot be seen is told by its number."""
     if letter in "\\'":
         return f"\\{letter}"

@@ -57,7 +57,7 @@ def _become(argv: list[str], limits: list[int], stop: set[signal.Signals]) -> No
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stop)
         for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and that would be inherited
             signal.signal(ignored, signal.SIG_DFL)
-        _bound(*limits)
+        _set_bounds(*limits)
         os.execvp(argv[0], argv)  # noqa: S606 - the point of it; no shell
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{argv[0]}: {error.strerror if isinstance(error, OSError) else error}\n")
@@ -66,7 +66,7 @@ def _become(argv: list[str], limits: list[int], stop: set[signal.Signals]) -> No
         os._exit(_NO_PROGRAM)
 
 
-def _bound(memory: int, file: int, processes: int, seconds: int, files: int, account: int) -> None:
+def _set_bounds(memory: int, file: int, processes: int, seconds: int, files: int, account: int) -> None:
     """Limits of the system (setrlimit(2)), never above those that there are already; then the account."""
     wanted = {
         resource.RLIMIT_CORE: 0,
@@ -87,7 +87,7 @@ def _bound(memory: int, file: int, processes: int, seconds: int, files: int, acc
 
 
 def _tasks(user: int) -> int:
-    """How many processes and threads a user has now: the limit counts them all."""
+    """Return how many processes and threads a user has now: the limit counts them all."""
     found = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

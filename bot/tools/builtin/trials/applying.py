@@ -25,7 +25,7 @@ from bot.tools.builtin.files.workspace import (
     READ,
     kind_of,
     look_at,
-    opened,
+    open_descriptor,
     rename,
     write_new,
 )
@@ -39,10 +39,10 @@ _BEFORE = "Nod stopped before anything was changed."
 _LARGEST = 16 << 20  # bytes of a file whose content is compared
 
 
-def unchanged(workspace: Path, changes: Sequence[FileChange]) -> str:
+def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
     """Which path is not as it was any longer, in words; empty where all are. Raises ToolError."""
-    with _locked(workspace, changes) as root:
-        return _changed(root, changes)
+    with _lock_workspace(workspace, changes) as root:
+        return _find_changed_path(root, changes)
 
 
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
@@ -50,8 +50,8 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
 
     ``key`` names it, for `settled`.
     """
-    with _locked(workspace, changes) as root:
-        if why := _changed(root, changes):
+    with _lock_workspace(workspace, changes) as root:
+        if why := _find_changed_path(root, changes):
             raise ToolError(f"{why} Nothing was changed.")
         for how in ("", _DONE, _UNDONE):
             with contextlib.suppress(FileNotFoundError):
@@ -66,12 +66,12 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             raise ToolError(f"{why} It was undone: nothing is changed.")
 
 
-def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
-    """How an `apply` ended that was cut off: it is done now (True), or its state is not clear (None).
+def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
+    """Return how an `apply` ended that was cut off: it is done now (True), or its state is not clear (None).
 
     Raises ToolError where nothing is changed.
     """
-    with _locked(workspace, changes) as root:
+    with _lock_workspace(workspace, changes) as root:
         for how in (_DONE, _UNDONE):
             if (cleared := workspace / f"{STAGE}{key}{how}").exists():
                 remove(cleared)
@@ -81,24 +81,24 @@ def settled(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | 
         try:
             staged = {each.name for each in (workspace / f"{STAGE}{key}").iterdir()}
         except FileNotFoundError:
-            return _told_by_paths(root, changes)
+            return _judge_by_paths(root, changes)
         if _READY not in staged:
             _clear(workspace, root, key, _UNDONE)
             raise ToolError(_BEFORE)
-        changes = _staged(workspace / f"{STAGE}{key}" / _READY, changes)
+        changes = _list_staged(workspace / f"{STAGE}{key}" / _READY, changes)
         if why := _carry_out(workspace, root, changes, key):
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
         return True
 
 
 def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
-    """What stands under each path now."""
+    """Return what stands under each path now."""
     check(changes)
-    with opened(str(workspace), FOLDER) as root:
+    with open_descriptor(str(workspace), FOLDER) as root:
         return [_at(root, each.path) for each in changes]
 
 
-def _staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
     """Which of these changes were staged, with what stood there then. Raises OSError for any other."""
     if not (found := ready.read_bytes()):  # of an older release
         return changes
@@ -108,7 +108,7 @@ def _staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
     raise OSError(errno.ESTALE, _ALTERED)
 
 
-def _told_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
+def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
     """What `settled` says where nothing is staged; since all was applied or nothing, one path is enough."""
     old = {each.path: each.old for each in reversed(changes)}  # the first of each path
     new = {each.path: each.new for each in changes}
@@ -127,10 +127,10 @@ def _clear(workspace: Path, root: int, key: str, how: str) -> None:
 
 
 @contextlib.contextmanager
-def _locked(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
+def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
     """The workspace, open; no one else applies anything to it inside. Raises ToolError for bad changes."""
     check(changes)
-    with opened(str(workspace), FOLDER) as root:
+    with open_descriptor(str(workspace), FOLDER) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
         yield root
 
@@ -141,12 +141,12 @@ def _above(root: int, path: str) -> Iterator[tuple[int, str]]:
     *folders, name = path.split("/")
     with contextlib.ExitStack() as stack:
         for each in folders:
-            root = stack.enter_context(opened(each, FOLDER, root))
+            root = stack.enter_context(open_descriptor(each, FOLDER, root))
         yield root, name
 
 
 def _at(root: int, path: str) -> FileState | None:
-    """What stands under a path; None for nothing, and where no folder leads there."""
+    """Return what stands under a path; None for nothing, and where no folder leads there."""
     try:
         with _above(root, path) as (folder, name):
             return _thing(folder, name)
@@ -167,7 +167,7 @@ def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
         case "file" if stamped or seen.st_size > _LARGEST:
             return FileState(kind, mode, seen.st_size, Stamp.of(seen).mark)
         case "file":
-            with opened(name, READ, folder) as fd:
+            with open_descriptor(name, READ, folder) as fd:
                 return FileState.of(mode, content_of(fd))
         case _:
             return FileState(kind, mode)
@@ -179,7 +179,7 @@ def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool
     try:
         found = _thing(folder, name, stamped=stamped)
         if alone and thing.kind == "folder":
-            with opened(name, FOLDER, folder) as inner:
+            with open_descriptor(name, FOLDER, folder) as inner:
                 if os.listdir(inner):  # noqa: PTH208 - a descriptor
                     return False
     except OSError:
@@ -193,7 +193,7 @@ def _steady(mark: str) -> list[str]:
     return [ino, written, *rest]
 
 
-def _changed(root: int, changes: Sequence[FileChange]) -> str:
+def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
     """The first path where something else stands than was tried, in words; empty for none."""
     gone: set[str] = set()
     for each in changes:
@@ -215,7 +215,7 @@ def _changed(root: int, changes: Sequence[FileChange]) -> str:
 def _prepare(root: int, changes: Sequence[FileChange], stage: str) -> None:
     """Stage every new content, and last that all of it is there."""
     os.mkdir(stage, 0o700, dir_fd=root)
-    with opened(stage, FOLDER, root) as staged:
+    with open_descriptor(stage, FOLDER, root) as staged:
         for number, each in enumerate(changes):
             if each.new is None or (each.new.kind == "folder" and each.old is not None):
                 continue
@@ -245,7 +245,7 @@ def _carry_out(workspace: Path, root: int, changes: Sequence[FileChange], key: s
 
     Then nothing is staged any longer. Raises OSError where not all can be undone.
     """
-    with opened(f"{STAGE}{key}", FOLDER, root) as staged:
+    with open_descriptor(f"{STAGE}{key}", FOLDER, root) as staged:
         why = _steps(root, staged, changes)
         os.fsync(staged)
     _clear(workspace, root, key, _UNDONE if why else _DONE)
@@ -259,7 +259,7 @@ def _steps(root: int, staged: int, changes: Sequence[FileChange]) -> str:
         except OSError as error:
             why = f"{each.path} can't be changed ({error.strerror})."
             steps = reversed([*enumerate(changes)][: number + 1])
-            if left := [done.path for at, done in steps if not _undone(root, staged, at, done)]:
+            if left := [done.path for at, done in steps if not _undo_change(root, staged, at, done)]:
                 why = f"{why} These were changed by someone else: {', '.join(left)}"
                 raise OSError(errno.EBUSY, why) from error
             return why
@@ -269,7 +269,7 @@ def _steps(root: int, staged: int, changes: Sequence[FileChange]) -> str:
     return ""
 
 
-def _undone(root: int, staged: int, number: int, each: FileChange) -> bool:
+def _undo_change(root: int, staged: int, number: int, each: FileChange) -> bool:
     """Undo one change, if it was made; False where something else stands there by now."""
     try:
         _exchange(root, staged, number, each.path, each.new, each.old)
@@ -289,7 +289,7 @@ def _exchange(
     """
     slot = str(number)
     if was is not None and will is not None and will.kind == "folder":
-        with _above(root, path) as (folder, name), opened(name, FOLDER, folder) as made:
+        with _above(root, path) as (folder, name), open_descriptor(name, FOLDER, folder) as made:
             os.fchmod(made, will.mode)
         return
     there = look_at(slot, staged) is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run
-from bot.tools.builtin.trials.copies import crowded, folder_for, remove
+from bot.tools.builtin.trials.copies import find_crowding, folder_for, remove
 
 _NO_ONE = 65533
 """The account of a command where Nod is root: one that owns nothing, and whose processes can be counted."""
@@ -71,7 +71,7 @@ class Cage:
     _looked: float = float("-inf")
 
     async def trouble(self) -> str:
-        """Why there are no trials here, in words; empty where there are."""
+        """Return why there are no trials here, in words; empty where there are."""
         if self._trouble and time.monotonic() - self._looked > _AGAIN:
             self._trouble = await self._probe()
             self._looked = time.monotonic()
@@ -142,7 +142,7 @@ class Cage:
                 await asyncio.sleep(pause)
                 began = time.monotonic()
                 why = await asyncio.to_thread(self._hungry, warden)
-                if why := why or await asyncio.to_thread(crowded, copy, entries, size):
+                if why := why or await asyncio.to_thread(find_crowding, copy, entries, size):
                     return why
                 pause = max(_LOOK, 3 * (time.monotonic() - began))
 
@@ -157,7 +157,7 @@ class Cage:
         )
 
     def _hungry(self, warden: int) -> str:
-        """Whether it uses too much memory, by itself or by files in it."""
+        """Return whether it uses too much memory, by itself or by files in it."""
         used, inside = 0, False
         for pid in _below(warden):
             with suppress(OSError, ValueError, IndexError):

@@ -18,7 +18,7 @@ from typing import Any
 from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ, as_text, kind_of, opened, plain
+from bot.tools.builtin.files.workspace import FOLDER, READ, as_text, kind_of, open_descriptor, plain
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MOST = 1000  # paths that change
@@ -89,7 +89,7 @@ class FileChange:
 
     @classmethod
     def read(cls, kept: Any) -> "FileChange":
-        """What `asdict` gave; an older release kept the new content next to the states."""
+        """Return what `asdict` gave; an older release kept the new content next to the states."""
         old, new = (FileState(**part) if part else None for part in (kept["old"], kept["new"]))
         if new and kept.get("content"):
             new = replace(new, content=kept["content"])
@@ -130,19 +130,19 @@ class _Reader:
         return FileState.of(mode, content_of(fd))
 
 
-def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
-    """What differs between a copy and what it was made of, as it can be applied. Raises Inapplicable.
+def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
+    """Return what differs between a copy and what it was made of, as it can be applied. Raises Inapplicable.
 
     ``owner``: whose files all of the copy must be. Old contents are read from the workspace, which must be
     as it was copied. The command has ended, so nothing moves in the copy.
     """
     new: dict[str, FileState] = {}
-    with opened(str(copy), FOLDER) as root:
-        for path, thing in _walked(root, "", nodes, owner, _Reader(), 0):
+    with open_descriptor(str(copy), FOLDER) as root:
+        for path, thing in _walk_copy(root, "", nodes, owner, _Reader(), 0):
             new[path] = thing
             if len(new) > _MOST:
                 break
-        gone = _gone(root, nodes)
+        gone = _list_gone(root, nodes)
     if len(new) + len(gone) > _MOST:
         raise Inapplicable(f"It changes more than {_MOST:,} files.")
     changes: list[FileChange] = []
@@ -156,7 +156,7 @@ def compared(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[File
     return [*_in_order(changes)]
 
 
-def _walked(
+def _walk_copy(
     folder: int, above: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
     """Everything in the copy that is new or was touched."""
@@ -171,8 +171,8 @@ def _walked(
             if node is None or node.kind != "folder" or mode | 0o700 != node.mode | 0o700:
                 yield path, FileState(kind, mode | 0o700)
             os.chmod(name, mode | 0o700, dir_fd=folder)
-            with opened(name, FOLDER, folder) as inner:
-                yield from _walked(inner, path, nodes, owner, reader, depth + 1)
+            with open_descriptor(name, FOLDER, folder) as inner:
+                yield from _walk_copy(inner, path, nodes, owner, reader, depth + 1)
         elif node is not None and node.copy == Stamp.of(seen):
             continue
         elif kind == "link":
@@ -182,7 +182,7 @@ def _walked(
             yield path, FileState(kind, mark=target)
         else:
             os.chmod(name, mode | 0o400, dir_fd=folder)
-            with opened(name, READ, folder) as fd:
+            with open_descriptor(name, READ, folder) as fd:
                 found = reader.read(fd, mode, seen.st_size)
             if found is None:
                 raise Inapplicable(f"It changes more than {_ROOM >> 20} MB.")
@@ -199,13 +199,13 @@ def _check(path: str, kind: str, seen: os.stat_result, owner: int) -> None:
 
 
 def leads_out(path: str, target: str) -> bool:
-    """Whether a link may lead out of the workspace: only ``..`` at its beginning can be counted."""
+    """Return whether a link may lead out of the workspace: only ``..`` at its beginning can be counted."""
     steps = [each for each in target.split("/") if each not in ("", ".")]
     up = next((n for n, each in enumerate(steps) if each != ".."), len(steps))
     return target.startswith("/") or not target or ".." in steps[up:] or up > path.count("/")
 
 
-def _gone(root: int, nodes: Nodes) -> list[str]:
+def _list_gone(root: int, nodes: Nodes) -> list[str]:
     """Paths that were copied and are not there any longer, deepest first."""
     gone: list[str] = []
     closed: set[str] = set()  # folders that are gone
@@ -222,10 +222,10 @@ def _gone(root: int, nodes: Nodes) -> list[str]:
 
 
 def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
-    """What was copied; raises Inapplicable where it is not there as it was."""
+    """Return what was copied; raises Inapplicable where it is not there as it was."""
     if node.kind != "file":
         return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, mark=node.target)
-    with contextlib.suppress(OSError), opened(str(workspace / path), READ) as fd:
+    with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
         if Stamp.of(os.fstat(fd)) == node.source:
             stamped = FileState("file", node.mode, node.size, node.source.mark)
             return reader.read(fd, node.mode, node.size) or stamped
@@ -253,7 +253,7 @@ def _in_order(changes: Sequence[FileChange]) -> Iterator[FileChange]:
 
 
 def is_code(path: str) -> bool:
-    """Whether git runs what stands there, or what it names."""
+    """Return whether git runs what stands there, or what it names."""
     names = [each.casefold() for each in path.split("/")]
     if ".git" not in names:
         return False
@@ -261,7 +261,7 @@ def is_code(path: str) -> bool:
     return "hooks" in inner or (bool(inner) and inner[-1] in ("config", "config.worktree", "attributes"))
 
 
-def described(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
+def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
     """The changes as people see them: what git would run first, texts line by line, the rest in a list."""
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
@@ -295,14 +295,14 @@ def _modes(each: FileChange) -> tuple[str | None, str] | None:
 
 
 def as_words(thing: FileState | None) -> str | None:
-    """What stands or will stand somewhere: its text, or words for what has none; None for nothing."""
+    """Return what stands or will stand somewhere: its text, or words for what has none; None for nothing."""
     if thing is None:
         return None
     text = thing.text
     return thing.words if text is None or len(text) > _SHOWN else text
 
 
-def kept(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
+def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
     """As JSON data; without the old contents where they are more than is kept."""
     olds = [each.old.size for each in changes if each.old is not None and each.old.kind == "file"]
     if sum(olds) > _KEPT:
@@ -311,7 +311,7 @@ def kept(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
 
 
 def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
-    """What undoes these changes; None where the old contents are not kept."""
+    """Return what undoes these changes; None where the old contents are not kept."""
     if any(each.old is not None and each.old.kind == "file" and not each.old.content for each in changes):
         return None
     return [FileChange(each.path, each.new and each.new.bare, each.old) for each in reversed(changes)]

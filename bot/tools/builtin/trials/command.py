@@ -19,12 +19,12 @@ from bot.tools.builtin.trials.changes import (
     FileState,
     Inapplicable,
     as_words,
-    compared,
-    described,
-    kept,
+    changes_to_json,
+    compare_copy,
+    describe_changes,
     undoing,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, copied, folder_for, remove, sweep
+from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, folder_for, remove, sweep
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -77,7 +77,7 @@ class CommandTrials:
     async def _over(self, made: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
         copy = made / "w"
         await asyncio.to_thread(_prepare, copy)
-        nodes = await _to_its_end(copied, self.workspace, copy, self.limits, account())
+        nodes = await _to_its_end(copy_workspace, self.workspace, copy, self.limits, account())
         held = len(nodes), sum(each.size for each in nodes.values())
         ended = await self.cage.run(argv, copy, seconds, held)
         changes: list[FileChange] = []
@@ -85,7 +85,7 @@ class CommandTrials:
         try:
             if not refused:
                 owner = account() or os.geteuid()
-                changes = await _to_its_end(compared, self.workspace, copy, nodes, owner)
+                changes = await _to_its_end(compare_copy, self.workspace, copy, nodes, owner)
         except Inapplicable as error:
             refused = str(error)
         except OSError as error:
@@ -93,13 +93,13 @@ class CommandTrials:
         return await asyncio.to_thread(self._output, ended, changes, refused)
 
     def _output(self, ended: Ended, changes: Sequence[FileChange], refused: str) -> TrialOutput:
-        fields, files = described(changes)
+        fields, files = describe_changes(changes)
         said = "\n".join(each.strip("\n") for each in (ended.stdout, ended.stderr) if each.strip())
         token = {
             "exit": ended.exit_code,
             "stdout": ended.stdout,
             "stderr": ended.stderr,
-            "changes": kept(changes),
+            "changes": changes_to_json(changes),
         }
         return TrialOutput(
             fields,
@@ -113,20 +113,20 @@ class CommandTrials:
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
-        return not await asyncio.to_thread(applying.unchanged, self.workspace, _changes(token))
+        return not await asyncio.to_thread(applying.find_changed, self.workspace, _changes(token))
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make the changes of a trial. Raises ToolError where none were made."""
         await _to_its_end(applying.apply, self.workspace, _changes(token), context.idempotency_key)
-        return _applied(token, "Applied")
+        return _report_applied(token, "Applied")
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
         """As `Trying` says."""
-        done = await asyncio.to_thread(applying.settled, self.workspace, _changes(token), key)
-        return _applied(token, "Nod stopped in the middle, and finished it now") if done else None
+        done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(token), key)
+        return _report_applied(token, "Nod stopped in the middle, and finished it now") if done else None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
-        """What puts back what was there before it was applied."""
+        """Return what puts back what was there before it was applied."""
         return ran.kept if isinstance(ran.kept, str) else InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
@@ -134,7 +134,7 @@ class CommandTrials:
 
         @tool(
             group="runtime",
-            summary=lambda arguments: f"Put back {_named(sorted(_paths(_changes(arguments))))}",
+            summary=lambda arguments: f"Put back {_name_paths(sorted(_paths(_changes(arguments))))}",
             preview=self._now_and_then,
             current=self._as_it_is,
             touches="workspace",
@@ -158,14 +158,14 @@ class CommandTrials:
                 if old != each.new
             ]
             await _to_its_end(applying.apply, self.workspace, back, context.idempotency_key)
-            return _restored(back)
+            return _report_restored(back)
 
-        return replace(shell_undo, offered=False, undoes=True, settle=self._undone)
+        return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undoing)
 
-    async def _undone(self, arguments: Arguments, key: str) -> ToolOutput | None:
-        """How an undoing ended that was cut off."""
-        done = await asyncio.to_thread(applying.settled, self.workspace, _changes(arguments), key)
-        return _restored(_changes(arguments)) if done else None
+    async def _settle_undoing(self, arguments: Arguments, key: str) -> ToolOutput | None:
+        """Return how an undoing ended that was cut off."""
+        done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(arguments), key)
+        return _report_restored(_changes(arguments)) if done else None
 
     async def _as_it_is(self, arguments: Arguments) -> Mapping[str, str | None]:
         _, fields = await self._now(_changes(arguments))
@@ -178,7 +178,7 @@ class CommandTrials:
         return fields
 
     async def _now(self, changes: Sequence[FileChange]) -> tuple[list[FileState | None], list[PreviewField]]:
-        """What stands under each path now, and how people are shown what it becomes."""
+        """Return what stands under each path now, and how people are shown what it becomes."""
         there = await asyncio.to_thread(applying.now, self.workspace, changes)
         each = {
             change.path: PreviewField(f"content of {change.path}", as_words(old), as_words(change.new))
@@ -187,7 +187,7 @@ class CommandTrials:
         return there, [*each.values()]
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
-        """What the files that a card showed are now."""
+        """Return what the files that a card showed are now."""
         fields = {each.field: FileChange(each.path, None, None) for each in files if each.field}
         there = await asyncio.to_thread(applying.now, self.workspace, [*fields.values()])
         return {name: as_words(now) for name, now in zip(fields, there, strict=True)}
@@ -216,7 +216,7 @@ def _paths(changes: Sequence[FileChange]) -> list[str]:
     return list(dict.fromkeys(each.path for each in changes))
 
 
-def _named(paths: Sequence[str]) -> str:
+def _name_paths(paths: Sequence[str]) -> str:
     more = len(paths) - _FEW
     return f"{', '.join(paths[:_FEW])}{f' and {more} more' if more > 0 else ''}"
 
@@ -233,12 +233,12 @@ def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
     return {"changes": [asdict(each) for each in back]} if back else "It changes no file."
 
 
-def _restored(changes: Sequence[FileChange]) -> ToolOutput:
+def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
     return ToolOutput({"restored": _paths(changes)}, told="What it changed is as it was")
 
 
-def _applied(token: Mapping[str, Any], done: str) -> ToolOutput:
-    """What the command gave when it was tried, what of it was applied, and what undoes that."""
+def _report_applied(token: Mapping[str, Any], done: str) -> ToolOutput:
+    """Return what the command gave when it was tried, what of it was applied, and what undoes that."""
     changes = _changes(token)
     paths = _paths(changes)
     data = {

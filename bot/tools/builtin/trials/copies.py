@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, NEW, READ, kind_of, opened
+from bot.tools.builtin.files.workspace import FOLDER, NEW, READ, kind_of, open_descriptor
 
 _PREFIX = ".nod-trial-"
 STAGE = ".nod-apply-"
@@ -115,14 +115,14 @@ class _Walk:
         os.mkdir(name, 0o700, dir_fd=target)
         mode = stat.S_IMODE(seen.st_mode) & 0o777
         self.nodes[path] = Node("folder", mode, 0, Stamp.of(seen), Stamp())
-        with opened(name, FOLDER, source) as inner, opened(name, FOLDER, target) as made:
+        with open_descriptor(name, FOLDER, source) as inner, open_descriptor(name, FOLDER, target) as made:
             self.folder(inner, made, path, depth + 1)
             self._give(made, mode | 0o700)
 
     def _file(self, name: str, source: int, target: int, path: str) -> None:
-        with opened(name, READ, source) as old:
+        with open_descriptor(name, READ, source) as old:
             seen = os.fstat(old)
-            with opened(name, NEW, target) as new:
+            with open_descriptor(name, NEW, target) as new:
                 self._fill(old, new, seen.st_size)
                 mode = stat.S_IMODE(seen.st_mode) & 0o777
                 self._give(new, mode)
@@ -148,14 +148,14 @@ class _Walk:
         os.fchmod(fd, mode)
 
 
-def copied(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
+def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int | None = None) -> Nodes:
     """Copy a workspace into an empty folder. Raises ToolError for one that is beyond the bounds, or changes.
 
     ``owner``: whose files the copy's become. Sockets, pipes and devices are left out.
     """
     walk = _Walk(limits, owner, {}, time.monotonic() + limits.seconds)
     try:
-        with opened(str(workspace), FOLDER) as root, opened(str(target), FOLDER) as made:
+        with open_descriptor(str(workspace), FOLDER) as root, open_descriptor(str(target), FOLDER) as made:
             walk.folder(root, made, "", 0)
     except OSError as error:
         raise ToolError(f"The workspace can't be copied ({error.strerror}).") from error
@@ -174,13 +174,13 @@ def folder_for(workspace: Path, owner: int | None) -> tuple[Path, int]:
         and os.access(workspace.parent, os.W_OK)
     ):
         base = workspace.parent
-    made, lock = _locked(base)
+    made, lock = _make_locked_folder(base)
     if owner is not None:
         os.fchown(lock, owner, owner)
     return made, lock
 
 
-def _locked(base: Path) -> tuple[Path, int]:
+def _make_locked_folder(base: Path) -> tuple[Path, int]:
     """A new folder and its lock; another one where a `sweep` took it before it was locked."""
     while True:
         made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
@@ -197,14 +197,14 @@ def sweep(workspace: Path) -> None:
     """Remove the copies of processes that are gone."""
     for base in {Path(tempfile.gettempdir()), workspace.parent}:
         for left in base.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError), opened(str(left), FOLDER) as lock:
+            with contextlib.suppress(OSError), open_descriptor(str(left), FOLDER) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove(left)
 
 
 def remove(folder: Path) -> None:
     """Remove a folder with all that is in it, however deep, and whatever its modes are."""
-    with opened(str(folder), FOLDER) as root:
+    with open_descriptor(str(folder), FOLDER) as root:
         spare = 0
         while names := os.listdir(root):  # noqa: PTH208 - a descriptor
             for name in names:
@@ -213,7 +213,7 @@ def remove(folder: Path) -> None:
                     continue
                 # a folder inside it moves up, so that no path gets long and no descriptor stays open
                 os.chmod(name, 0o700, dir_fd=root)
-                with opened(name, FOLDER, root) as inner:
+                with open_descriptor(name, FOLDER, root) as inner:
                     for below in os.listdir(inner):  # noqa: PTH208
                         if kind_of(os.stat(below, dir_fd=inner, follow_symlinks=False).st_mode) != "folder":
                             os.unlink(below, dir_fd=inner)
@@ -225,7 +225,7 @@ def remove(folder: Path) -> None:
     folder.rmdir()
 
 
-def crowded(folder: Path, entries: int, size: int) -> str:
+def find_crowding(folder: Path, entries: int, size: int) -> str:
     """Why a copy holds too much, in words; empty where it does not. It may change while it is looked at."""
     stack, seen, held = [str(folder)], 0, 0
     while stack:

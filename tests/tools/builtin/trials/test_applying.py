@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from bot.errors import ToolError
 from bot.tools.builtin.trials import applying
-from bot.tools.builtin.trials.changes import FileChange, Inapplicable, compared, described, kept
-from bot.tools.builtin.trials.copies import CopyLimits, copied, remove
+from bot.tools.builtin.trials.changes import (
+    FileChange,
+    Inapplicable,
+    changes_to_json,
+    compare_copy,
+    describe_changes,
+)
+from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, remove
 from tests.tools.builtin.trials.world import CRASHING, mark
 
 pytestmark = pytest.mark.slow
@@ -53,14 +59,14 @@ class Trial:
         self.workspace.mkdir()
         self.copy.mkdir()
         grow(self.workspace, before)
-        nodes = copied(self.workspace, self.copy, CopyLimits())
+        nodes = copy_workspace(self.workspace, self.copy, CopyLimits())
         for each in self.copy.iterdir():
             remove(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         grow(self.copy, after)
         self.before, self.after = seen(self.workspace), seen(self.copy)
-        changes = compared(self.workspace, self.copy, nodes, os.geteuid())
-        self.fields, self.files = described(changes)
-        self.changes = [FileChange.read(each) for each in kept(changes)]
+        changes = compare_copy(self.workspace, self.copy, nodes, os.geteuid())
+        self.fields, self.files = describe_changes(changes)
+        self.changes = [FileChange.read(each) for each in changes_to_json(changes)]
 
     def crash(self, after: int) -> bool:
         """Apply it in a process that is killed at its so many-th change of the disk; whether it was."""
@@ -87,7 +93,7 @@ class Trial:
 def test_what_is_applied_is_what_the_trial_did(before, after):
     with tempfile.TemporaryDirectory() as base:
         trial = Trial(Path(base), before, after)
-        assert applying.unchanged(trial.workspace, trial.changes) == ""
+        assert applying.find_changed(trial.workspace, trial.changes) == ""
         applying.apply(trial.workspace, trial.changes, KEY)
         assert seen(trial.workspace) == trial.after
         assert len({each.path for each in trial.files}) == len({each.path for each in trial.changes})
@@ -119,7 +125,7 @@ def test_a_kill_at_any_change_of_the_disk_leaves_all_of_it_or_nothing(tmp_path):
         if not trial.crash(after):
             break
         try:
-            ends.add(applying.settled(trial.workspace, trial.changes, KEY))
+            ends.add(applying.settle_apply(trial.workspace, trial.changes, KEY))
             assert seen(trial.workspace) == trial.after
         except ToolError as error:
             ends.add(error.message)
@@ -141,10 +147,10 @@ def test_what_a_kill_left_is_settled_with_what_was_staged_and_nothing_that_was_n
             staged = ready.read_text()
             ready.write_text(staged.replace('"path": "new"', '"path": "other"'))
             with pytest.raises(OSError, match="not what was tried"):
-                applying.settled(trial.workspace, asked, KEY)
+                applying.settle_apply(trial.workspace, asked, KEY)
             ready.write_text(staged)
         with suppress(ToolError):
-            applying.settled(trial.workspace, asked, KEY)
+            applying.settle_apply(trial.workspace, asked, KEY)
         assert seen(trial.workspace) in (trial.before, trial.after)
 
 
@@ -162,7 +168,7 @@ def test_what_else_changed_while_nod_was_down_is_kept_and_the_rest_is_undone(tmp
             at.unlink()
             at.symlink_to("elsewhere")
             with pytest.raises(ToolError) as caught:
-                applying.settled(trial.workspace, trial.changes, KEY)
+                applying.settle_apply(trial.workspace, trial.changes, KEY)
             undone += "undone" in caught.value.message
             assert seen(trial.workspace) == {**trial.before, "l": mark(at)}
     assert undone
@@ -184,7 +190,7 @@ def test_a_path_that_is_no_longer_what_was_tried_leaves_everything_as_it_is(tmp_
         trial = Trial(base, BEFORE, AFTER)
         change(trial.workspace / path)
         now = seen(trial.workspace)
-        assert path in applying.unchanged(trial.workspace, trial.changes)
+        assert path in applying.find_changed(trial.workspace, trial.changes)
         with pytest.raises(ToolError, match="Nothing was changed"):
             applying.apply(trial.workspace, trial.changes, KEY)
         assert seen(trial.workspace) == now
@@ -215,11 +221,11 @@ def test_a_file_that_changes_while_it_is_tried_refuses_the_trial(tmp_path):
     for each in (workspace, copy):
         each.mkdir()
     (workspace / "a").write_text("1")
-    nodes = copied(workspace, copy, CopyLimits())
+    nodes = copy_workspace(workspace, copy, CopyLimits())
     (copy / "a").write_text("2")
     (workspace / "a").write_text("3")
     with pytest.raises(Inapplicable, match="Someone else changed a file while it was tried: a"):
-        compared(workspace, copy, nodes, os.geteuid())
+        compare_copy(workspace, copy, nodes, os.geteuid())
 
 
 def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
@@ -235,7 +241,7 @@ def test_a_workspace_beyond_the_bounds_is_not_copied(tmp_path):
         copy = tmp_path / word
         copy.mkdir()
         with pytest.raises(ToolError, match=word):
-            copied(workspace, copy, limits)
+            copy_workspace(workspace, copy, limits)
 
 
 def test_a_link_in_the_place_of_a_hook_is_code_and_comes_first(tmp_path):
@@ -267,14 +273,14 @@ def test_where_files_can_share_blocks_a_copy_takes_no_room_and_is_a_file_of_its_
         (workspace / "large").write_bytes(os.urandom(8 << 20))
         os.sync()
         free = os.statvfs(base).f_bavail
-        nodes = copied(workspace, copy, CopyLimits(size=1000))  # bytes of what can't share them
+        nodes = copy_workspace(workspace, copy, CopyLimits(size=1000))  # bytes of what can't share them
         os.sync()
         taken = (free - os.statvfs(base).f_bavail) * os.statvfs(base).f_frsize
         assert taken < 1 << 20
         with (copy / "large").open("r+b") as file:
             file.write(b"changed")
         assert (workspace / "large").read_bytes()[:7] != b"changed"
-        assert [each.path for each in compared(workspace, copy, nodes, os.geteuid())] == ["large"]
+        assert [each.path for each in compare_copy(workspace, copy, nodes, os.geteuid())] == ["large"]
 
 
 def test_what_git_runs_comes_first_and_is_called_code(tmp_path):
