@@ -316,7 +316,7 @@ class TestDiscord(Contract, PlacesContract):
         discord.server = SERVER
         await discord.command("109", "nod", "ask who are you", discord.dm("109"))
         told = [m.text for m in discord.messages if m.only_for == "109"]
-        assert [text.startswith("I don't work") for text in told] == [True, True]
+        assert [text.startswith("I'm not enabled") for text in told] == [True, True]
         assert driver.world.model.seen == []
 
     async def test_a_guest_of_the_server_is_not_heard_and_decides_nothing(
@@ -334,7 +334,7 @@ class TestDiscord(Contract, PlacesContract):
         for place in (CHANNEL, discord.dm(EVE)):
             await discord.command(EVE, "nod", "ask who are you", place)
         assert "people of this team" in driver.told(eve=True)[1]
-        assert driver.told(eve=True)[2].startswith("I don't work")
+        assert driver.told(eve=True)[2].startswith("I'm not enabled")
         assert (len(driver.world.model.seen), driver.world.notes) == (heard, [])
 
     async def test_a_member_has_a_conversation_and_cards_in_direct_messages(

@@ -65,7 +65,7 @@ class Talk:
             await notifier.wait(rings, 0.05)
 
     async def question(self) -> Proposal:
-        return await self.until(lambda p: p.kind == "question" and p.state == "proposed")
+        return await self.until(lambda p: p.kind.name == "question" and p.state == "proposed")
 
     async def ended(self, proposal: Proposal) -> Proposal:
         return await self.until(lambda p: p.id == proposal.id and p.settled)
@@ -308,7 +308,7 @@ async def test_a_question_is_ended_also_when_its_call_is_broken_off_while_it_is_
         await opened.wait()
         asking.cancel()
         hold.set()
-        assert (await talk.ended(await talk.until(lambda p: p.kind == "question"))).cause == "unasked"
+        assert (await talk.ended(await talk.until(lambda p: p.kind.name == "question"))).cause == "unasked"
 
 
 async def test_a_call_that_belongs_to_no_conversation_bothers_no_one(talking):
