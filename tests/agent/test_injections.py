@@ -4,6 +4,7 @@ The model here obeys as a fooled one would: it calls the write right away and tw
 arguments and in the reason, and calls tools it was told would approve.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -166,21 +167,33 @@ async def test_a_person_who_writes_like_nod_is_named(nod: Nod) -> None:
 # --- what people see
 
 
+_APART = (
+    MessageEntity.PRE,
+    MessageEntity.CODE,
+    MessageEntity.BLOCKQUOTE,
+    MessageEntity.EXPANDABLE_BLOCKQUOTE,
+)
+
+
 def labels(shown: Rich) -> list[str]:
-    """How each of the card's own lines begins: what stands in a block of code is no line of the card."""
+    """How each of the card's own lines begins: what stands in code or in a quote is no line of it."""
     units = shown.text.encode("utf-16-le")
     for entity in sorted(shown.entities, key=lambda e: -e.offset):
-        if entity.type in (MessageEntity.PRE, MessageEntity.CODE):
+        if entity.type in _APART:
             end = entity.offset + entity.length
             units = units[: 2 * entity.offset] + "▒".encode("utf-16-le") + units[2 * end :]
     own = units.decode("utf-16-le").replace("\n▒", " ▒")
     return [line.partition(":")[0] for line in own.split("\n")]
 
 
+_ISOLATED = re.compile("\u2068([^\u2068\u2069]*)\u2069")
+
+
 def unseen(words: Sequence[str]) -> list[str]:
+    """The unseen characters, but for Nod's own pairs around what is read from right to left."""
     found: list[str] = []
     for each in words:
-        make_visible(each, lambda code: found.append(f"{code:04x}") or "")
+        make_visible(_ISOLATED.sub(r"\1", each), lambda code: found.append(f"{code:04x}") or "")
     return found
 
 
