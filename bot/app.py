@@ -80,7 +80,7 @@ from bot.web.site import Site
 log = logger(__name__)
 
 FEATURES: tuple[Feature, ...] = (PEOPLE, SCHEDULES, MEMORY, INSIGHTS, REQUESTS, ISSUES, MCP)
-"""What could be switched off without Nod being another program, in the order in which it is listed."""
+"""The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0
 _DRAIN_SECONDS = 2.0
@@ -428,9 +428,9 @@ def registry_of(
         decision_tools(database, policies),
         team_tools(policies, TeamLimits(settings.max_teammates)),
         ask_tools(),
-        *_toolsets_of_features(parts, named=False),
+        *_make_toolsets_of_features(parts, named=False),
     ]
-    builtin = _named_tools(parts) if toolsets is None else []
+    builtin = _make_named_tools(parts) if toolsets is None else []
     brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
     taken = frozenset(tool.name for tool in brought.fixed)
     own = load_own(settings.tools, taken)
@@ -439,7 +439,7 @@ def registry_of(
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 
-def _toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
+def _make_toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[FixedToolset]:
     """Make the toolsets of features: those that the settings name, or those that are always there."""
     return [
         each
@@ -449,10 +449,10 @@ def _toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[FixedTool
     ]
 
 
-def _named_tools(parts: FeatureParts) -> list[FixedToolset]:
+def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
     """Make the tools that Nod brings itself, as far as the settings name them."""
     builtin = builtin_tools(parts.settings, parts.database)
-    return [*builtin[:1], *_toolsets_of_features(parts, named=True), *builtin[1:]]
+    return [*builtin[:1], *_make_toolsets_of_features(parts, named=True), *builtin[1:]]
 
 
 def builtin_tools(settings: Settings, database: Database) -> list[FixedToolset]:

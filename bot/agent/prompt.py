@@ -92,7 +92,7 @@ def write_surroundings(
     instructions: Sequence[str] = (),
     sections: Sequence[str] = (),
 ) -> str:
-    """What changes between places and times, as the end of a system prompt. ``sections`` are of features."""
+    """Return the end of a system prompt: what changes by place and time. ``sections`` are of features."""
     asked = _THERE.format(text=_indent("\n".join(instructions))) if instructions else ""
     return f"{asked}{''.join(sections)}{scene(transcript, now, briefing)}"
 

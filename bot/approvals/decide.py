@@ -45,7 +45,7 @@ _OTHER_KIND: Mapping[Verb, str] = {
     Verb.STOP: "This can't be stopped.",
     **dict.fromkeys((Verb.ANSWER, *CHOICES), "That only works on a question of the agent."),
 }
-"""What a press on a kind of proposal is told that does not take its verb."""
+"""The answer to a press on a kind of proposal that does not take its verb."""
 _ROW_BY_ROW = {
     Verb.APPROVE_ALL: (Verb.APPROVE, State.PROPOSED),
     Verb.DECLINE_ALL: (Verb.DECLINE, State.PROPOSED),

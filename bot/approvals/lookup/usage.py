@@ -29,7 +29,7 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
 
 
 def _add_up(found: Sequence[Used], keys: Sequence[str]) -> list[Used]:
-    """Those with one key added up, what used most first."""
+    """Add up those with one key, and return what used most first."""
     together: dict[str, Used] = {}
     for key, each in zip(keys, found, strict=True):
         together[key] = together[key].plus(each) if key in together else each._replace(key=key)

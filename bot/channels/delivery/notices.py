@@ -68,7 +68,7 @@ class Notices:
             notices.keep(session, address, text, self.clock(), None, instead)
 
     def find_place_around(self, address: Address) -> Address | None:
-        """As `Poster.find_place_around`, of whatever channel it is."""
+        """Return what `Poster.find_place_around` gives for the channel of the address."""
         poster = poster_at(self.channels, address)
         return poster.find_place_around(address) if poster else None
 
@@ -83,7 +83,7 @@ class Notices:
             notices.keep(session, admin, text, self.clock())
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
-        """As part of a transaction: have a line said once in each place of a proposal's card.
+        """Have a line said once in each place of a proposal's card, as part of a transaction.
 
         Places that hooks leave out are told nothing.
         """

@@ -111,7 +111,7 @@ class Interaction:
 
     @property
     def marked(self) -> tuple[str, Names]:
-        """What was written, with Discord's marks, and the names that came along."""
+        """The words as written, with Discord's marks, and the names that came along."""
         if about := self._about:
             return "\n".join(filter(None, _texts(about))), names_in(about)
         options = self.data.get("options") or ()

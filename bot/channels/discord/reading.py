@@ -1,4 +1,4 @@
-"""What people write in Discord, as words: its marks for people, places, times, commands and emoji.
+"""The words that people write in Discord: its marks for people, places, times, commands and emoji.
 
 The marks: https://docs.discord.com/developers/reference#message-formatting. In code Discord shows them as
 they are written, and so does Nod. A command's words come without the names of those whom they mention, so
@@ -43,7 +43,7 @@ _OWN = re.compile(
 )
 
 Names = Mapping[tuple[str, str], str]
-"""What people, roles and channels are called, by the sort of mark and the id."""
+"""The names of people, roles and channels, by the sort of mark and the id."""
 
 
 def names_in(message: Mapping[str, Any]) -> dict[tuple[str, str], str]:
