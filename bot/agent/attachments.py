@@ -93,7 +93,6 @@ class AttachmentReader:
 
 
 def _tell(name: str, fault: str, note: str) -> str:
-    """Return the words for people on a file that was not read in full, else nothing."""
     if fault:
         return f"I can't read {name}: {fault}."
     return f"I read {name}. {note}" if note else ""

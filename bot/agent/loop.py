@@ -128,7 +128,10 @@ class FollowUpJobs:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What one answer became: what it opened, and how the turn ended, if it did."""
+    """The stored outcome of one answer of the model: its proposals, and the turn's end.
+
+    ``ending`` is None while the turn continues.
+    """
 
     opened: tuple[Proposal, ...]
     ending: Ending | None
@@ -148,10 +151,10 @@ class _Run:
 
 @dataclass(slots=True)
 class _Request:
-    """What a model is asked, and how often it was.
+    """A request to the model, shortened as its server refuses it.
 
-    ``learned``: it is shorter than one that was refused. ``halved``: so is it where the refusal did not say
-    that it was too long.
+    ``learned``: it is shorter than one that the server refused. ``halved``: it was shortened although the
+    server did not say that it was too long.
     """
 
     model: Model
@@ -375,7 +378,7 @@ class Loop:
         return await self.attachments.with_pictures(transcript) if shows else transcript
 
     def _instead(self, model: Model, error: ModelError) -> Model | None:
-        """The model that is named to answer in place of one that can't; keeps that it can't."""
+        """Note the failure of a model, and return its stand-in where another may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
             self.models.note(model, error)
         return self.models.stand_in(model) if error.away else None
@@ -396,7 +399,6 @@ class Loop:
         run.turn = replace(turn, transcript=replace(turn.transcript, summary=summary), usage=usage)
 
     async def _choose_model(self, transcript: Transcript) -> Model:
-        """The model that answers there, by the rules."""
         book = self.gate.policies.held.book
         if book.about(Subject.MODEL):
             return await self.database.read(self.models.chosen, book, transcript)
@@ -408,7 +410,7 @@ class Loop:
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
     async def _tell_refused(self, model: Model, tools: Mapping[str, str]) -> tuple[Job, ...]:
-        """Tell the admins which tools a model's server refuses, so that it works without them."""
+        """Tell the admins which tools the model's server refuses; the turn continues without them."""
         if not tools:
             return ()
         said = [_REFUSED.format(name, model.name, why) for name, why in tools.items()]
@@ -602,44 +604,43 @@ def _commit(
 
 
 def _warn(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[Job]:
-    """Tell people which budgets come to an end."""
     told = budgets.warnings(session, book, turn, now)
     return [job for words in told for job in _tell(session, turn.transcript, words, now)]
 
 
 def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -> list[Job]:
-    """Tell people something where the lead agent talks with them."""
+    """Store a notice in the conversation that people read, and return the job that delivers it."""
     home = _home(transcript)
     messages.add_notice(session, home, words, messages.last_heard(session, home), now, delivered=False)
     return [Job(Work.DELIVER, home)]
 
 
 def _tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
-    """As `_tell`, unless people there were told the same lately."""
+    """Store a notice like `_tell`, unless the same was posted there within ``_TOLD_FOR``."""
     known = messages.was_noticed(session, _home(transcript), words, now - _TOLD_FOR)
     return () if known else tuple(_tell(session, transcript, words, now))
 
 
 def _tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
-    """Have each admin told in their own chat; the next look at what is to be posted finds it."""
+    """Store a notice for each admin's private chat; the delivery sweep posts it."""
     for admin in sorted(policies.load(session).holders(Role.ADMIN)):
         notices.keep(session, Address.parse(admin), words, now)
     return ()
 
 
 def _home(transcript: Transcript) -> str:
-    """The id of the conversation in which people read what the lead agent says."""
+    """Return the id of the lead agent's conversation."""
     return transcript.teammate.lead_id if transcript.teammate else transcript.conversation.id
 
 
 def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
-    """What stands for the lines up to this one, with what it cost, in one transaction."""
+    """Store a summary of the lines up to ``upto`` and its cost in one transaction."""
     turns.spend(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
 
 def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
-    """The approved plan and its steps that are done, where its card does not show them all yet."""
+    """Return the approved plan and its finished steps, if its card does not show them all yet."""
     found = transcript.proposals.values()
     plan = current(found)
     done = list_carried_out(plan, found) if plan else ()
@@ -647,26 +648,31 @@ def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]]
 
 
 def _continues(transcript: Transcript) -> bool:
-    """Return whether the model was just told to continue an answer that was cut."""
     return bool(transcript.lines) and transcript.lines[-1].text == _CONTINUE
 
 
 def _may_be_too_long(error: ModelError, answer: ModelOutput, attempt: int) -> bool:
-    """Some servers just end the stream where a request is too long: twice before a word looks like that."""
+    """Tell if the request may be too long for the model.
+
+    Some servers just end the stream then: two cuts before the first word count as that.
+    """
     return isinstance(error, ModelTooLong) or (
         isinstance(error, ModelCut) and not error.has_reason and attempt > 0 and not answer.pieces
     )
 
 
 def _shorter(sent: int, offered: int, error: ModelError) -> int:
-    """The characters to try next, where a history of so many did not fit; the tools take ``offered``."""
+    """Return the number of characters to try next after a history of ``sent`` was refused."""
     told = error.window * _LEAST_PER_TOKEN - offered if error.window else sent
     share = _LESS if isinstance(error, ModelTooLong) else _HALF
     return told if told < sent else int(sent * share)
 
 
 def _steps(turn: Turn) -> int:
-    """How many answers of this turn went to the last thing it heard: a message that joins begins afresh."""
+    """Return the number of model calls of this turn since its newest message.
+
+    A message that joins the turn starts the count again.
+    """
     transcript = turn.transcript
     since = sum(
         line.role is LineRole.ASSISTANT and line.after == transcript.seen for line in transcript.lines
@@ -729,7 +735,10 @@ def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 
 def _show_more(answer: ModelOutput, text: str, *, further: bool) -> str:
-    """More of an answer as it is shown; ``further``: its first words are a paragraph of their own."""
+    """Add ``text`` to the answer and return what to display of it.
+
+    ``further``: an earlier answer was displayed, so this one begins a new paragraph.
+    """
     first = further and not answer.pieces
     shown = answer.add(text)
     return _BREAK + shown if shown and first else shown

@@ -1,7 +1,7 @@
-"""What the model says in one call, as it comes: text, reasoning, and calls written as text. Pure.
+"""The output of one model call, read as it streams: text, reasoning, and calls written as text. Pure.
 
 A model may say nothing among people. Reasoning is shown in complete lines or sentences, without secrets.
-Calls that stand in the text in a dialect that is known are read as calls; of others the model is told.
+Calls in the text are run where their dialect is known; otherwise the model is told to make a real call.
 """
 
 import json
@@ -78,7 +78,10 @@ class ModelOutput:
         return bool(calls)
 
     def correction(self, specs: Sequence[ToolSpec]) -> tuple[Entry, ...]:
-        """What to tell a model that wrote a call into its text, where nothing runs; nothing if it did not."""
+        """Return the entries that ask the model to make a real call instead of writing it as text.
+
+        Empty unless the answer holds such a text and no real call.
+        """
         names = {spec.name for spec in specs}
         marked = has_tokens(self.text) and any(name in self.text for name in names)
         if self._calls or not (marked or is_written_call(self.text, names)):
@@ -134,7 +137,7 @@ _DECODER = json.JSONDecoder()
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:
-    """Whether a tag, or JSON somewhere in it, names one of the tools together with arguments for it."""
+    """Tell if a text holds a tag or JSON object that names one of the tools with arguments."""
     if len(text) > _LONGEST_CALL:
         return False
     if not names.isdisjoint(_TAGS.findall(text)):

@@ -24,7 +24,7 @@ _LEFT_ALONE = timedelta(minutes=1)  # a model that failed, where another answers
 
 
 class ModelFault(NamedTuple):
-    """Why a model gave no answer when it was last asked, in words, and since when."""
+    """The last failure of a model: its message, and its time."""
 
     words: str
     at: datetime
@@ -32,7 +32,10 @@ class ModelFault(NamedTuple):
 
 
 class Models:
-    """What is known here is of this process alone; rows and rules say what must be so."""
+    """The configured models: which one answers, what it can take, and its last failure.
+
+    All of that is known to this process alone. Rows and rules hold what all processes must agree on.
+    """
 
     def __init__(
         self, there: Sequence[Model], named: Sequence[NamedModel], clock: Clock, history: int | None = None

@@ -50,10 +50,10 @@ Answer in the language of the person, briefly, in plain Markdown.
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a team tells every agent: the time zone it lives in, and its own instructions.
+    """The facts that a team gives every agent: its time zone and its instructions.
 
-    ``workspace`` reads what the owner of the workspace says about working there; it blocks. ``theirs`` is the
-    time zone of the person who asks, where a conversation is on the team's clock.
+    ``workspace`` returns the instructions of the workspace's owner; it blocks. ``theirs`` is the time zone of
+    the person who asks, where a conversation is on the team's clock.
     """
 
     zone: tzinfo = UTC
@@ -62,7 +62,10 @@ class Briefing:
     theirs: tzinfo | None = None
 
     def on_the_clock(self, asker: tzinfo | None, *, private: bool) -> Self:
-        """The same for who asks, whose time zone may be known: a private chat is on their clock."""
+        """Return the briefing for who asks, whose time zone may be unknown.
+
+        A private chat is in their time zone. Elsewhere the team's stays, and theirs is told as well.
+        """
         return replace(self, zone=asker or self.zone) if private else replace(self, theirs=asker)
 
 
@@ -178,5 +181,5 @@ def _as_teammate(teammate: Teammate) -> str:
 
 
 def _indent(text: str) -> str:
-    """So that no line of it looks like a part of the prompt."""
+    """Indent a text, so that none of its lines can imitate a part of the prompt."""
     return "\n    ".join(text.splitlines())

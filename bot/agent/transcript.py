@@ -64,7 +64,7 @@ class _Part:
 
     @property
     def told(self) -> int:
-        """How many characters of the note are its own."""
+        """The characters that the note itself takes."""
         return self.size if self.length is _Length.GONE else 0
 
     @property
@@ -85,7 +85,10 @@ class _Part:
 
 
 class History(NamedTuple):
-    """What a model reads, and the oldest lines of it that had to be cut: a summary may stand for those."""
+    """The entries sent to the model, and the oldest lines that were cut from them.
+
+    A summary may stand for ``overdue``.
+    """
 
     entries: list[Entry]
     overdue: Sequence[Line]
@@ -119,7 +122,7 @@ def history_of(transcript: Transcript, prompt: str, room: int, zone: tzinfo = UT
 
 
 def _read(transcript: Transcript) -> Sequence[Line]:
-    """The lines that the model is given: the first, and those after what the summary stands for."""
+    """Return the lines for the model: the first, and those after the last summary."""
     spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     upto = transcript.summary.after if transcript.summary else 0
     begin = next((at + 1 for at, line in enumerate(spoken) if line.id == upto), 1)
@@ -201,7 +204,7 @@ def _note(ends: Sequence[str], parts: Sequence[_Part], room: int, summary: str) 
 
 
 def _when(line: Line, before: Line | None, zone: tzinfo) -> str:
-    """Day and time of day of a message after a gap, or on another day than the line before it."""
+    """Return the weekday and time to put before a message: it follows a gap, or is of another day."""
     if line.role is not LineRole.USER or before is None:
         return ""
     at, last = line.created_at.astimezone(zone), before.created_at.astimezone(zone)
@@ -209,7 +212,6 @@ def _when(line: Line, before: Line | None, zone: tzinfo) -> str:
 
 
 def _ends_before(transcript: Transcript, lines: Sequence[Line]) -> list[str]:
-    """Return how calls ended in answers before those that are read."""
     read = {line.id for line in lines}
     return [_end(p) for p in transcript.proposals.values() if p.called and p.message_id not in read]
 
@@ -244,12 +246,11 @@ def _line(part: _Part) -> Sequence[Entry]:
 
 
 def _list_pictures(part: _Part) -> Sequence[str]:
-    """Handles of the pictures of a line, while it is told in full."""
     return part.line.files if part.length < _Length.THIN else ()
 
 
 def _format_attachments(part: _Part) -> Iterator[str]:
-    """What came with a line, each file as data from outside: no line of it can pass for anything else."""
+    """Yield a line for each file of a message: quoted as outside data that can't imitate anything else."""
     shown = _list_pictures(part)
     most = MAX_RESULT if part.length is _Length.FULL else part.share if part.length is _Length.BOUNDED else 0
     for handle in part.line.files:
@@ -291,7 +292,10 @@ def _cut(text: str, most: int) -> str:
 
 
 def _arguments(call: Call, part: _Part) -> str:
-    """As the model wrote them; servers refuse a history with anything but JSON objects."""
+    """Return a call's arguments as a JSON object, shortened to fit.
+
+    The model wrote them. Servers refuse a history in which arguments are anything but a JSON object.
+    """
     written = call.arguments or "{}"
     try:
         decoded = json.loads(written)

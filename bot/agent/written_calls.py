@@ -71,7 +71,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def _object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these pairs. Raises ValueError where a name stands there twice."""
+    """Return the pairs as a dictionary. Raises ValueError on a repeated name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError

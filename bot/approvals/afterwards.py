@@ -33,7 +33,10 @@ _BRIEF = 300  # characters of a value that is kept for people
 async def look_after(
     available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
 ) -> dict[str, Any]:
-    """What the end of a run is stored with. Never raises, and takes at most so long for each of the two."""
+    """Return what is stored with the end of a run: the fields read again, and the inverse call.
+
+    Never raises. Each of the two takes at most ``seconds``.
+    """
     if not p.kind.may_be_undone:
         return {}
     found: dict[str, Any] = {}
@@ -46,7 +49,7 @@ async def look_after(
 
 
 async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, ...]:
-    """Each field that it changed as it is now, as far as that can be read."""
+    """Return the changed fields with their values now; empty where they can't be read."""
     try:
         now = await in_time(watched(_now(tool, p), tool.name), seconds)
         return tuple(

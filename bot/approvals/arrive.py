@@ -1,4 +1,4 @@
-"""What comes in becomes a line of its conversation, once per event of the channel: messages and requests.
+"""Storage of incoming messages and requests: each event of a channel becomes one line of its conversation.
 
 A request opens a proposal that no model call led to, together with the notice above it, in one transaction.
 """
@@ -33,7 +33,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Where an incoming message was stored, the id of who wrote it, and whether a turn is wanted."""
+    """The stored message: its conversation, its id, its author's id, and if it wants a turn."""
 
     conversation_id: str
     message_id: int

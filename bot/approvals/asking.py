@@ -181,7 +181,7 @@ def _open(transcript: Transcript) -> list[Proposal]:
 
 
 def _count_asked(transcript: Transcript) -> int:
-    """In how many answers to the request that is under way the model asked."""
+    """Return the number of answers with questions since the current request."""
     since = 0 if transcript.teammate else transcript.order
     answers = (line for line in transcript.lines if line.id > since)
     return sum(any(call.tool_name == ASK for call in line.calls) for line in answers)

@@ -22,7 +22,10 @@ _STILL = "What was approved is still done, and cards work as always."
 
 
 class BudgetUse(NamedTuple):
-    """How much of a budget is used. ``until``: when the next period begins; None for that of one turn."""
+    """The used share of a budget.
+
+    ``until``: the beginning of its next period; None for the budget of one turn.
+    """
 
     rule: Rule
     budget: Budget
@@ -75,9 +78,10 @@ def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
 
 
 def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Sequence[str]:
-    """What to tell people of budgets that come to an end: of each once, until it is extended or begins again.
+    """Return a warning for each budget that is almost used up, and record that it was given.
 
-    To be called once what an answer cost is in the same transaction.
+    Each budget warns once, until it is extended or its next period begins. Call it in the transaction that
+    stores the cost of an answer.
     """
     return [
         people.put_names_in(session, f"{each.share:.0%} of a budget is used: {each.words}.")

@@ -1,6 +1,6 @@
-"""What people do to proposals: every press, authorised, checked and recorded in one transaction.
+"""People's presses on proposals: each is authorised, checked and recorded in one transaction.
 
-What a vote leads to is in ``bot/approvals/votes.py``, what time and machines do in
+Votes are counted in ``bot/approvals/votes.py``. Expiry, claims and ends of runs are in
 ``bot/approvals/lifecycle.py``.
 """
 
@@ -81,9 +81,9 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a press on several proposals asks for, one press for each.
+    """A press on several proposals, split into one press for each.
 
-    ``alone`` can't be undone, so each is approved by itself.
+    ``alone`` can't be undone, so each of these is approved by itself.
     """
 
     presses: tuple[Press, ...]
@@ -221,7 +221,10 @@ _NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has begun already
 
 
 def _is_about_another(press: Press, p: Proposal) -> bool:
-    """Whether it names what is no longer there. A digest alone approves only what was shown once with it."""
+    """Tell if the press is for a state of the proposal that is gone.
+
+    A press with nothing but a digest approves only a proposal that was never shown again.
+    """
     if press.round is None and press.seen is None and press.digest is not None and p.shown_again:
         return press.digest != p.digest or press.verb in APPROVING
     if press.round not in (None, p.round) or press.digest not in (None, p.digest):
@@ -234,7 +237,7 @@ def _names_nothing(press: Press) -> bool:
 
 
 def _what_changed(p: Proposal, seen: int | None) -> str:
-    """For a press on what was shown in round ``seen``: who changed what since."""
+    """Return the refusal of a press on round ``seen``, with the edits made since."""
     since = [edit.words for edit in p.edits if seen is not None and edit.round > seen]
     what = f": {'; '.join(since)}" if since else ""
     return f"This changed after the card was shown{what}. Look at the new card, then decide."

@@ -65,7 +65,7 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
 
 
 def _headline(text: str) -> str:
-    """Return what cards, lists and notices say: a name that a tool looked up may have a secret in it."""
+    """Return a text as one short line without secrets: a name that a tool looked up may contain one."""
     return shorten(redact_text(one_line(text)), _TITLE)
 
 

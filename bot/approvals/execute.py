@@ -249,7 +249,6 @@ class Execution:
 
 
 def _cause(error: Exception) -> Cause:
-    """REFUSED where the tool says that a retry can't help, else ERROR."""
     return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
 
 
@@ -261,7 +260,7 @@ _LINES = 5  # of what it prints, the last
 
 
 class Progress:
-    """What a tool calls as ``CallContext.progress``. It never raises: a call does not fail because of it."""
+    """The callable behind ``CallContext.progress``. It never raises: a call does not fail because of it."""
 
     def __init__(
         self,
@@ -280,7 +279,7 @@ class Progress:
         await self._show_cut(words, lambda text: one_line(text)[:_LONGEST])
 
     async def tail(self, printed: str) -> None:
-        """The same with the last lines of what it prints, each in a line of its own."""
+        """Show the last lines of a command's output, each on a line of its own. Never raises."""
         await self._show_cut(printed, _last_lines)
 
     async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:

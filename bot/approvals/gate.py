@@ -1,4 +1,4 @@
-"""The one door: every tool call passes here, and a write runs only as a claimed, approved proposal.
+"""The gate for all tool calls: reads run right away, writes become proposals and run only when approved.
 
 `Gate.consider` judges a call the model made; reads continue to `Gate.read`, writes come back as proposals
 that are not stored yet. What people approve is run by ``execute.py``.
@@ -191,7 +191,7 @@ class Gate:
         return replace(judged, proposal=proposal)
 
     async def time_zone(self, transcript: Transcript) -> tzinfo | None:
-        """That of the person who asks, where their platform tells it."""
+        """Return the time zone of the person who asks, or None where their platform does not tell it."""
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
     async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
@@ -293,7 +293,7 @@ class Gate:
         )
 
     async def _check(self, transcript: Transcript, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Raises Refused or ToolError where what is called could only fail, even when approved."""
+        """Raise Refused or ToolError for a call that would fail even when approved."""
         if not tool.kind.runs_locked:
             check_unlocked(transcript.teammate, tool)
         if tool.check is not None:
@@ -428,7 +428,7 @@ class Gate:
             )
 
     async def _fitting(self, file: File, conversation: Conversation) -> str:
-        """The text, cut to what the model may see in one result, with a handle for reading the rest."""
+        """Cut a text to the limit of one result, with a handle for reading the rest."""
         if "output_read" in (await self.registry.available()).tools:
             return await outputs.cut(self.database, conversation.id, file, self.clock)
         return bound_text(file.text)
@@ -436,7 +436,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What all calls of one answer have in common."""
+    """The context shared by all calls of one answer."""
 
     available: AvailableTools
     whole: AvailableTools
@@ -467,7 +467,10 @@ def judge_addresses(
 
 
 async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Opened:
-    """What was opened before, if it is the same; raises KeyTaken where it is not (edits do not count)."""
+    """Return the proposal opened before under this key. Raises KeyTaken if it is for another call.
+
+    Edits by people do not count as a difference.
+    """
     p = opened.proposal
     same = p.edited_by is not None or p.digest == digest(tool.name, p.tool_version, arguments)
     if p.tool_name != tool.name or not (same or await tool.is_same_call(p.arguments, arguments)):
@@ -476,7 +479,7 @@ async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Ope
 
 
 def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
-    """A call that leads to nothing further."""
+    """Return a judged call that is answered by a text and runs nothing."""
     kept = Call(call.id, call.name, call.arguments, summary)
     return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))
 

@@ -97,7 +97,10 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
 
 
 def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
-    """Whether a grant can be given from its card; what is no longer open needs no look at the rules."""
+    """Tell if a grant can be given from the card of this proposal.
+
+    Only open proposals are checked against the rules.
+    """
     return proposal.state is State.PROPOSED and hindrance(session, policies, proposal) is None
 
 
@@ -164,18 +167,18 @@ def _usable(
 
 
 def _is_singled_out(book: Rulebook, proposal: Proposal) -> bool:
-    """Whether a rule with limits is why it asks: such a rule picks calls out of those that a grant covers."""
+    """Tell if a rule with limits asks for this call. Such a rule outranks the grants that cover it."""
     return any(rule.limits and rule.words == proposal.rule for rule in book.about(Subject.POLICY))
 
 
 def _born_under(session: Session, grant: Grant, rule: str) -> bool:
-    """Return whether the decision that gave a grant was about a call that asked because of the same rule."""
+    """Tell if a grant was given for a call that the same rule asked about."""
     born = proposals.get(session, grant.proposal_id)
     return born is not None and born.rule == rule
 
 
 def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
-    """Return whether the plan a grant came from is still approved; what can't be undone asks anyway."""
+    """Tell if the plan behind a grant is still approved. It never allows a destructive call."""
     plan = proposals.get(session, grant.proposal_id)
     stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
     return stands and proposal.risk.level is not Level.DESTRUCTIVE

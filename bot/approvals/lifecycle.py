@@ -223,9 +223,10 @@ _UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done f
 
 
 def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Where ``p`` was to undo something and has ended: what that is now, on its cards and for the agent.
+    """Update the original when the undo proposal ``p`` has ended, and return the jobs.
 
-    It is undone, or can be undone for as long again; nothing changes where no one knows what ``p`` did.
+    The original is undone, or may be undone for another full period. Nothing changes where the effect of
+    ``p`` is unknown.
     """
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None or original.undone_by != p.id or p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED):
@@ -267,7 +268,7 @@ def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tup
 
 
 def _indent(text: str) -> str:
-    """A tool's answer in a note: none of its lines looks like one of the note's own."""
+    """Indent all lines but the first, so that none imitates a line of the note."""
     return "\n    ".join(text.splitlines())
 
 
@@ -307,7 +308,10 @@ _MEMORY = "resume"
 
 @dataclass(frozen=True, slots=True)
 class ResumeStep:
-    """What one step made; ``over`` when work continues, after a pause as long as ``paused``."""
+    """The result of one step of resuming.
+
+    ``over``: work continues, after a pause of ``paused``.
+    """
 
     jobs: tuple[Job, ...] = ()
     over: bool = False
@@ -348,7 +352,7 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
 
 
 def _measure_stop(p: Proposal, since: datetime, at: datetime) -> timedelta:
-    """Return how long its timer was stopped; less than the pause if it began during it."""
+    """Return the time that the proposal's timer was stopped, which may have begun during the pause."""
     return max(at - max(since, p.expires_at - p.ttl), timedelta())
 
 

@@ -189,9 +189,9 @@ class Presses:
         return found if found and press.round in (None, found.round) else None
 
     async def _undoing(self, press: Press) -> Undoing | None:
-        """What undoes a proposal, as it would be asked for now; None where there is nothing to work out.
+        """Draft the inverse call of a proposal, or return None where nothing can be undone.
 
-        Who pressed asks for it, where what it undoes was asked for.
+        The person who pressed becomes the requester. Raises ToolError where the tool has changed since.
         """
 
         def read(session: Session) -> tuple[Proposal, Inverse, Mapping[str, Any]] | None:
@@ -255,12 +255,15 @@ class Presses:
             return replace(contents, description=await title_of(tool, arguments))
 
     async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
-        """Return the tools as they look for a proposal, or for who asks where that is someone else."""
+        """Return the tools available to the proposal's requester, or to ``requester`` instead."""
         context = context_of(replace(proposal, requester=requester or proposal.requester))
         return await self.gate.registry.available(context)
 
     async def _current(self, proposal: Proposal) -> Contents:
-        """What an expired proposal would show today; raises ToolError where it can't be proposed now."""
+        """Return the contents that an expired proposal would show today.
+
+        Raises ToolError where it can't be proposed again.
+        """
         with as_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
@@ -285,7 +288,10 @@ class Presses:
         )
 
     async def _preview_and_try(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Shown:
-        """What people see of it now; while everything is paused, nothing is tried. A plan shows itself."""
+        """Return the preview of a call now, and its trial if one was run.
+
+        Nothing is tried while everything is paused. A plan is its own preview.
+        """
         if proposal.kind.shows_itself:
             return proposal.preview, None
         if tool.trying is None or await self.gate.paused():
@@ -317,7 +323,10 @@ class Presses:
         return verdict
 
     async def _scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """What a grant for calls like this one may cover; raises ToolError when the tool is not there."""
+        """Return the scopes that a grant for calls like this one may have, with their texts.
+
+        Raises ToolError when the tool is gone.
+        """
         tool = (await self._list_tools(proposal)).get(proposal.tool_name)
         with as_error(proposal.tool_name):
             like = await tool.likeness(proposal.arguments)

@@ -67,7 +67,10 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _find_other_place(session: Session, press: Press, p: Proposal, home: str) -> tuple[str, str, str]:
-    """Where else the answer is told: the place and the card there, each empty for nowhere; and in words."""
+    """Return a second place for the answer: its address, the card there, and a text for people.
+
+    Address and card are empty where the conversation itself is the only place.
+    """
     found = conversations.get_conversation(session, home)
     origin = found.origin if found else None
     if origin and (press.address == origin or (press.by_api and origin.is_own(press.actor))):
@@ -85,7 +88,6 @@ def _find_other_place(session: Session, press: Press, p: Proposal, home: str) ->
 
 
 def _wrong(question: str) -> str:
-    """Return why this is not asked, in words."""
     if not question:
         return "Write your question."
     most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."

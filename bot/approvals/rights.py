@@ -1,4 +1,4 @@
-"""Who may press what, and who may see a proposal, by the policy and what the rows know of people."""
+"""Rights on proposals: who may press which button and who may see them, by policy and stored people."""
 
 from dataclasses import replace
 
@@ -46,7 +46,10 @@ def judge_right(
     verb: Verb = Verb.APPROVE,
     at: Address | None = None,
 ) -> tuple[str | None, Actor | None]:
-    """Why a person may not press that, and in whose place they may where their own right is not enough."""
+    """Return why a person may not press, and the absent colleague for whom they may.
+
+    The reason is None where the press is allowed. The colleague is None where their own right is enough.
+    """
     requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
     why = _objection(policy, proposal, person, requester, verb, at)
     if why is None or not policy.absences or person == requester or person.outside:
@@ -62,7 +65,10 @@ def judge_right(
 
 
 def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Proposal:
-    """As it is decided, with the votes of those who still may; who is in a group was asked as they voted."""
+    """Return the proposal with only the votes of people who may still decide it.
+
+    Membership in a group was checked as they voted, and is not asked again.
+    """
     if not p.votes:
         return p
     policy, requester = policies.load(session), people.person_of(session, p.requester)
@@ -118,7 +124,7 @@ def call_of(session: Session, p: Proposal) -> CallFacts:
 
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:
-    """Whether a person may see a proposal anywhere: it is theirs, or theirs to decide, or of their role."""
+    """Tell if a person may see a proposal: they requested it, may decide it, or hold a role for it."""
     policy, person = policies.load_for(session, actor)
     return (
         judge_right(session, policy, proposal, person, actor)[0] is None
@@ -128,7 +134,7 @@ def visible(session: Session, policies: Policies, proposal: Proposal, actor: Act
 
 
 def _is_hidden(proposal: Proposal) -> bool:
-    """Return whether what it is about is for who asked alone, and no role lets others see it."""
+    """Tell if the proposal is private to its requester, whatever roles others have."""
     return proposal.kind.hides_own and proposal.own
 
 

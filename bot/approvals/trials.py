@@ -92,7 +92,7 @@ class Trials:
         return (*(preview if tool.preview or not trial.tried else ()), *fields), trial
 
     async def _begin(self, asker: Actor, tool_name: str, told: Mapping[str, Any]) -> str:
-        """Wait for this person's other trials, of which any process may run some. Raises TooMuch."""
+        """Queue for a place among this person's trials in all processes. Raises TooMuch."""
         begin = self.database.write
         while (key := await begin(trials.begin, asker, tool_name, told, self.process, self.clock())) is None:  # noqa: ASYNC110 - rows
             await asyncio.sleep(_PAUSE)
@@ -152,7 +152,10 @@ class Trials:
         return done
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
-        """How a run ended that a crash cut off: the state and what else is stored; None: no one knows."""
+        """Ask the tool how a run ended that a crash cut off.
+
+        Returns the state and the other columns to store, or None where no one knows.
+        """
         tool = available.tools.get(lost.tool_name)
         tool = tool.in_context(context_of(lost)) if tool else None
         trying = tool.trying if tool and lost.applies else None

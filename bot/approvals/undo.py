@@ -68,7 +68,7 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tuple[Job, ...]]:
-    """Why ``p`` can't undo what it was to undo, in words; empty where it can, and then it is the one."""
+    """Make ``p`` the undo of its original again. Return an objection in words, or an empty text, and jobs."""
     original = proposals.get(session, p.undoes) if p.undoes else None
     if original is None or (original.undone_by == p.id and not original.undone):
         return "", ()

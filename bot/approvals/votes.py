@@ -35,9 +35,9 @@ Scopes = Sequence[tuple[Scope, str]]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a proposal does and shows, worked out before the transaction of a press.
+    """The call of a proposal and what people see of it, prepared before a press's transaction.
 
-    ``schema`` says which arguments are secret.
+    ``schema`` tells which arguments are secret.
     """
 
     arguments: Mapping[str, Any]
@@ -60,7 +60,10 @@ class Undoing:
 
 @dataclass(frozen=True, slots=True)
 class UndoneTogether:
-    """Of several undone by one press: the first inverse, None for itself, and how many came before."""
+    """The position of an undo among several made by one press.
+
+    ``first``: the first undo proposal, whose batch the others join; None for the first itself.
+    """
 
     first: Proposal | None
     position: int
@@ -68,11 +71,11 @@ class UndoneTogether:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a press needs that is worked out before its transaction, since that may need the network.
+    """The input of a press that is computed before its transaction, since it may need the network.
 
-    ``contents``: those that an edit gives. ``current``: those of an expired proposal as they would be now,
-    with which it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: what
-    Undo opens, and with ``together`` it is a row of one batch with the others that are undone.
+    ``contents``: those of an edit. ``current``: those of an expired proposal as they would be now, with which
+    it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: the proposal
+    that Undo opens; with ``together`` it is a row of one batch with the other undos.
     """
 
     contents: Contents | None = None
@@ -92,7 +95,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class PressContext:
-    """What a press is decided by: who made it, under which rules, and what was prepared for it."""
+    """The context of a press: who made it, the rules, and the prepared input."""
 
     press: Press
     person: Person
@@ -125,7 +128,10 @@ class PressContext:
     def moved(
         self, session: Session, p: Proposal, state: State | None = None, verb: Done | None = None, **to: Any
     ) -> Proposal:
-        """What the press makes of a proposal. ``verb``: for the audit log, where it is not the press's."""
+        """Apply the press to a proposal and return the new one. Raises LostRace.
+
+        ``verb``: the verb for the audit log, where it is not the press's own.
+        """
         by = self.by if verb is None else replace(self.by, verb=verb)
         return move_or_lose(session, p, by, self.now, state, **to)
 
@@ -356,12 +362,10 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
 
 
 def _find_defaults(contents: Contents) -> dict[str, Any]:
-    """The defaults of those of its arguments that have one."""
     defaults = defaults_of(contents.schema)
     return {name: value for name, value in defaults.items() if name in contents.arguments}
 
 
 def _find_unanswered(session: Session, p: Proposal) -> dict[str, str]:
-    """Return what a question still needs before its answer can be sent, by field."""
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
     return {name: "fill this in first" for name in schema.get("required", ()) if name not in p.arguments}

@@ -64,9 +64,10 @@ class Lookup(Protocol):
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
-        """What an edit form starts from (secrets as `HIDDEN`); None when this person may not edit or decline.
+        """Return the arguments for an edit form, secrets as `HIDDEN`.
 
-        One who asked for what needs four eyes may do both, and not approve: see `may_press`.
+        None when this person may not edit or decline. A requester whose call needs four eyes may do both, and
+        not approve: see `may_press`.
         """
 
     async def ladder(

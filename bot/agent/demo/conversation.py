@@ -58,7 +58,7 @@ class DemoConversation:
 
     @property
     def notes(self) -> list[str]:
-        """What Nod itself told, such as how earlier proposals ended."""
+        """The notes of Nod itself, such as the ends of earlier proposals."""
         return [entry.text for entry in self.asked if entry.text.startswith(NOTE)]
 
     @property
@@ -106,7 +106,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _in_words(entry: UserText) -> UserText:
-    """Without the files that came with it: the demo goes by words alone."""
+    """Return the entry without its attached files: the demo reads words alone."""
     words, there, _ = entry.text.partition(FROM_FILE)
     return replace(entry, text=words.strip() or "help") if there else entry
 

@@ -191,7 +191,6 @@ def _what(task: str) -> str:
 
 
 def _list_needed_tools(wish: Wish) -> set[str]:
-    """The tools that a wish takes."""
     needed = {wish.tool}
     needed |= {"search_issues"} if wish.described else set()
     return needed | ({"get_issue"} if wish.add or wish.drop else set())

@@ -139,7 +139,7 @@ _FILTER = re.compile(
 
 
 def _bare(pattern: re.Pattern[str]) -> str:
-    """The pattern without names for its groups, to be repeated in another."""
+    """Return the pattern without group names, so that another can repeat it."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern)
 
 
@@ -163,7 +163,7 @@ class _Row:
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Compiled when it is first needed, for a start that is quick."""
+    """Compile a sentence when it is first needed: the demo starts quickly."""
     return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
 
@@ -398,7 +398,10 @@ class Reading:
 
 
 def _groups(found: re.Match[str]) -> dict[str, str] | None:
-    """What the groups of a sentence took, its details and filters too; None where something is said twice."""
+    """Return the arguments that a sentence gives, by name.
+
+    Details and filters are read out of it too. None where an argument is given twice.
+    """
     given = {name: value for name, value in found.groupdict().items() if value}
     if given.pop("bugs", ""):
         given["label"] = "bug"

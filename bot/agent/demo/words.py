@@ -1,4 +1,4 @@
-"""What the demo model says: calls as phrases, results as they truly are, lists. Pure.
+"""The texts of the demo model: phrases for calls, results as they are, lists. Pure.
 
 The core tells the end of a write with a first word (SUCCEEDED, DECLINED, …); only that word may make the
 model say that something was done.

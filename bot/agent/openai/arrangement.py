@@ -29,13 +29,16 @@ _NO_RESULT = "ERROR: no result was kept for this call."
 
 @dataclass(frozen=True, slots=True)
 class UserTexts:
-    """What people and Nod said in a row: one message of several parts, none of which can pass for another."""
+    """Consecutive messages of people and Nod, sent as one message of several parts.
+
+    The parts are indented so that none can imitate the beginning of another.
+    """
 
     parts: tuple[UserText, ...]
 
     @property
     def texts(self) -> list[str]:
-        """Each part as a model reads it: of several, each begins at the margin, and its other lines don't."""
+        """The text of each part; where there are several, all lines but the first are indented."""
         if len(self.parts) == 1:
             return [self.parts[0].spoken]
         return [_indent(each.spoken) for each in self.parts]
@@ -53,10 +56,11 @@ Arranged = SystemText | UserTexts | AssistantText | ToolResult
 
 
 def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Arranged]:
-    """The same history, valid for all: the system first, then people and the model in turns.
+    """Return the history in an order that all model servers accept.
 
-    ``one_by_one``: the calls of an answer stand one after the other, each with its result, for servers that
-    know of one call at a time. Ids of calls become short ones, the same each time.
+    The system prompt comes first, then people and the model in turns. ``one_by_one``: each call of an answer
+    is followed by its own result, for servers that know of one call at a time. Ids of calls become short
+    ones, the same each time.
     """
     system = "\n\n".join(
         each.text for each in transcript if isinstance(each, SystemText) and each.text.strip()
@@ -117,7 +121,10 @@ def short_id(ident: str, again: int = 0) -> str:
 
 
 def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Entry]:
-    """Each answer with the results of its calls right behind it, and no result without its call."""
+    """Yield the entries with every call's result directly after its answer.
+
+    A call without a result gets one that says so. A result without its call is dropped.
+    """
     at = 0
     while at < len(entries):
         entry = entries[at]
@@ -142,7 +149,10 @@ def _with_results(entries: Sequence[Entry], *, one_by_one: bool) -> Iterator[Ent
 
 
 def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The same with ids that suit all; an id that a server used again stands for another call."""
+    """Yield the entries with short call ids that all servers accept.
+
+    An id that a server used twice becomes two.
+    """
     used: Counter[str] = Counter()
     awaited: deque[str] = deque()  # ids of the results that come next, in the order of their calls
     for entry in entries:
@@ -181,6 +191,6 @@ def _fill_empty_text(entry: UserText) -> UserText:
 
 
 def _indent(text: str) -> str:
-    """A text whose lines after the first can't pass for the beginning of another."""
+    """Indent all lines but the first, so that none passes for the beginning of another part."""
     first, *others = text.splitlines() or [""]
     return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])

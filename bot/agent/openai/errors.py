@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible server's errors mean, in words for people. Pure; ``model.py`` raises them."""
+"""Errors of OpenAI-compatible servers, explained in words for people. Pure; ``model.py`` raises them."""
 
 import re
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
 
 
 def away(error: openai.OpenAIError) -> bool:
-    """Whether the server is down or the account over its limit, so that another model may answer instead."""
+    """Tell if another model may answer instead: the server is down, or the account over its limit."""
     return worth_retrying(error) or find_refusal(error).cause is RefusalCause.MONEY
 
 

@@ -248,7 +248,7 @@ class OpenAIModel:
             await self._pause(wait)
 
     def _learns_from(self, error: openai.OpenAIError) -> bool:
-        """Whether the request is made in another way from now on, since the server said what it lacks."""
+        """Adapt later requests to what the server lacks. Return True if the request is worth repeating."""
         if self._writer.takes_system and find_refusal(error).cause is RefusalCause.NO_SYSTEM_ROLE:
             log.info(
                 "the model has no system role, so people's first message begins with it", model=self.name
@@ -336,7 +336,7 @@ class OpenAIModel:
         return check
 
     async def _window_size(self) -> int | None:
-        """How many tokens the server says that this model takes, asked once; None where it does not say."""
+        """Return the context window in tokens that the server reports, or None. Asks once."""
         if not self._asked_window:
             self._asked_window = True
             try:

@@ -403,7 +403,6 @@ class _SchemaWriter:
 
 
 def _end_sentence(said: str) -> str:
-    """A sentence that others can follow."""
     return f"{said}." if said and said[-1] not in ".!?:;…" else said
 
 
@@ -486,7 +485,7 @@ def _is_object(node: Mapping[str, Any]) -> bool:
 
 
 def _is_settled(node: Mapping[str, Any]) -> bool:
-    """Return whether a part says its own type, so that its alternatives only say more of it."""
+    """Tell if a schema names its own type, so that its alternatives only narrow it."""
     return isinstance(node.get("type"), str) and node["type"] in _TYPES
 
 
@@ -511,7 +510,6 @@ def _kinds(node: Mapping[str, Any]) -> list[str]:
 
 
 def _values(node: Mapping[str, Any]) -> list[Any] | None:
-    """The only values that a part may have; None for any."""
     if "const" in node:
         return [node["const"]]
     found = node.get("enum")
@@ -549,7 +547,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _format_values(values: Sequence[Any]) -> str:
-    """Values for a description, cut where they are long."""
     said = ", ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
     return said if len(said) <= _MAX_VALUE_CHARS else f"{said[:_MAX_VALUE_CHARS]}…"
 
@@ -573,7 +570,7 @@ def _all_names(root: Any) -> Iterator[str]:
 
 
 def _shorten_name(clean: str, own: str, marked: bool) -> str:  # noqa: FBT001 - whether another may be called the same
-    """A name within the bound; ``marked`` with a digest of the tool's own, so that it stands for no other."""
+    """Shorten a name to the limit. ``marked`` adds a digest of the tool's full name, to keep it unique."""
     if not marked and len(clean) <= _MAX_NAME_CHARS:
         return clean
     digest = hashlib.sha256(own.encode("utf-8", "replace")).hexdigest()[:8]
@@ -581,7 +578,10 @@ def _shorten_name(clean: str, own: str, marked: bool) -> str:  # noqa: FBT001 - 
 
 
 def _description(said: str) -> tuple[str, bool]:
-    """A tool's description within the bound, and whether it was cut; that people approve it first stays."""
+    """Cut a description to the limit, and tell if it was cut.
+
+    The remark that people approve the call first is kept.
+    """
     if len(said) <= MAX_DESCRIPTION_CHARS:
         return said, False
     end = f"{_CUT_TEXT}{APPROVED_FIRST}" if said.endswith(APPROVED_FIRST) else _CUT_TEXT

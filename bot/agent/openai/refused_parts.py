@@ -1,4 +1,4 @@
-"""What a server's refusal is about, as far as another request can do without it. Pure.
+"""The part of a request that a server refuses, where a request without it can succeed. Pure.
 
 Words of makers, gateways and their libraries; sources in the checkers of the tests' model server.
 """

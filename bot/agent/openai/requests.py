@@ -50,9 +50,9 @@ _REFUSED = f"{NOTE} The server of this model refuses these tools, so they can't 
 
 @dataclass(frozen=True, slots=True)
 class WrittenRequest:
-    """What is sent: ``body`` without what the settings add, and the tools as they were offered.
+    """A request as sent, with the tools that it offers.
 
-    ``kept``: digests of the reasoning that went back with it.
+    ``body`` lacks what the settings add. ``kept``: digests of the reasoning that was sent back with it.
     """
 
     body: Json
@@ -154,12 +154,10 @@ class RequestWriter:
         return self._plain.get(spec.name) == spec or _PLAIN.search(host_or_name) is not None
 
     def _differs(self, spec: ToolSpec) -> bool:
-        """Return whether the plainest form of a tool is another than the usual one."""
         usual, plain = (offer_tool(spec, strict=self.named.strict, plain=each) for each in (False, True))
         return usual.parameters != plain.parameters or usual.strict
 
     def _entry(self, entry: Entry, offers: ToolOffers, kept: set[str]) -> Entry:
-        """An entry as it is sent: calls under the names of the offers, without reasoning that was refused."""
         if not isinstance(entry, AssistantText) or not entry.calls:
             return entry
         return replace(entry, calls=tuple(self._call(offers.call_sent(call), kept) for call in entry.calls))
@@ -222,7 +220,7 @@ def _score_shared_words(spec: ToolSpec, words: set[str]) -> int:
 
 
 def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
-    """The history with notes at the end of what the system says."""
+    """Insert notes after the system prompt."""
     return [*transcript[:1], *map(SystemText, notes), *transcript[1:]] if notes else transcript
 
 

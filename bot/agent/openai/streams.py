@@ -1,4 +1,4 @@
-"""What goes back to a server with the next request, in a form that it takes. Pure."""
+"""Parts of a streamed answer in the form in which the next request sends them back. Pure."""
 
 import json
 from typing import Any

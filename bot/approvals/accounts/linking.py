@@ -1,8 +1,8 @@
-"""How accounts become one Person, and how one leaves again.
+"""Linking of accounts to one Person, and unlinking. One transaction each.
 
 Both sides agree: one account asks for a code, the other gives it and says yes, the first says yes to that
-account. Where one of them gains a role and neither is an admin, an admin says yes as well. Who is who now is
-read in ``bot/store/people.py``.
+account. Where one of them gains a role and neither is an admin, an admin says yes as well. The accounts of a
+Person are read in ``bot/store/people.py``.
 """
 
 import secrets
@@ -33,7 +33,7 @@ ADMIN_LIFE = timedelta(days=1)
 
 
 class End(Enum):
-    """What came of the last yes."""
+    """The outcome of a confirmation."""
 
     LINKED = auto()
     WAITS = auto()  # for an admin

@@ -124,9 +124,9 @@ SHORT_ID = 8
 
 
 async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:
-    """The one proposal whose id starts with that; raises CommandError when none or several do.
+    """Return the one proposal whose id begins with ``prefix``.
 
-    What the account may not see is not found.
+    Only proposals that the account may see are searched. Raises CommandError when none or several match.
     """
     if not prefix:
         raise CommandError("Which one? Give its ID (the first few characters are enough).")

@@ -180,7 +180,6 @@ class RuleCommands:
         ]
 
     async def _put_names_in(self, text: str) -> str:
-        """A text for people, where rules and grants have accounts and addresses."""
         return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
@@ -226,7 +225,7 @@ class RuleCommands:
         )
 
     def _follows(self, session: Session, rule: Rule, tools: Sequence[Tool]) -> str:
-        """What other rules make of one that was set: those that count in its place, and what they refuse."""
+        """Describe how the other rules affect a new one: which of them win, and which calls they refuse."""
         book = self._policies.load(session).book
         others = book.outweighing(rule, [tool.name for tool in tools])
         said = "".join(f" Where both apply, {other.words} counts." for other in others)
@@ -423,7 +422,6 @@ class RuleCommands:
         return CommandReply(await self._put_names_in(f"Extended: {rule.words}."), rule=rule.id)
 
     def _check_currency(self, words: Sequence[str]) -> None:
-        """Raises CommandError for another currency than that of the prices."""
         if words and words[0].upper() != self._prices.currency:
             raise CommandError(f"Prices are in {self._prices.currency}, so a budget is, too.")
 
@@ -468,7 +466,7 @@ class RuleCommands:
         return await self._drop(command, str(held.id))
 
     def _holders(self, session: Session) -> str:
-        """Each role with those who have it: by name, and by account for a command that removes one."""
+        """List the holders of each role: by name, and by account for a command that removes one."""
         policy = self._policies.load(session)
         every = {role: sorted(policy.holders(role)) for role in Role}
         named = people.find_known_names(session, {each for held in every.values() for each in held})
@@ -556,14 +554,13 @@ class RuleCommands:
 
 
 def _people_of(given: Rule) -> list[str]:
-    """Return the accounts that a rule names."""
     named = given.value if given.subject is Subject.DECIDERS and isinstance(given.value, tuple) else ()
     who = [given.limits.who] if given.limits and given.limits.who else []
     return [each for each in (*named, *who) if ":" in each and not is_group(each)]
 
 
 def _object(text: str) -> tuple[Any, str]:
-    """The JSON that a text begins with, if it does, and what follows; raises ValueError."""
+    """Split a text into its leading JSON object, if any, and the rest. Raises ValueError."""
     if not text.startswith("{"):
         return {}, text
     found, end = json.JSONDecoder().raw_decode(text)

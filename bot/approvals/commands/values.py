@@ -120,12 +120,10 @@ def names_in(text: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the names in a list with commas, semicolons or bars."""
     return [each for each in re.split(r"[,;|\s]+", text) if each]
 
 
 def _check_one(text: str, what: str) -> None:
-    """Raises CommandError for a list."""
     if len(several := _split(text)) > 1 or text.endswith(_MARKS):
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
@@ -167,7 +165,7 @@ def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> da
 
 
 def _is_loosening(subject: Subject, value: RuleValue) -> bool:
-    """Return whether calls have to pass less while a rule holds."""
+    """Tell if calls need fewer approvals while such a rule holds."""
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 

@@ -22,14 +22,13 @@ from bot.tools.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class CommandParts:
-    """What slash commands look things up in, and what they have done.
+    """The dependencies of slash commands.
 
-    ``inbox`` takes presses. ``stop`` stops what runs at an address and says what that was; nothing when
-    nothing ran. ``site_url`` is where people find the console, if there is one. ``hindrance`` says why Nod
-    can't post at an address, as its platform says it; empty where it can. ``groups`` says who is in one.
-    ``models`` are the names of those that can be asked, the default one first. ``workspace`` reads what its
-    owner says about working there; it blocks. ``standing`` and
-    ``has_account`` are those of channels, where they run.
+    ``inbox`` takes presses. ``stop`` stops the work at an address and describes it; empty when nothing ran.
+    ``site_url`` returns the address of the console, if there is one. ``hindrance`` returns why Nod can't post
+    at an address, in the platform's words; empty where it can. ``models`` are the names of the configured
+    models, the default first. ``workspace`` returns the instructions of the workspace's owner; it blocks.
+    ``standing`` and ``has_account`` ask the channels, where they run.
     """
 
     database: Database

@@ -13,7 +13,7 @@ from bot.tools.tool import Arguments
 
 
 def _name_deciders(_: Session, transcript: Transcript, __: Arguments, deciders: Deciders) -> Deciders:
-    """Return them; the lead agent has no say over its own plan."""
+    """Return the deciders; the lead agent may not decide its own plan."""
     return replace(deciders, lead=None) if transcript.teammate is None else deciders
 
 

@@ -1,4 +1,4 @@
-"""What people may look up, each answer checked against who asks.
+"""Read-only queries for people, each answer limited to what they may see.
 
 Begin with `proposals.py`. Nothing here changes a row.
 """

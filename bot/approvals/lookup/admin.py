@@ -1,4 +1,4 @@
-"""Who someone is to Nod, and what admins look up: the current policy, grants, usage and the audit log."""
+"""Queries about people and policy: roles and accounts, the rules, grants, usage and the audit log."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -41,7 +41,7 @@ class GrantInWords(NamedTuple):
 
 
 class BudgetInWords(NamedTuple):
-    """How much of a budget is used, also in words with people and places by name."""
+    """The use of a budget, with its text for people: names instead of accounts and addresses."""
 
     use: BudgetUse
     words: str
@@ -49,7 +49,7 @@ class BudgetInWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WhoIs:
-    """Who someone is: linked accounts and roles; whether anything runs, whether insights are on."""
+    """The accounts and roles of a person, and the state of Nod: paused or not, with insights or without."""
 
     person: Person
     roles: frozenset[Role]
@@ -59,9 +59,9 @@ class WhoIs:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What holds now; each rule with its words, people and places by name.
+    """The rules and grants that hold now, as text with names instead of accounts and addresses.
 
-    ``whose`` is the Person to whom everything is narrowed; None for an admin, who sees all.
+    ``whose`` is the Person to whom all of it is narrowed; None for an admin, who sees everything.
     """
 
     whose: Person | None
@@ -79,7 +79,7 @@ class AuditFile:
 
 
 class AdminLookup:
-    """Who someone is, and what admins may see of everyone."""
+    """Queries about people, rules, grants, usage and the audit log. Admins see everyone's."""
 
     def __init__(self, database: Database, policies: Policies, clock: Clock, currency: str = "USD") -> None:
         """``currency``: of what models cost."""
@@ -116,7 +116,7 @@ class AdminLookup:
         return await self._database.read(self._rules_all, actor)
 
     async def current(self, actor: Actor) -> Current:
-        """What concerns this person: the rules of where they are, and their grants; for an admin all."""
+        """Return the rules that concern this person and the grants they gave; for an admin all of them."""
 
         def read(session: Session) -> Current:
             whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
@@ -131,7 +131,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def grants(self, actor: Actor) -> list[GrantInWords]:
-        """Those that this person gave; for an admin all."""
+        """Return the grants that this person gave; for an admin all grants."""
 
         def read(session: Session) -> list[GrantInWords]:
             every = self._rules_all(session, actor)
@@ -149,7 +149,10 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def usage(self, actor: Actor, by: Parts, since: datetime) -> tuple[bool, list[Used]]:
-        """What turns cost since then in this person's conversations; in everyone's (True) for an admin."""
+        """Return the cost of turns since then, and True if it is everyone's.
+
+        An admin gets everyone's, others that of their own conversations.
+        """
 
         def read(session: Session) -> tuple[bool, list[Used]]:
             accounts = rights.whose(session, self._policies, actor)
@@ -209,7 +212,7 @@ class AdminLookup:
         return rights.rules_all(session, self._policies, actor)
 
     def _grants(self, session: Session, giver: Person | None) -> list[GrantInWords]:
-        """Those that a Person gave, or all."""
+        """Return the live grants that a Person gave, or all for None."""
         found = grants.live(session, self._clock())
         theirs = {giver.id, *giver.accounts} if giver else None
         return [
@@ -220,7 +223,7 @@ class AdminLookup:
 
 
 def _concerns(session: Session, rule: Rule, person: Person) -> bool:
-    """Whether a rule is about what this person asks for, where they have an account or have written."""
+    """Tell if a rule applies to a person: to their account, or to a place where they have written."""
     if isinstance(rule.value, GivenRole):
         return rule.value.account in person.accounts
     if rule.subject in _ELSEWHERE:

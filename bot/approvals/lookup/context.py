@@ -1,7 +1,7 @@
-"""What led to a proposal: the turn that it came from, for those who may decide it.
+"""The turn that led to a proposal, for those who may decide it.
 
 The order, what the agent read for it and what it said, up to the call itself: no line before or after that,
-also of a private conversation. It never changes, so that someone else's was read is recorded once a reader.
+also of a private conversation. It never changes, so reading someone else's is recorded once for each reader.
 """
 
 import asyncio
@@ -77,7 +77,10 @@ def _read(
 
 
 def _lines(session: Session, p: Proposal) -> list[Line]:
-    """Of the turn, in reading order; the person's order comes first where it was given before the turn."""
+    """Return the lines of the turn in reading order, beginning with the person's order.
+
+    An order from before the turn is included. Empty where the turn is deleted or no model's call led to it.
+    """
     newest = messages.until(session, p.conversation_id, p.message_id, _LOOKED_AT)
     if not newest or newest[0].id != p.message_id or newest[0].role is not LineRole.ASSISTANT:
         return []  # deleted since, or no model's call
@@ -101,7 +104,7 @@ def _lines(session: Session, p: Proposal) -> list[Line]:
 
 
 def _turn(answer: Line) -> str:
-    """The turn that an answer is of; of an old one its own number."""
+    """Return the id of the answer's turn, or one made of the line's number for old rows."""
     return (answer.event_id or f"line {answer.id}").partition(".")[0]
 
 
@@ -123,7 +126,7 @@ def _select_lines(turn: _Turn) -> list[Line]:
 
 
 def words(lines: Sequence[Line]) -> str:
-    """As a chat tells it: who said what, and what was read."""
+    """Render the lines as plain text for a chat: who said what, and what was read."""
     said = []
     for line in lines:
         who = _SPEAKERS.get(line.role) or (line.actor.label if line.actor else "A person")

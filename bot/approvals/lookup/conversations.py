@@ -47,9 +47,9 @@ class ConversationLookup:
     async def page(
         self, channel: str, actor: Actor, limit: int, before: Mark | None, words: str = ""
     ) -> tuple[list[Listed], Mark | None]:
-        """What one person began in a channel, newest first, and what the next page begins below, if any.
+        """Return a page of a person's conversations in a channel, newest first, and where the next begins.
 
-        ``words`` stand in its title or in what was said there.
+        ``words`` filters by title and messages. The mark is None on the last page.
         """
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:

@@ -29,7 +29,7 @@ _TOLD = 10  # of the price, in a chat
 
 
 class Effect(StrEnum):
-    """What the rule would have changed for a call."""
+    """The difference that a rule would have made for a call."""
 
     SPARED = "spared"  # people would not have been asked
     ASKED = "asked"  # they would have been, in addition
@@ -72,7 +72,7 @@ class Tried:
 
     @property
     def words(self) -> str:
-        """As a chat tells it."""
+        """The result as text for a chat."""
         spared, asked, refused, otherwise = (self.effects[effect] for effect in Effect)
         lines = [f"**{self.rule}**, tried on the past:", f"- {spared:,} would not have been asked for."]
         if spared and self.price:
@@ -168,7 +168,7 @@ def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
 
 
 def _regret(row: Any) -> str:
-    """Return what people did about it that a rule would have spared them: then they could not have."""
+    """Return the correction that people made to a call: declined, undone, edited, or nothing."""
     if row.state == State.DECLINED:
         return "declined"
     return "undone" if row.undone_by else "edited" if row.edited_by else ""

@@ -41,7 +41,7 @@ class Seen:
 
 
 class PlaceInBatch(NamedTuple):
-    """Where a proposal stands in its batch; ``position`` counts from 1."""
+    """The position of a proposal in its batch, counted from 1."""
 
     id: str
     size: int
@@ -66,10 +66,10 @@ class SeenRequest:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What is new, and what is under way.
+    """Changes of proposals since a position, and the work under way.
 
-    ``rows``: changes, oldest first, each its number and its proposal. ``far``: how far those are that run, by
-    id. ``asked``: the proposal of each question that has no answer yet, by the question's key.
+    ``rows``: changes, oldest first, each its number and its proposal. ``far``: the progress of running
+    proposals, by id. ``asked``: the proposal of each question that has no answer yet, by the question's key.
     """
 
     rows: Sequence[tuple[int, str]]
@@ -161,9 +161,10 @@ class ProposalLookup:
         *,
         to_decide: bool = False,
     ) -> tuple[list[Seen], Mark | None]:
-        """What this person may see, in the order that is sought, and what the next page begins below, if any.
+        """Return a page of the proposals that this person may see, and where the next page begins.
 
-        ``to_decide``: only what they may decide.
+        ``sought`` filters and orders them. ``to_decide``: only those they may decide. The mark is None on the
+        last page.
         """
         available = await self._registry.available()
 
@@ -229,7 +230,7 @@ class ProposalLookup:
     def visible(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """Those that this person may see."""
+        """Return the views of those proposals that this person may see."""
         seen = [p for p in found if rights.visible(session, self._policies, p, actor)]
         return self._view_page(session, seen, actor, available)
 
@@ -293,7 +294,7 @@ def cards_of(
 
 
 def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
-    """Return where it stands in its batch, if it is in one, which has these rows."""
+    """Return the position of the proposal in its batch, or None without a batch."""
     places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
     return PlaceInBatch(p.batch, len(rows), next(places)) if p.batch else None
 
@@ -314,6 +315,9 @@ def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[s
 
 
 def _teammate_at(session: Session, conversation: Conversation | None) -> str:
-    """Whose work it is part of, also where no call of a teammate's opened it, as with a server's question."""
+    """Return the name of the teammate whose conversation it is, or an empty text.
+
+    A server's question belongs to a teammate although no call of a model opened it.
+    """
     found = teams.get(session, conversation.id) if conversation and conversation.shown_at else None
     return found.name if found else ""

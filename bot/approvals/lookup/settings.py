@@ -41,7 +41,7 @@ class ShownSetting:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What the doctor found at a moment; ``fault`` says why it found nothing."""
+    """The findings of the doctor and their time; ``fault`` says why there are none."""
 
     at: datetime
     findings: tuple[Finding, ...] = ()

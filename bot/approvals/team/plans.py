@@ -1,4 +1,4 @@
-"""How plans are opened, replaced, reviewed and ticked off, and teammates stopped. One transaction each."""
+"""Plans of teammates: opened, replaced, reviewed, ticked off, and teammates stopped. One transaction each."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -87,7 +87,7 @@ def spawn(
 
 
 def _last_asked(session: Session, lead_id: str) -> int:
-    """The id of the last line of a person, or 0."""
+    """Return the id of the last line that a person wrote, or 0."""
     found = select(func.max(MessageRow.id)).where(
         MessageRow.conversation_id == lead_id, MessageRow.role == LineRole.USER
     )
@@ -170,7 +170,7 @@ def finish(
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
-    """What follows when the calls of a teammate's answer have ended: whether it is its turn, and work."""
+    """Handle the end of a teammate's calls. Return True if the teammate continues, and the jobs."""
     found = teams.get(session, p.conversation_id)
     if found is None:
         return True, ()
@@ -225,5 +225,5 @@ def _to_lead(
 
 
 def _quote(text: str) -> str:
-    """Another agent's words, each line marked so that it can't pass for Nod's own."""
+    """Quote a text of another agent, each line marked so that it can't imitate Nod's own."""
     return "\n".join(f"> {line}" for line in text.splitlines())

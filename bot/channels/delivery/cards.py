@@ -121,7 +121,7 @@ class Cards:
         return await self.database.write(self._undeliverable, proposal, next(iter(failures.values())).message)
 
     def _place_around(self, failures: Collection[Address], there: Collection[Address]) -> Address | None:
-        """Return where the same people read, for a card that stands nowhere yet and was not tried there."""
+        """Return the place around a failed address, for a card that is posted nowhere yet."""
         found = map(self.notices.find_place_around, () if there else failures)
         return next((place for place in found if place and place not in failures), None)
 
@@ -161,7 +161,10 @@ class Cards:
                 self.notices.unreached(session, proposal, address, error.message)
 
     async def hindrance(self, address: Address) -> str:
-        """Why the platform will never take a card there; empty where it does, or does not say in time."""
+        """Return why the platform will never take a card there.
+
+        Empty where it will, or did not answer in time.
+        """
         if (poster := poster_at(self.channels, address)) is not None:
             try:
                 async with asyncio.timeout(_ASKED_FOR):

@@ -49,7 +49,10 @@ COMMANDS = [
 
 
 def is_signed(key: str, body: bytes, headers: Mapping[str, str], now: datetime) -> bool:
-    """Whether Discord signed this body within the last five minutes, by the application's public key."""
+    """Tell if a body has Discord's signature, at most ``_SKEW`` old.
+
+    ``key`` is the application's public key.
+    """
     stamp = headers.get("x-signature-timestamp", "")
     try:
         at = datetime.fromtimestamp(int(stamp), now.tzinfo)

@@ -157,7 +157,7 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
 
 
 def _nothing(event: Mapping[str, Any]) -> str:
-    """Return what stands for a message without words: a bare mention greets, the rest can't be read."""
+    """Return the text for a message without words: a greeting for a bare mention, else a remark."""
     return _UNREAD if not read_words(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
 
 

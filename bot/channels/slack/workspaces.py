@@ -385,7 +385,10 @@ class Workspaces(AsyncAuthorize):
             return None
 
     async def _user(self, team: str, user: str) -> tuple[dict[str, Any], bool]:
-        """What Slack says of a person, and whether it said so within the hour; empty where it does not."""
+        """Return Slack's data on a user, and True if it is at most an hour old.
+
+        Empty if Slack never told it.
+        """
         known = self._users.get((team, user))
         if known and known[1] > self._clock():
             return known[0], True

@@ -144,7 +144,7 @@ MOVED_ON = "This was decided or changed in the meantime."
 
 
 async def _nothing_to_answer() -> None:
-    """What they did was no press."""
+    """Do nothing: there was no press to answer."""
 
 
 @dataclass(frozen=True, slots=True)

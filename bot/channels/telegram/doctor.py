@@ -1,4 +1,4 @@
-"""Whether Telegram will work: the token, the webhook or its absence, what the bot may read in groups."""
+"""Checks of Telegram for `nod doctor`: the token, the webhook, and what the bot may read in groups."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What people write: which of it is meant for Nod, and what it is to the core."""
+"""Incoming messages of Telegram: which of them are meant for Nod, and how the core gets them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

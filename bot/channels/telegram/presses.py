@@ -325,7 +325,10 @@ class TelegramPresses:
 
 @dataclass(eq=False)
 class _PressAnswer:
-    """The one answer to a press, told before anything that waits; then the next press is looked at."""
+    """The one answer to a press.
+
+    It is sent before anything slow happens, so that the next press can be read.
+    """
 
     transport: Transport
     query: CallbackQuery

@@ -60,7 +60,10 @@ class _Page:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What was shown of one proposal; ``cut`` is the round in which its card was cut, if it was."""
+    """The messages that showed one proposal's payload.
+
+    ``cut`` is the round in which its card was cut, if any.
+    """
 
     cut: int | None = None
     pages: Sequence[_Page] = ()

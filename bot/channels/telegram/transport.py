@@ -183,7 +183,7 @@ class Transport:
         return to
 
     async def _post_for_one(self, to: _Sends, alone: Alone | None) -> TelegramPosted:
-        """Send for one person alone where there is one and Telegram lets it, else for all."""
+        """Send an ephemeral message where one is asked for and Telegram takes it, else a message for all."""
         with translate_errors():
             return await self._try_to_whisper(to, alone) or find_posted(await to(None))
 

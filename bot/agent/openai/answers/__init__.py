@@ -1,5 +1,5 @@
-"""What model servers answer, read in one place: ends, errors, calls, arguments and thoughts.
+"""Readers for the answers of model servers: ends, errors, calls, arguments and reasoning.
 
 Begin with `answer.py`; `chat.py` and `responses.py` read the events of the two interfaces. All of it is pure.
-What is sent is made elsewhere.
+Requests are written elsewhere.
 """

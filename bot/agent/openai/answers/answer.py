@@ -62,7 +62,6 @@ class StreamedAnswer(ABC):
         return self._parts(self._thoughts.rest())
 
     def _add(self, said: str, thought: str) -> Sequence[Part]:
-        """More text of the answer, and of what was thought."""
         self.spoke = self.spoke or bool(said)
         self._size += len(said)
         self._thought += len(thought)

@@ -59,7 +59,10 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 def _read(text: str, depth: int) -> dict[str, Any] | None:
-    """The one object that a text holds; None where it holds none, or something besides."""
+    """Return the one JSON object in a text, or None where there is none or other values stand next to it.
+
+    Raises _DoubtError where several objects differ.
+    """
     if fenced := _FENCED.match(text):
         if not _BEHIND.match(fenced[2]):
             return None
@@ -108,5 +111,5 @@ def _is_sound(text: str) -> bool:
 
 
 def _join_surrogates(text: str) -> str:
-    """The text with pairs of lone surrogates joined, and what is left of them replaced by U+FFFD."""
+    """Join pairs of lone surrogates, and replace unpaired ones by U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

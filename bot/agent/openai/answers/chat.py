@@ -164,7 +164,10 @@ def _text(content: Any) -> str:
 
 
 def _read_thought(delta: Json) -> str:
-    """What the model thinks, by the fields that servers use for it; not one of them is OpenAI's own."""
+    """Return the model's reasoning in a delta, from any of the fields that servers use.
+
+    None of these fields is OpenAI's own.
+    """
     for name in _THOUGHT_FIELDS:
         if isinstance(said := delta.get(name), str) and said:
             return said

@@ -94,7 +94,11 @@ class Refusal:
 
     @property
     def _is_unpaid(self) -> bool:
-        """Gemini tells its limits of a minute as a quota and a plan, so there only plain words count."""
+        """Tell if the account has no money left.
+
+        Gemini reports its per-minute limits as a quota and a plan, so only plain words count for those
+        statuses.
+        """
         vague = self.status in _PASSING_STATUSES or self.status >= _SERVER_ERRORS
         return bool(NO_MONEY.search(self.said) or (not vague and PLAN.search(self.said)))
 

@@ -99,7 +99,7 @@ def _call(item: Json, extra: Json) -> ToolCall:
 
 
 def _make_item_to_send_back(item: Json) -> Json:
-    """An item as the server takes it again: its status is the server's own."""
+    """Return an output item without ``status``, which a server sets but does not accept."""
     return {name: value for name, value in item.items() if name != "status"}
 
 

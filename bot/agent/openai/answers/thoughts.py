@@ -56,7 +56,7 @@ def join_surrogates(text: str) -> str:
 
 
 def _begin_line(line: str) -> str:
-    """The first characters of a line, which say whether it holds a word and how far it is indented."""
+    """Return the start of a line: enough to see its indent, and if it holds a word."""
     begun = line[:_LINE_CHARS]
     return "…" if line.strip() and not begun.strip() else begun
 
@@ -150,7 +150,7 @@ class Thoughts:
         return shown
 
     def _drop_indent(self, count: int) -> None:
-        """Leave out the white space between the beginning of a line and a mark."""
+        """Drop the white space between the beginning of a line and a mark."""
         before = self._held[:count]
         if not (self._line + before).rpartition("\n")[2].strip():
             self._held = before.rstrip(" \t") + self._held[count:]
@@ -209,7 +209,7 @@ class Thoughts:
         return True
 
     def _retract(self, shown: str) -> str:
-        """Take all that was shown for a thought: its first mark was part of the prompt."""
+        """Turn all text displayed before into reasoning: its opening mark was part of the prompt."""
         self._thought += self._shown
         self._retracted = self._retracted or len(self._shown) > len(shown)
         self._shown = self._line = self._last = ""
