@@ -594,7 +594,7 @@ def _commit(
         grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), like, now)
         for p, like in proposed
     )
-    transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
+    opened = transitions.insert_all(session, opened, By.nod(Act.PROPOSE))
     if again:
         messages.add_note(session, turn.transcript.conversation.id, _CONTINUE, now)
     if turn.transcript.teammate:

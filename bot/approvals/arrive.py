@@ -178,7 +178,8 @@ def open_request(
         raise LostRace
     placed = replace(draft, conversation_id=line.conversation_id, message_id=line.message_id)
     proposal = grants.use(session, policies, placed, like, now)
-    transitions.insert_all(session, [proposal], By.nod(Act.PROPOSE, f"asked for by {request.actor}"))
+    by = By.nod(Act.PROPOSE, f"asked for by {request.actor}")
+    (proposal,) = transitions.insert_all(session, [proposal], by)
     if proposal.kind.is_form:
         transitions.own(session, proposal.id, process)
     if request.callback_url is not None:

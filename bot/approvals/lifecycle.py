@@ -12,6 +12,7 @@ from sqlmodel import Session
 
 from bot.approvals import rights
 from bot.approvals.team import teammates
+from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
 from bot.domain.files import File
 from bot.domain.jobs import CHANGED, Job, Work
 from bot.domain.outcomes import EARLIER, for_model
@@ -19,6 +20,7 @@ from bot.domain.people import Actor
 from bot.domain.policy import Policy
 from bot.domain.proposals import Cause, PreviewField, Proposal, State, clock
 from bot.domain.record import Act
+from bot.domain.redaction import redact_text
 from bot.domain.text import one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
@@ -130,6 +132,27 @@ def ask_again(
         decided_at=None,
     )
     return (redraw(session, p),) if moved else ()
+
+
+def annotate(
+    session: Session, proposal_id: str, round_: int, line: Annotation, now: datetime
+) -> tuple[Job, ...]:
+    """Add a line to the card of an open proposal, after that was posted. It changes nothing that is pressed.
+
+    ``round_``: of the contents that it is about. Nothing is added where these changed or were decided, and
+    nothing under a name that said something late already, or once there are too many.
+    """
+    conversation_lock.with_proposal(session, proposal_id)
+    p = proposals.get(session, proposal_id)
+    if p is None or p.state is not State.PROPOSED or p.round != round_:
+        return ()
+    late = [each for each in p.annotations if each.is_late]
+    added = bound_annotations([line], late=True)
+    known = {each.name for each in late}
+    if not added or added[0].name in known or len(late) == MAX_LINES:
+        return ()
+    by = By.nod(Act.ANNOTATE, redact_text(added[0].words))
+    return (redraw(session, move_or_lose(session, p, by, now, annotations=(*p.annotations, *added))),)
 
 
 def claim(

@@ -54,7 +54,7 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
     inverse = replace(inverse, message_id=message_id)
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
-    transitions.insert_all(session, [inverse], context.by)
+    (inverse,) = transitions.insert_all(session, [inverse], context.by)
     p = context.moved(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why:

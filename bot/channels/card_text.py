@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from bot.domain.annotations import Annotation
 from bot.domain.cards import REMOVED, BatchRow, Card
 from bot.domain.diffs import diff
 from bot.domain.files import RESULT_SHOWN
@@ -157,12 +158,19 @@ class CardTextRenderer(Generic[T]):
             runs = card.running_since is not None
             ended = self.builder.moment(card.ended_at, relative=runs) if card.ended_at else None
             yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
+        for line in card.annotations:
+            yield self._write_annotation(line)
         for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):
             short, cut = self._short(point, units=_NOTE_UNITS)
             yield self.builder.joined([self.builder.write("• "), short], ""), cut
         if card.result:
             # in a block of its own, so that no line of it looks like one of the card's
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
+
+    def _write_annotation(self, line: Annotation) -> tuple[T, bool]:
+        """A line of a feature. Its text is code, in which no platform makes a link of an address."""
+        text, cut = self._short(line.text, "code", units=_LINE_UNITS)
+        return (self._after(line.name, text) if line.name else text), cut
 
     def _write_date(
         self, text: str, between: str, at: T | None, *, units: int = _LINE_UNITS

@@ -87,6 +87,10 @@ def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
         "requester": p.requester.label,
         "deciders": p.deciders.in_words(p.requester.label),
         "round": p.round,
+        "annotations": [
+            {"name": redact_text(each.name), "text": redact_text(each.text), "late": each.is_late}
+            for each in p.annotations
+        ],
         "created_at": p.created_at.isoformat(),
         "expires_at": p.expires_at.isoformat(),
     }

@@ -6,11 +6,12 @@ made of theirs. What a press on several rows carries is `Picked`.
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Self
 
+from bot.domain.annotations import Annotation
 from bot.domain.cards import Batch, BatchRow, Card, Group
 from bot.domain.chat import Address, Choice, PickedRow
 from bot.domain.forms import label_of
@@ -46,7 +47,8 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     outcome = first.outcome if len(waiting) == len(cards) else _outcome(found)
     shared = [note for note in first.notes if all(note in card.notes for card in open_)]
     progress = [outcome] if 0 < len(waiting) < len(cards) else []
-    rows = tuple(replace(row, notes=tuple(n for n in row.notes if n not in shared)) for row in rows)
+    lines = tuple(each for each in first.annotations if all(each in card.annotations for card in open_))
+    rows = tuple(replace(row, notes=_list_points(row, shared, lines)) for row in rows)
     return replace(
         first,
         round=group.round,
@@ -76,8 +78,15 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         asker_decides=all(card.asker_decides for card in open_),
         undo=_one(card.undo for card in open_),
         undoing="",
+        annotations=lines,
         batch=Batch(rows),
     )
+
+
+def _list_points(row: BatchRow, notes: Collection[str], lines: Collection[Annotation]) -> tuple[str, ...]:
+    """The notes of a row and what features say of it, without those that are the same for all."""
+    said = (each.words for each in row.card.annotations if each not in lines)
+    return (*(note for note in row.notes if note not in notes), *said)
 
 
 def _verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from bot.domain.annotations import Annotation
 from bot.domain.buttons import make_button
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, read_fields, unfold
@@ -108,6 +109,7 @@ class Card:
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
     unsure: bool = False  # it failed, and may have happened all the same
+    annotations: tuple[Annotation, ...] = ()  # lines of features
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
@@ -567,6 +569,10 @@ def card_of(
         undoing=one_line(p.inverse.words) if p.inverse and p.undo_until else "",
         ticked=p.ticked,
         unsure=p.cause in (Cause.OUTCOME_UNKNOWN, Cause.STOPPED),
+        annotations=tuple(
+            Annotation(one_line(clean(each.name)), one_line(clean(each.text)), each.is_late)
+            for each in p.annotations
+        ),
         choices=p.choices and tuple(one_line(clean(each)) for each in p.choices),
     )
 
@@ -694,6 +700,7 @@ def whole_text(card: Card) -> str:
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
     if card.reason:
         lines += [f"Reason: {_indent(card.reason)}"]
+    lines += [each.words for each in card.annotations]
     lines += ["", "Changes"]
     for f in card.fields:
         if (compared := diff(f.old_value, f.new_value, folded=False)) is not None:

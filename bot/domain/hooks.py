@@ -12,6 +12,7 @@ from typing import Protocol
 
 from sqlmodel import Session
 
+from bot.domain.annotations import Annotation
 from bot.domain.chat import Address
 from bot.domain.conversations import Transcript
 from bot.domain.jobs import Job
@@ -37,6 +38,17 @@ class AddToPrompt(Protocol):
     """Asked before each call of a model, in no transaction. Returns a section of the prompt, or ''."""
 
     async def __call__(self, transcript: Transcript, now: datetime) -> str: ...
+
+
+class AnnotateCard(Protocol):
+    """Asked for lines on the card of a proposal, in the transaction that stores its contents.
+
+    They are frozen with it: what is pressed names them. Asked again for each new round of contents that
+    people are to decide. It reads and writes nothing else; where it raises, there is no card. What comes
+    later is added by ``lifecycle.annotate``.
+    """
+
+    def __call__(self, session: Session, proposal: Proposal) -> Sequence[Annotation]: ...
 
 
 class RefuseGrant(Protocol):
@@ -89,6 +101,7 @@ class Hooks:
     stop_model_call: tuple[StopModelCall, ...] = ()
     count_answer: tuple[CountAnswer, ...] = ()
     add_to_prompt: tuple[AddToPrompt, ...] = ()
+    annotate_card: tuple[AnnotateCard, ...] = ()
     refuse_grant: tuple[RefuseGrant, ...] = ()
     forget_conversations: tuple[ForgetConversations, ...] = ()
     send_digest: tuple[SendDigest, ...] = ()

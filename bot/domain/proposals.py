@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
+from bot.domain.annotations import Annotation
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.text import shorten
 from bot.domain.trials import Trial
@@ -485,6 +486,7 @@ class Proposal:
     batch: str | None = None  # the id of the first proposal of its batch
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     schedule: str | None = None  # the id of the schedule whose run asked for it
+    annotations: tuple[Annotation, ...] = ()  # lines of features on its card
 
     @property
     def applies(self) -> bool:
@@ -508,11 +510,21 @@ class Proposal:
 
     @property
     def seen(self) -> str:
-        """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words."""
+        """SHA-256, in hex, over all that a card shows of the change: the digest, old values and words.
+
+        Of the annotations, those that were on the card when it was posted.
+        """
         fields = [(f.field, f.old_value, f.new_value) for f in self.preview]
         shown = [self.digest, self.description, fields, self.risk.level, self.risk.reason, self.reason]
         shown += [self.trial.token] if self.trial else []
+        lines = [(each.name, each.text) for each in self.frozen_annotations]
+        shown += [lines] if lines else []
         return hashlib.sha256(canonical(shown).encode()).hexdigest()
+
+    @property
+    def frozen_annotations(self) -> tuple[Annotation, ...]:
+        """Those that were on its card when that was posted."""
+        return tuple(each for each in self.annotations if not each.is_late)
 
     @property
     def shown_again(self) -> bool:

@@ -22,6 +22,7 @@ class Act(StrEnum):
     UNDELIVERABLE = "undeliverable"
     UNASKED = "unasked"  # the call that asked has ended
     CHANGED = "changed"  # the current values did, after its approval
+    ANNOTATE = "annotate"  # a feature adds a line to its card
     EXECUTE = "execute"
     RERUN = "rerun"
     ASK_AGAIN = "ask again"  # an expired one

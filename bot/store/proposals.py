@@ -12,6 +12,7 @@ from sqlalchemy import Row, bindparam, delete, func, literal_column, or_, text, 
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
+from bot.domain.annotations import Annotation
 from bot.domain.bounds import AnswerRoom, Bounds
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
@@ -430,6 +431,14 @@ def _inverse_read(kept: dict[str, Any] | None) -> Inverse | None:
     return None if kept is None else Inverse(**{**kept, "fields": _fields_read(kept["fields"])})
 
 
+def _annotations_kept(lines: tuple[Annotation, ...]) -> list[list[Any]] | None:
+    return [[each.name, each.text, each.is_late] for each in lines] or None
+
+
+def _annotations_read(kept: list[list[Any]] | None) -> tuple[Annotation, ...]:
+    return tuple(Annotation(*each) for each in kept or ())
+
+
 _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "state": (_same, State),
     "cause": (_same, _optional(Cause)),
@@ -440,6 +449,7 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "trial": (_optional(lambda trial: trial.kept), _optional(Trial.read)),
     "read_again": (_reread_kept, _reread_read),
     "inverse": (_inverse_kept, _inverse_read),
+    "annotations": (_annotations_kept, _annotations_read),
     "ticked": (lambda ticked: list(ticked) or None, lambda kept: tuple(kept or ())),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }

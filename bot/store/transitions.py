@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, exists, func, insert, text, update
 from sqlmodel import Session, select
 
+from bot.domain.annotations import bound_annotations
 from bot.domain.proposals import SETTLED, TRANSITIONS, Deciders, Proposal, State
 from bot.domain.text import hash_text, storable
 from bot.store import processes
@@ -59,10 +60,10 @@ def _update(columns: tuple[str, ...]) -> Any:
     return guarded.values({column: bindparam(column) for column in columns})
 
 
-def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
-    """Open proposals, each with its first audit row."""
+def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
+    """Open proposals, each with its first audit row. Returns them with what features say on their cards."""
     changes = []
-    for proposal in proposals:
+    for proposal in (_annotate(session, each) for each in proposals):
         row = to_row(proposal)
         place, schema = (
             session.connection().execute(_INSERT, row | log.key_of_place_and_schema(proposal)).one()
@@ -70,6 +71,16 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> None:
         _name_deciders(session, proposal)
         changes.append(Change(proposal, row, by, log.about(proposal, place, schema)))
     log.append(session, changes)
+    return tuple(change.proposal for change in changes)
+
+
+def _annotate(session: Session, proposal: Proposal) -> Proposal:
+    """Return it with what features say of its contents now, in place of what they said of earlier ones."""
+    hooks = hooks_of(session).annotate_card
+    if not (hooks or proposal.annotations):
+        return proposal
+    lines = [line for annotate_card in hooks for line in annotate_card(session, proposal)]
+    return replace(proposal, annotations=bound_annotations(lines))
 
 
 def move(
@@ -96,6 +107,9 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
+    if after.round != before.round and after.state is State.PROPOSED:
+        after = _annotate(session, after)
+        changes |= {} if after.annotations == before.annotations else {"annotations": after.annotations}
     conversation_lock.in_conversation(session, before.conversation_id)
     new = to_row(after)
     # with the deciders always: an older release kept fewer fields of them, and the record hashes all
@@ -119,7 +133,7 @@ def move(
     if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
     about = None
-    if after.digest != before.digest:
+    if after.digest != before.digest or after.frozen_annotations != before.frozen_annotations:
         place, schema = (
             session.connection().execute(_PLACE_AND_SCHEMA, log.key_of_place_and_schema(after)).one()
         )

@@ -65,6 +65,7 @@ def hostile(random: Random) -> Hooks:
         stop_model_call=(rarely_later,),
         count_answer=(nothing_or_raise,),
         add_to_prompt=(rarely_later,),
+        annotate_card=(nothing_or_raise, lambda *_: act() if not random.randrange(8) else ()),
         refuse_grant=(random.choice([now, rarely]),),
         forget_conversations=(nothing_or_raise,),
         send_digest=(nothing_or_raise,),

@@ -78,6 +78,11 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
         ("0007", _WAITING),
         # a command that was tried, and a batch of three
         ("0008", _WAITING | {"shell_run": None, "update_issue": None}),
+        # a fact and a schedule
+        (
+            "0009",
+            _WAITING | {"shell_run": None, "update_issue": None, "remember": None, "schedule_task": None},
+        ),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from bot.approvals import lifecycle
+from bot.domain.annotations import Annotation
 from bot.domain.files import File
 from bot.tools.tool import ToolOutput, tool
 from tests.web.conftest import ANA, BEN, CHIEF, DEE, TOKENS, Serve
@@ -397,3 +399,20 @@ async def test_what_was_cut_of_a_read_is_a_download_of_its_conversation_alone(se
         assert (listed["title"], listed["made_at"]) == ("scan", nod.clock().isoformat())
         assert (await chief.get("/api/files")).json()["files"] == []
         assert {(await chief.get(address)).status_code for address in (base, f"{base}/{file['id']}")} == {404}
+
+
+async def test_a_line_that_a_feature_adds_later_reaches_readers_streams_and_exports(serve: Serve):
+    async with serve(model=asking(), NOD_HTTP_TOKENS=TOKENS, NOD_ADMINS=("http:chief",), token=ANA) as nod:
+        (proposal,) = await nod.proposed()
+        assert proposal["annotations"] == []
+        line = Annotation("Second opinion", "keeps <b>milk</b>; https://evil.example/approve")
+        added = lifecycle.annotate, proposal["id"], proposal["round"], line, nod.app.clock()
+        assert await nod.app.database.write(*added)
+        after = await nod.proposal(proposal["id"])
+        assert after["annotations"] == [{"name": line.name, "text": line.text, "late": True}]
+        assert (after["seen"], after["round"]) == (proposal["seen"], proposal["round"])
+        assert after["version"] > proposal["version"]  # so a stream tells of it
+        async with nod.caller(CHIEF) as chief:
+            exported = (await chief.get("/api/audit/export")).text
+        assert line.words in exported
+        assert (await nod.press(proposal, "approve")).status_code == 200

@@ -242,8 +242,13 @@ def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:
 
 
 def _notes(card: Card) -> list[Block]:
-    """What else to know before or after deciding: the tally, four eyes, edits, that no one was asked."""
-    return [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
+    """What else to know before or after deciding: what features say, the tally, edits, that no one was asked.
+
+    It is plain text, in which Slack makes no links.
+    """
+    notes = [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
+    lines = [b.context(*(f"💬 {each.words}" for each in card.annotations))] if card.annotations else []
+    return [*lines, *notes]
 
 
 def _write_asker(card: Card, team: str) -> str | Block:

@@ -113,6 +113,7 @@ def _make_row(change: Change) -> dict[str, Any]:
 def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
     name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
+    lines = [redact_text(each.words) for each in proposal.frozen_annotations]
     return {
         "requester": str(proposal.requester),
         "name": name,
@@ -121,6 +122,7 @@ def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> d
         "summary": summary,
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
+        **({"annotations": lines} if lines else {}),
     }
 
 

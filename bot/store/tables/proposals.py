@@ -111,6 +111,7 @@ class ProposalRow(Row, table=True):
     batch: str | None = None
     ticked: list[int] | None = as_json(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
+    annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

@@ -60,6 +60,14 @@ class ChangeBody(View):
         )
 
 
+class AnnotationView(View):
+    """A line that a part of Nod adds under its own name. ``late``: it came after the card was posted."""
+
+    name: str
+    text: str
+    late: Annotated[bool, Field(validation_alias="is_late")]
+
+
 class GroupView(View):
     size: int
     open: int
@@ -252,6 +260,7 @@ class _OfCard(View):
     undo: str
     again: str
     choices: list[str] | None
+    annotations: list[AnnotationView]
 
 
 class ProposalView(_OfRow, _OfCard):
@@ -268,6 +277,7 @@ class ProposalView(_OfRow, _OfCard):
     - `deciders`, `quorum`, `votes`, `may_decide`: who decides, whether you may.
     - `asker_decides`: the requester may decide alone, so a card need not say who may.
     - `state`, `outcome`, `cause`, `notes`: its status.
+    - `annotations`: lines that parts of Nod add, each under a name; `late` ones came after it was posted.
     - `verbs`, `buttons`, `group`: what can be pressed now, with labels; the rest of the group.
     - `printed`: while it runs: the last lines of its output.
     - `result`, `ended_badly`, `result_url`, `error`: how it ended; in full: `…/{id}/result`, `…/{id}/files`.
@@ -372,6 +382,7 @@ class _OfBatchCard(View):
     warning: str
     undo: str
     notes: list[str]
+    annotations: list[AnnotationView]
     expires_at: Time
 
 

@@ -1,7 +1,7 @@
 // Several calls of one tool in one answer: a table with a checkbox for each row that may be approved with others.
 
 import { get, Newest, post } from "./api.js";
-import { Card, contextOf, fold } from "./card.js";
+import { annotations, Card, contextOf, fold } from "./card.js";
 import { changes } from "./diff.js";
 import { sureForm, wordsForm } from "./decisions.js";
 import { announce, DATA, data, h, icon, keeping, shown } from "./dom.js";
@@ -107,6 +107,7 @@ export class Batch {
       h("div", { class: "card-head" }, h("h3", { class: "card-title", ...DATA }, shown(batch.title))),
       open && why && batch.rows.every((row) => this.states.get(row.id).why === why) ? h("p", { class: "why" }, h("b", {}, "Why: "), data(why)) : null,
       open && batch.warning ? h("p", { class: "note", ...DATA }, shown(batch.warning)) : null,
+      ...annotations(batch),
       ...batch.notes.filter((note) => note !== batch.outcome).map((note) => h("p", { class: "note", ...DATA }, shown(note))),
       batch.open < batch.size ? h("p", { class: "outcome", role: "status" }, data(batch.outcome)) : null,
       batch.same.length ? changes(batch.same) : null,

@@ -167,6 +167,7 @@ export class Card {
     if (open && p.kind === "question" && p.risk_reason) parts.push(h("p", { class: "note", ...DATA }, shown(p.risk_reason)));
     const warning = [p.undo, `${RISKS[p.risk]}.`].reduce((words, said) => (said && words.startsWith(said) ? words.slice(said.length).trim() : words), p.warning); // the badge says it
     if (open && warning) parts.push(h("p", { class: "note", ...DATA }, shown(warning)));
+    parts.push(...annotations(p));
     parts.push(...p.notes.map((note) => h("p", { class: "note", ...DATA }, worded(note))));
     if (!open) parts.push(this.outcome(p));
     if (p.again) parts.push(this.again(p));
@@ -195,6 +196,7 @@ export class Card {
         p.again ? this.again(p) : null),
       p.printed ? boxed(p.printed) : null,
       p.choices && p.result ? h("p", { class: "answered", ...DATA }, shown(p.result)) : null,
+      ...annotations(p),
       ...p.notes.map((note) => h("p", { class: "note", ...DATA }, worded(note))),
     ];
   }
@@ -489,6 +491,11 @@ export class Card {
     const submit = this.form?.submit;
     if (submit) submit.setAttribute("aria-disabled", String(on));
   }
+}
+
+/** The lines that parts of Nod add under a name; no address in one is a link. */
+export function annotations(drawn) {
+  return drawn.annotations.map((each) => h("p", { class: "note", ...DATA }, each.name ? h("b", {}, data(each.name), ": ") : null, data(each.text)));
 }
 
 /** What is drawn once it is unfolded. */

@@ -1,12 +1,15 @@
 """A word about a press is there for as long as it is so."""
 
+import asyncio
 import re
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from bot.approvals import lifecycle
+from bot.domain.annotations import Annotation
 from tests.web.console.conftest import Served
-from tests.web.console.test_console import CARDS, NewPage, ask, button, rare
+from tests.web.console.test_console import CARDS, NewPage, ask, button, rare, violations
 
 pytestmark = pytest.mark.browser
 
@@ -97,3 +100,20 @@ def test_an_answer_to_a_tested_call_goes_when_the_call_is_another(nod: Served, n
     expect(form.locator(".answer")).to_contain_text(re.compile("ask|approv", re.IGNORECASE))
     form.get_by_label("Tool").fill("delete_issue")
     expect(form.locator(".answer")).to_be_hidden()
+
+
+def test_a_line_that_a_feature_adds_comes_to_the_card_on_screen_as_text(nod: Served, new_page: NewPage):
+    (proposal,) = nod.ask("close #4")
+    page = new_page(f"{nod.url}#/inbox")
+    card = page.locator("#inbox-detail .card")
+    expect(button(card, "Approve")).to_be_visible()
+    line = Annotation("Second opinion", "closes <b>one</b>: https://evil.example/approve")
+    now = nod.app.clock()
+    writing = nod.app.database.write(lifecycle.annotate, proposal["id"], proposal["round"], line, now)
+    assert asyncio.run_coroutine_threadsafe(writing, nod.loop).result(20)
+    nod.loop.call_soon_threadsafe(nod.app.notifier.notify)
+    expect(card.locator(".note", has_text=line.name)).to_have_text(line.words)
+    expect(card.locator(".note a")).to_have_count(0)
+    assert violations(page) == []
+    button(card, "Approve").click()
+    expect(page.locator("#inbox-detail")).not_to_contain_text("just changed")
