@@ -575,7 +575,9 @@ def _commit(
         teammates.lock_lead(session, turn.transcript.teammate)
     proposed = [(c.proposal, c.like) for c in judged if c.proposal]
     batch_of = batches([(c.proposal.id, c.batch) for c in judged if c.proposal])
-    ending = None if again else Ending.WAITING if proposed else None if calls else Ending.DONE
+    ending = None
+    if not again and (proposed or not calls):
+        ending = Ending.WAITING if proposed else Ending.DONE
     stored = turns.answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
     if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)

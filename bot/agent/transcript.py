@@ -252,7 +252,7 @@ def _list_pictures(part: _Part) -> Sequence[str]:
 def _format_attachments(part: _Part) -> Iterator[str]:
     """Yield a line for each file of a message: quoted as outside data that can't imitate anything else."""
     shown = _list_pictures(part)
-    most = MAX_RESULT if part.length is _Length.FULL else part.share if part.length is _Length.BOUNDED else 0
+    most = {_Length.FULL: MAX_RESULT, _Length.BOUNDED: part.share}.get(part.length, 0)
     for handle in part.line.files:
         file = part.transcript.files.get(handle)
         if file is None:

@@ -237,7 +237,8 @@ def _kinds(schema: Any) -> set[str]:
     if not isinstance(schema, Mapping):
         return set()
     kind, choices = schema.get("type"), schema.get("anyOf")
-    found = {kind} if isinstance(kind, str) else set(map(str, kind)) if isinstance(kind, list) else set()
+    kinds = [kind] if isinstance(kind, str) else kind
+    found = set(map(str, kinds)) if isinstance(kinds, list) else set()
     for choice in choices if isinstance(choices, list) else ():
         found |= _kinds(choice)
     return found

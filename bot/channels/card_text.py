@@ -255,13 +255,12 @@ class CardTextRenderer(Generic[T]):
             shown = [self._value(new, "code")]
             shown = shown if same else [self._value(old, "code"), self.builder.write(" → "), *shown]
             return self.builder.joined([name, self.builder.write(": "), *shown], ""), name_cut
-        asides = (
-            [("", new)]
-            if same
-            else [(f" ({REMOVED})", old)]
-            if new is None
-            else [(" now", old), (" will be", new)]
-        )
+        if same:
+            asides = [("", new)]
+        elif new is None:
+            asides = [(f" ({REMOVED})", old)]
+        else:
+            asides = [(" now", old), (" will be", new)]
         blocks = [(aside, *self._block(value, most)) for aside, value in asides]
         lines = [
             line

@@ -504,9 +504,10 @@ _JSON_KINDS = {
 def _kinds(part: Mapping[str, Any]) -> list[str]:
     """The kinds that a schema names; of one that names none, those of its enum's values."""
     named = part.get("type")
-    listed = named if isinstance(named, list) else [named] if named else []
-    found = [_JSON_KINDS[each] for each in listed if each in _JSON_KINDS]
-    return found if named else [_kind(each) for each in part.get("enum", ())]
+    if not named:
+        return [_kind(each) for each in part.get("enum", ())]
+    listed = named if isinstance(named, list) else [named]
+    return [_JSON_KINDS[each] for each in listed if each in _JSON_KINDS]
 
 
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:

@@ -79,7 +79,9 @@ def _read(data: bytes) -> FileContent:
     finally:
         child.stop()
     kind, picture = found.get("kind", kind or UNKNOWN), found.get("picture")
-    kept = base64.b64decode(picture) if picture else None if kind in PICTURES else data
+    kept = None if kind in PICTURES else data
+    if picture:
+        kept = base64.b64decode(picture)
     return FileContent(kind, found.get("text", ""), found.get("fault", ""), kept, found.get("note", ""))
 
 

@@ -52,7 +52,9 @@ class AvailableTools:
         if tool is not None and tool.version == proposal.tool_version:
             return tool.form
         kept = proposals.schema(session, proposal.tool_name, proposal.tool_version)
-        return kept if kept is not None else tool.form if tool is not None else {}
+        if kept is not None:
+            return kept
+        return tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
         """A call's arguments as people may see them, without its reason; empty for what is no object."""

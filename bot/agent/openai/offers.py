@@ -528,10 +528,11 @@ def _strings(node: Mapping[str, Any]) -> list[str]:
 def _items_of(node: Mapping[str, Any]) -> Any:
     """The schema of each item; of a list with a schema for each place, any of those."""
     items, places = node.get("items", True), node.get("prefixItems")
-    listed = places if isinstance(places, list) and places else items if isinstance(items, list) else None
-    if listed is None:
-        return items if items is not False else True
-    return {"anyOf": listed} if listed else True
+    if isinstance(places, list) and places:
+        return {"anyOf": places}
+    if isinstance(items, list):
+        return {"anyOf": items} if items else True
+    return items if items is not False else True
 
 
 def _names(required: Any) -> list[str]:

@@ -171,7 +171,9 @@ def _regret(row: Any) -> str:
     """Return the correction that people made to a call: declined, undone, edited, or nothing."""
     if row.state == State.DECLINED:
         return "declined"
-    return "undone" if row.undone_by else "edited" if row.edited_by else ""
+    if row.undone_by:
+        return "undone"
+    return "edited" if row.edited_by else ""
 
 
 def _describe_price(session: Session, ident: str, price: str) -> Priced:

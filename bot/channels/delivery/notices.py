@@ -195,7 +195,9 @@ def _card_at(
 ) -> tuple[str, list[Actor] | None]:
     """The newest card of an open proposal there, if any, and who is named; None: it is not open."""
     found = proposals.get(session, ident)
-    shown = proposals.of_batch(session, found.batch) if found and found.batch else [found] if found else []
+    if found is None:
+        return "", None
+    shown = proposals.of_batch(session, found.batch) if found.batch else [found]
     proposal = next((each for each in shown if each.state is State.PROPOSED), None)
     if proposal is None:
         return "", None

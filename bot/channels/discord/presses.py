@@ -101,8 +101,8 @@ class DiscordPresses:
         """Return what stands before the press: a window, or everything there is to read."""
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
         if data.way in (Way.VIEW, Way.ROW):
-            verbs = GROUP if card.batch else _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
-            return await self._everything(press, [card], card, verbs)
+            verbs = _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
+            return await self._everything(press, [card], card, GROUP if card.batch else verbs)
         each = Verb.UNDO if verb is Verb.UNDO_ALL else verb
         may = await self.lookup.may_press(data.id, press.actor, press.address, each)
         sure = card.button(verb).sure if unread and may else None

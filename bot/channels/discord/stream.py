@@ -34,7 +34,9 @@ class DiscordStream(StreamedMessage):
         self._last: datetime | None = None
 
     async def preview(self, text: str, doing: str) -> None:
-        below = f"\n\n*⏳ {literal(doing)}*" if doing else _MARK if text.strip() else ""
+        below = _MARK if text.strip() else ""
+        if doing:
+            below = f"\n\n*⏳ {literal(doing)}*"
         pieces = split(f"{text}{below}")
         now = self._clock()
         if not pieces or (self._last is not None and now - self._last < _PACE):

@@ -215,15 +215,14 @@ class SlackPresses:
         subject = click.subject(card.proposal_id, card.round)
         if verb in _READS:
             may = await self.lookup.may_press(card.proposal_id, actor, at)
-            review = (
-                _of_batch(card, subject, verb, may=may)
-                if card.batch
-                else screens.row(card, subject, may_approve=may)
-                if verb not in _VIEWS
-                else screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
-                if verb == cards.REVIEW_STEPS and card.kind.has_steps
-                else screens.review(card, subject, may_approve=may)
-            )
+            if card.batch:
+                review = _of_batch(card, subject, verb, may=may)
+            elif verb not in _VIEWS:
+                review = screens.row(card, subject, may_approve=may)
+            elif verb == cards.REVIEW_STEPS and card.kind.has_steps:
+                review = screens.review_steps(card, subject, cards.steps_words(card), may_approve=may)
+            else:
+                review = screens.review(card, subject, may_approve=may)
             return await self._show(click, review.view, review.file, card.tool_name)
         if verb == cards.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)

@@ -509,7 +509,9 @@ def _name_issue(issue: Issue) -> str:
 
 
 def _with_its(comments: int) -> str:
-    return "" if not comments else " and its comment" if comments == 1 else f" and its {comments} comments"
+    if not comments:
+        return ""
+    return " and its comment" if comments == 1 else f" and its {comments} comments"
 
 
 def _fields(issue: Issue) -> dict[str, Any]:

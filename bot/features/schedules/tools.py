@@ -217,8 +217,11 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
     else:
         times = _times(given)
         rows["when"] = f"{times.words} ({times.zone})"
-        rows["until"] = times.said(times.until) if times.until else "no end" if times.every else ""
-        rows["next_times"] = "\n".join(map(times.said, times.following(now, _SHOWN))) if times.every else ""
+        if times.every:
+            rows["until"] = "no end"
+            rows["next_times"] = "\n".join(map(times.said, times.following(now, _SHOWN)))
+        if times.until:
+            rows["until"] = times.said(times.until)
         once = clock_change(times.start.astimezone(times.zone))
         rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
     rows["each_run"] = "in the name of who asks; its changes ask as always"

@@ -57,7 +57,9 @@ def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
         return result
     fitted = dict(result)
     content = fitted.get("content", fitted.pop("toolResult", None))
-    parts = content if isinstance(content, list) else [] if content is None else [content]
+    if content is None:
+        content = []
+    parts = content if isinstance(content, list) else [content]
     fitted["content"] = [_fit_part(part, version) for part in parts]
     fitted["isError"] = str(fitted.get("isError") or False).lower() in ("true", "1", "yes")
     data = fitted.pop("structuredContent", None)

@@ -101,7 +101,9 @@ class FileChange:
 
     @property
     def kind(self) -> str:
-        return "added" if self.old is None else "removed" if self.new is None else "changed"
+        if self.old is None:
+            return "added"
+        return "removed" if self.new is None else "changed"
 
 
 class Inapplicable(Exception):
