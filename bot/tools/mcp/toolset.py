@@ -22,8 +22,7 @@ from bot.tools.tool import Tool
 
 log = logger(__name__)
 
-_ADOPTION_WAIT = 5.0  # seconds that a turn waits for a new list; then it takes what there is by then
-_FIRST_WAIT_SECONDS = 5.0  # who is slower comes later
+_FIRST_WAIT_SECONDS = 5.0  # that a turn waits for a server, and for its list; what is slower comes later
 _MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
 
 
@@ -152,7 +151,7 @@ class McpToolset(Servers):
             before = adopted.tools if adopted else {}
             if adopted:
                 adopted.wanted = False
-            patience = asyncio.get_running_loop().time() + min(self._first_wait, _ADOPTION_WAIT)
+            patience = asyncio.get_running_loop().time() + self._first_wait
             kept = {name: tool for name, tool in before.items() if name in offered}
             server.left_out = {}
             adopted = _Adopted(known, kept, patience)

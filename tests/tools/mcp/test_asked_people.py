@@ -120,10 +120,11 @@ def talking(
         )
         app = build(settings, model=ScriptedModel(*([ask(*calls)] if calls else [])), clock=clock)
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(180),
             app.running(ticking=False),
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", timeout=20) as client,
         ):
+            await app.mcp.settle(60)
             yield Talk(app, client)
 
     return start
