@@ -88,7 +88,7 @@ _DRAIN_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class App:
-    """All parts of one running Nod."""
+    """The parts of one running Nod."""
 
     settings: Settings
     clock: Clock
@@ -116,7 +116,7 @@ class App:
 
     @contextlib.asynccontextmanager
     async def running(self, *, ticking: bool = True) -> AsyncIterator[None]:
-        """Everything up, from the database to the last channel; and down again in the opposite order.
+        """Start everything, from the database to the last channel, and stop it in the opposite order.
 
         Whatever can refuse the start is asked before a row is touched or work is begun.
 
@@ -181,7 +181,7 @@ class App:
             yield
 
     def _end_outgrown_grants(self) -> None:
-        """End what older versions let run by how a command begins, whatever followed."""
+        """End grants of older versions that covered commands by their beginning, whatever followed."""
         if not self.settings.shell:
             return
         from bot.tools.builtin.shell.prefix import FORM
@@ -194,7 +194,7 @@ class App:
         self.mcp.start()
 
     async def _watch(self) -> None:
-        """Look at the rows when another process changed them."""
+        """Read the rows again whenever another process has changed them."""
         async for _ in self.cluster.changes():
             try:
                 await self.core.recovery.recover(self.clock())
@@ -219,7 +219,7 @@ def build(
     receives: bool = True,
     works: bool = True,
 ) -> App:
-    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those the settings name.
+    """Make every part; nothing runs yet. ``model`` and ``toolsets`` replace those of the settings.
 
     ``receives``: from channels and over HTTP; ``works``: runs turns and what was approved. On SQLite both.
     """
@@ -390,7 +390,6 @@ def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -
 
 
 def _trace(models: Sequence[Model], named: Sequence[NamedModel]) -> list[Model]:
-    """Return the models with a span around each of their calls."""
     hosts = {each.name: each.host for each in named}
     return [
         Traced(each, "openai" if each.name in hosts else "nod", hosts.get(each.name, "")) for each in models
@@ -419,7 +418,7 @@ def registry_of(
     questions: Questions | None = None,
     toolsets: Sequence[Toolset] | None = None,
 ) -> tuple[Registry, OwnTools, Servers]:
-    """All tools that the settings name, or ``toolsets`` instead, and what is asked over them.
+    """Return the registry of all tools that the settings name, or ``toolsets`` instead.
 
     MCP servers start when tools are first asked for; without ``questions`` what they ask is declined.
     """
@@ -450,13 +449,12 @@ def _make_toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[Fixe
 
 
 def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
-    """Make the tools that Nod brings itself, as far as the settings name them."""
     builtin = builtin_tools(parts.settings, parts.database)
     return [*builtin[:1], *_make_toolsets_of_features(parts, named=True), *builtin[1:]]
 
 
 def builtin_tools(settings: Settings, database: Database) -> list[FixedToolset]:
-    """The tools Nod brings itself, as far as the settings turn them on."""
+    """Return the built-in tools that the settings turn on."""
     found = [output_tools(database)]
     if settings.workspace is not None:
         if not settings.workspace.is_dir():
@@ -481,7 +479,7 @@ def _mcp(
     taken: Callable[[], frozenset[str]],
     questions: Questions | None,
 ) -> Servers:
-    """The tools of the configured MCP servers; none where no file is named."""
+    """Return the configured MCP servers, or none where no file is named."""
     if settings.mcp_config is None:
         return Servers()
     from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
@@ -498,7 +496,7 @@ def _mcp(
 
 
 def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock) -> OidcSignIn | None:
-    """Return where an organisation's people sign in, if the settings say so."""
+    """Return the organisation's sign-in, if the settings have one."""
     secret = settings.oidc_client_secret
     if not settings.oidc_issuer:
         return None
@@ -514,7 +512,7 @@ def _organisation(settings: Settings, site_url: Callable[[], str], clock: Clock)
 
 
 def _models(named: Sequence[NamedModel]) -> list[Model]:
-    """Those that the settings name, the default one first; else the clearly labelled offline one."""
+    """Return the models of the settings, the default first; without any, the demo model."""
     if not named:
         return [DemoModel()]
     from bot.agent.openai.model import OpenAIModel  # its SDK takes a fifth of a start

@@ -1,4 +1,4 @@
-"""The core put together: everything that knows no platform, over what it stands on."""
+"""Assembly of the core: all parts that know no platform."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ from bot.tools.registry import Registry
 
 @dataclass(frozen=True)
 class Ports:
-    """What the core stands on: rows, tools, who answers, who speaks. Channels may be added later.
+    """The dependencies of the core: database, tools, models, delivery. Channels may be added later.
 
     ``model`` is the default one, ``others`` are those that rules may name. ``alone``: no other process works
     on these rows.
@@ -63,7 +63,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Core:
-    """Everything that knows no platform, put together."""
+    """The parts that know no platform, assembled."""
 
     gate: Gate
     execution: Execution
@@ -92,7 +92,7 @@ def core(
     hooks: Hooks | None = None,
     commands: Sequence[Callable[[CommandParts], CommandSet]] = (),
 ) -> Core:
-    """Put the core together; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
+    """Assemble the core; nothing runs yet. ``routes``: chats that get every card; ``notice``: for all.
 
     ``named``: what is known of the models. ``site_url``: where people find the console. ``hooks`` and
     ``commands`` are those of features.
@@ -148,7 +148,7 @@ def core(
 
 
 def policies_of(settings: Settings, clock: Clock = now) -> Policies:
-    """The current policy: the rules over the settings' defaults."""
+    """Return the current policy: the rules over the settings' defaults."""
     return Policies(
         Policy(
             mode=Mode(settings.approval_policy),

@@ -1,6 +1,6 @@
-"""The core's front door: everything people send comes to `handle`, every job to `run`.
+"""The entry point of the core: `Assistant.handle` takes everything people send, `Assistant.run` every job.
 
-No platform is known here. What a turn says goes out by ``bot/channels/delivery/turns.py``; tools run behind
+No platform is known here. A turn's text goes out by ``bot/channels/delivery/turns.py``; tools run behind
 ``bot/approvals/gate.py``; rows decide, jobs only wake.
 """
 
@@ -86,7 +86,7 @@ _REFUSALS: dict[type[Exception], Answer] = {
 
 @dataclass(eq=False)
 class Assistant:
-    """Takes in messages, presses and commands; runs jobs."""
+    """The core's inbox and worker: it takes messages, presses and commands, and runs jobs."""
 
     database: Database
     gate: Gate
@@ -136,7 +136,7 @@ class Assistant:
         }
 
     async def handle(self, incoming: Incoming) -> Reply:
-        """The inbox: returns once the input is committed, with the answer for its sender."""
+        """Handle what a person sent. Returns the reply for them once it is committed."""
         new = self._new_names(incoming)
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
             return await self._message(incoming, new)
@@ -155,7 +155,6 @@ class Assistant:
                 return await self._request(incoming)
 
     def _new_names(self, incoming: Incoming) -> Names:
-        """Return what the platform calls people and places, where that is new to this process."""
         return {key: name for key, name in names_in(incoming).items() if self._named.get(key) != name}
 
     def _note_names(self, new: Names) -> None:
@@ -164,19 +163,18 @@ class Assistant:
         self._named |= new
 
     def _not_allowed(self, session: Session, incoming: Message | Command) -> str | None:
-        """Return why Nod does not listen to this person there, in words."""
         if not incoming.actor.outside:
             return None
         person = people.person_of(session, incoming.actor)
         return self.gate.policies.load(session).refusal(person, str(incoming.address))
 
     async def run(self, job: Job) -> tuple[Job, ...]:
-        """Do one job; returns the work it made. Safe to run at any time, any number of times."""
+        """Run one job, and return the jobs that follow. Safe to run at any time, any number of times."""
         with structlog.contextvars.bound_contextvars(**{_SUBJECTS.get(job.work, "conversation"): job.key}):
             return await self._work[job.work](job.key)
 
     async def queue_of(self, job: Job) -> Queue:
-        """Return where a job waits for its place: turns by person, everything else as it comes."""
+        """Return the queue of a job: turns queue by person, all other jobs in one."""
         if job == CHANGED or (job.work is Work.REDRAW and not self.cards.stand_anywhere):
             return HERE
         if job.work is not Work.TURN:
@@ -220,7 +218,7 @@ class Assistant:
     def _accept(
         self, session: Session, message: Message, new: Names, now: datetime, owner: str
     ) -> arrive.Accepted | str | None:
-        """Return where it is now; why it is not heard, in words; None where it was taken in before."""
+        """Store a message. Returns its place, or a refusal in words, or None for a duplicate."""
         if new:
             _learn(session, new, message.actor)
         return self._not_allowed(session, message) or arrive.accept(session, message, now, self.bounds, owner)
@@ -254,7 +252,10 @@ class Assistant:
         return decided.reply
 
     async def stop(self, address: Address, who: Actor) -> str:
-        """A person stops the turn at an address, and its team; says what was stopped, nothing if nothing."""
+        """Stop the turn at an address and its team for a person, and say what was stopped.
+
+        Empty if nothing.
+        """
         found = await self.database.read(conversations.open_conversation, address)
         if found is None:
             return ""
@@ -269,7 +270,7 @@ class Assistant:
         return f"Stopped, and with it {count}; what they had proposed is cancelled."
 
     def stopped_elsewhere(self, conversation_id: str) -> None:
-        """A person stopped a turn by another process; the rows say so, and here it may run."""
+        """Interrupt the local turn of a conversation that a person has stopped by another process."""
         if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)
 
@@ -313,7 +314,7 @@ class Assistant:
         return tuple(made)
 
     async def _execute(self, proposal_id: str) -> tuple[Job, ...]:
-        """While it is under way here, however long that takes and whatever the clock does, it is ours."""
+        """Run a proposal, marked as under way in this process for as long as it takes."""
         self.under_way.add(proposal_id)
         try:
             return await self.execution.start(proposal_id, self.dispatcher.wake)
@@ -326,7 +327,7 @@ class Assistant:
     async def _watch_turn(
         self, turn: Turn, made: list[Job], noted: tracing.Noted, *, delivered: bool
     ) -> AsyncIterator[TurnEvent]:
-        """The turn's events; notes work for what policy lets run, and ends well when a person stops it."""
+        """Yield the turn's events, collecting its jobs; a stop by a person is a regular end."""
         conversation_id = turn.transcript.conversation.id
         try:
             async for event in self.loop.run(turn, delivered=delivered):
@@ -367,7 +368,7 @@ class Assistant:
 
 
 def _list_ended(transcript: Transcript) -> list[str]:
-    """The ids of the proposals that the agent has to be told of: those of what it said last."""
+    """Return the ids of the ended proposals of the last answer, of which the agent is to be told."""
     spoken = [line for line in transcript.lines if line.role is not LineRole.NOTICE]
     if not spoken or spoken[-1].role is not LineRole.ASSISTANT:
         return []
@@ -377,7 +378,7 @@ def _list_ended(transcript: Transcript) -> list[str]:
 def _stop(
     session: Session, found: Conversation, who: Actor, now: datetime
 ) -> tuple[bool, list[str], tuple[Job, ...]]:
-    """Return whether a turn was stopped, the ids of the teammates that were, and the work it made."""
+    """Stop a turn and its team. Returns True if a turn was stopped, the teammates' ids, and the jobs."""
     conversation_lock.in_conversation(session, found.id)
     by = people.by(session, Act.STOP, who)
     spoke = turns.stop_turn(session, found.id, now)
@@ -392,7 +393,7 @@ def _learn(session: Session, new: Names, *who: Actor) -> None:
 
 
 def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
-    """Give up a turn that takes processes down with it, and tell people."""
+    """Give up a turn that repeatedly ended its process, and tell people."""
     ident = turn.transcript.conversation.id
     if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP, now):
         return ()  # a person stopped it, or another process runs it

@@ -153,7 +153,7 @@ def database_address(url: str) -> str:
 
 
 def tracing_address(url: str) -> str:
-    """Where traces go, with the libraries installed here; raises ValueError where those are missing."""
+    """Return the address for traces. Raises ValueError where the libraries for them are not installed."""
     require("tracing", "otel", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
     return url
 
@@ -243,7 +243,7 @@ def _is_unset(name: str, value: object) -> bool:
 
 
 class Settings(BaseSettings):
-    """Every setting, by its environment variable; ``.env.example`` tells what each is for."""
+    """The settings, by environment variable; ``.env.example`` explains each."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
@@ -433,7 +433,7 @@ class Settings(BaseSettings):
 
     @property
     def audit_keys(self) -> tuple[bytes, ...]:
-        """What seals the audit log, the newest first."""
+        """The keys that seal the audit log, the newest first."""
         return tuple(key.encode() for key in self.audit_key)
 
     @field_validator("otlp_headers")
@@ -445,7 +445,7 @@ class Settings(BaseSettings):
 
     @property
     def otlp_header_pairs(self) -> dict[str, str]:
-        """What the collector wants to be sent; values as in addresses, such as %20 for a space."""
+        """The headers for the collector; values are percent-encoded, such as %20 for a space."""
         pairs = (value.partition("=") for value in self.otlp_headers)
         return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
 
@@ -584,7 +584,7 @@ class Settings(BaseSettings):
 
     @property
     def own_url(self) -> str:
-        """Where the commands that speak to a running Nod find it."""
+        """The address at which commands reach a running Nod."""
         here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - not to listen on
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
@@ -629,10 +629,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def inspect(cls, **overrides: Any) -> tuple[Self | None, list[str]]:
-        """What can be read, with the default in place of each wrong value, and one line for each fault.
-
-        None where even the rest makes no sense.
-        """
+        """Read the settings, with the default in place of each wrong value, and one line for each fault."""
         faults: list[str] = []
         given = dict(overrides)
         while True:
@@ -693,7 +690,6 @@ def _in_words(fault: ErrorDetails) -> str:
 
 
 def _range(name: str) -> str:
-    """The numbers that a setting takes, in words."""
     field = next(f for f in Settings.model_fields.values() if f.validation_alias == name)
     least = next((m.ge for m in field.metadata if hasattr(m, "ge")), 0)
     most = next((m.le for m in field.metadata if hasattr(m, "le")), None)

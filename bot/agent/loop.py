@@ -1,8 +1,8 @@
-"""One turn: ask the model, run its reads, turn its writes into proposals, until it is silent or must wait.
+"""The agent loop: ask the model, run its reads, turn its writes into proposals, until the turn ends or waits.
 
-`run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that ends
-it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory. It
-is resumed by a new turn once every call of that answer has ended (`settle` in
+`Loop.run` is an async generator of `TurnEvent`. Everything the turn says is committed before the event that
+ends it. A turn that opens proposals ends as ``WAITING``: from then on it is rows, with no task and no memory.
+It is resumed by a new turn once every call of that answer has ended (`settle` in
 ``bot/approvals/lifecycle.py``). Running a turn again from its rows is safe, because a turn never writes
 anything but its own rows.
 """
@@ -112,7 +112,10 @@ _Read = tuple[Call, Tool, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """``model_calls`` per turn; ``history_tokens`` a model is given at most, roughly; None: by its window."""
+    """The limits of a turn: calls of the model, and tokens of history that it is sent.
+
+    ``history_tokens`` is approximate; None takes it from the model's context window.
+    """
 
     model_calls: int = 12
     history_tokens: int | None = None
@@ -140,7 +143,7 @@ class Committed:
 
 @dataclass(slots=True)
 class _Run:
-    """A turn while it runs: what it has read and said by now, and how it ended."""
+    """The state of a running turn: its transcript, what it has said so far, and how it ended."""
 
     turn: Turn
     delivered: bool
@@ -168,7 +171,7 @@ class _Request:
 
 @dataclass(eq=False)
 class Loop:
-    """Runs turns, one after the other or side by side."""
+    """The runner of turns, one after the other or side by side."""
 
     models: Models
     gate: Gate
@@ -181,7 +184,10 @@ class Loop:
     hooks: Hooks = field(default_factory=Hooks)
 
     async def run(self, turn: Turn, *, delivered: bool) -> AsyncIterator[TurnEvent | FollowUpJobs]:
-        """Run a wanted turn to its end. ``delivered`` False: what is said still has to be shown."""
+        """Run a wanted turn to its end, yielding its events.
+
+        ``delivered`` False: its text still has to be posted.
+        """
         run = _Run(turn, delivered)
         try:
             there = CallContext(turn.transcript.conversation.id, str(turn.transcript.asker))
@@ -221,7 +227,7 @@ class Loop:
         run.turn = replace(run.turn, transcript=now or before)
 
     async def _receive(self, run: _Run) -> AsyncIterator[TurnEvent | FollowUpJobs]:
-        """Read what people attached, and tell them of what can't be read."""
+        """Read the attached files, and tell people which of them can't be read."""
         transcript = run.turn.transcript
         yield Waited(f"Reading {', '.join(each.name for each in transcript.unread)}.")
         pictures = self.models.about(await self._choose_model(transcript)).images
@@ -230,7 +236,10 @@ class Loop:
         await self._read_rows(run)
 
     async def _bring_up_to_date(self, transcript: Transcript) -> tuple[Job, ...] | None:
-        """Withdraw questions that were overtaken, tick off what is done; None for neither."""
+        """Withdraw outdated questions and tick off finished steps.
+
+        Return the jobs, or None if nothing changed.
+        """
         if left := asking.overtaken(transcript):
             return await self.database.write(asking.withdraw, left, self.clock)
         if done := _find_done_steps(transcript):
@@ -297,7 +306,7 @@ class Loop:
             yield ProposalOpened(proposal)
 
     async def _check_bounds(self, turn: Turn) -> None:
-        """Raises ModelError where the model may not be asked once more."""
+        """Raise ModelError if the turn may not call the model again."""
         if _steps(turn) >= self.limits.model_calls:
             raise ModelTooManySteps
         if turn.transcript.teammate and (spent := self._find_reached_bound(turn.transcript.teammate)):
@@ -312,10 +321,10 @@ class Loop:
     async def _ask(
         self, run: _Run, available: AvailableTools, answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | ThoughtDelta | TextRestarted | Waited | FollowUpJobs]:
-        """Fill in the model's answer; one that breaks off is asked for again, from the start.
+        """Get the model's answer, repeating the request from the start where the answer breaks off.
 
-        A request that is too long is asked again with less of the history, and so are those that follow.
-        Where the model can't answer, the one that is named for that does.
+        A request that is too long is repeated with less history, and the later ones stay that short. Where
+        the model can't answer, its stand-in does.
 
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
@@ -384,7 +393,7 @@ class Loop:
         return self.models.stand_in(model) if error.away else None
 
     async def _summarise(self, run: _Run, asked: _Request) -> None:
-        """Have a summary stand for the oldest lines; where the model writes none, they are cut."""
+        """Have the model summarise the oldest lines; where it writes nothing, they are cut."""
         turn, upto, now = run.turn, asked.overdue[-1].id, self.clock()
         run.summed_up = True
         try:
@@ -410,14 +419,13 @@ class Loop:
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
     async def _tell_refused(self, model: Model, tools: Mapping[str, str]) -> tuple[Job, ...]:
-        """Tell the admins which tools the model's server refuses; the turn continues without them."""
         if not tools:
             return ()
         said = [_REFUSED.format(name, model.name, why) for name, why in tools.items()]
         return await self.database.write(_tell_admins, self.gate.policies, "\n".join(said), self.clock())
 
     async def _prompt(self, transcript: Transcript, reach: AvailableTools, briefing: Briefing) -> str:
-        """The rules first, and last what is asked, remembered and so in this conversation."""
+        """Return the system prompt: the fixed rules first, then what is special to this conversation."""
         now, held, here = self.clock(), self.gate.policies.held, transcript.conversation
         workspace = ""
         if self.briefing.workspace and any(tool.group == FILES for tool in reach):
@@ -430,7 +438,10 @@ class Loop:
     async def _stream(  # noqa: C901 - one case for each part of an answer
         self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput, *, further: bool
     ) -> AsyncIterator[TextDelta | TextRestarted | ThoughtDelta | Waited | FollowUpJobs]:
-        """Fill in the answer to a request; raises ModelEmpty for one that says nothing where it should."""
+        """Stream the answer to a request into ``answer``.
+
+        Raises ModelEmpty if it is empty and must not be.
+        """
         thoughts, answer.model = ReasoningFilter(), asked.model.name
         async for part in asked.model.stream(asked.history, specs):
             thought = thoughts.add(part.text) if isinstance(part, Thought) else thoughts.rest()
@@ -461,7 +472,7 @@ class Loop:
             raise ModelEmpty
 
     def _take_written_calls(self, asked: _Request, specs: Sequence[ToolSpec], answer: ModelOutput) -> bool:
-        """Read the calls in an answer's text; keeps that a model writes them though it was told not to."""
+        """Read the calls in an answer's text, and note a model that writes them against its instructions."""
         told = asked.attempt > 0 or asked.model.name in self.models.writers
         found = answer.take_written_calls(specs, asked.history, told=told)
         if found and asked.attempt:
@@ -476,7 +487,7 @@ class Loop:
         transcript: Transcript,
         said: str,
     ) -> AsyncIterator[Waited]:
-        """Judge the calls of an answer, adding to ``judged``; tells what is tried first."""
+        """Judge the calls of an answer into ``judged``, and yield which one is being tried."""
 
         async def consider(tell: Callable[[Waited], None]) -> None:
             async def show(words: str) -> None:
@@ -490,7 +501,7 @@ class Loop:
     async def _read(
         self, reads: Sequence[_Read], transcript: Transcript, results: dict[str, CallResult]
     ) -> AsyncIterator[ToolProgress]:
-        """Run reads side by side, adding to ``results``; tells how far they are."""
+        """Run reads side by side into ``results``, and yield their progress."""
         if not reads:
             return
 
@@ -514,7 +525,7 @@ class Loop:
             yield told
 
     def _add_usage(self, usage: Usage, model: str, finished: Finished) -> Usage:
-        """Return what a turn has used with one more answer."""
+        """Return the turn's usage with that of one more answer."""
         prompt, completion = finished.prompt_tokens, finished.completion_tokens
         cost = self.prices.cost(model, prompt, completion, finished.cached_tokens)
         return Usage(
@@ -526,7 +537,7 @@ class Loop:
         )
 
     def _find_reached_bound(self, teammate: Teammate) -> str | None:
-        """Which bound over all its turns a teammate has reached, in words; None when it may continue."""
+        """Return the limit that a teammate has reached over all its turns, in words, or None."""
         most = self.limits.team
         if teammate.model_calls >= most.model_calls:
             return f"It took {teammate.model_calls} steps, which is all that one teammate may take."
@@ -536,7 +547,7 @@ class Loop:
 
 
 async def _while(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
-    """Yield what work tells while it is done; raises what it raises."""
+    """Yield what ``work`` reports while it runs. Raises what it raises."""
     told: asyncio.Queue[T | None] = asyncio.Queue()
     doing = asyncio.ensure_future(work(told.put_nowait))
     doing.add_done_callback(lambda _: told.put_nowait(None))
@@ -563,10 +574,10 @@ def _commit(
     again: bool,
     before: Usage,
 ) -> Committed:
-    """One transaction: what the model said, the proposals it led to, and the end of the turn if it ends.
+    """Store one answer in one transaction: its text, its proposals, and the end of the turn if it ends.
 
-    ``again``: the answer was cut at its length, and the model may continue it. ``before``: what the turn had
-    used before this answer.
+    ``again``: the answer was cut at its length, and the model may continue it. ``before``: the turn's usage
+    before this answer.
     """
     turn, calls = run.turn, [c.call for c in judged]
     if any(c.proposal or c.effect for c in judged):
@@ -636,7 +647,6 @@ def _home(transcript: Transcript) -> str:
 
 
 def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
-    """Store a summary of the lines up to ``upto`` and its cost in one transaction."""
     turns.spend(session, turn, usage)
     messages.add_summary(session, turn.transcript.conversation.id, text, upto, now)
 
@@ -683,7 +693,7 @@ def _steps(turn: Turn) -> int:
 
 
 def _rest(session: Session, turn: Turn, now: datetime) -> bool:
-    """End a turn that has nothing to say; False when that changed since it was read."""
+    """End a turn that has nothing to say. Return False if new lines have come since it was read."""
     turns.hold_turn(session, turn)
     turns.check_owned(session, turn)
     transcript = conversations.read_transcript(session, turn.transcript.conversation.id)
@@ -699,7 +709,7 @@ def _fail(
     """End the turn and tell people why, once. Messages that came in the meantime get a new turn.
 
     What is ``passing`` is tried again later. If it is a teammate's turn, the teammate fails and the lead
-    agent is told. Gives the words for people, empty where they know, and the work it made.
+    agent is told. Returns the text for people, empty where they know, and the jobs.
     """
     turn = run.turn
     ident, seen, teammate = turn.transcript.conversation.id, turn.transcript.seen, turn.transcript.teammate
@@ -726,7 +736,7 @@ def _fail(
 
 
 def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Some servers give two calls one id; results are told apart by it."""
+    """Give calls different ids: some servers repeat one, and results are matched by them."""
     taken: set[str] = set()
     kept = []
     for position, call in enumerate(calls):

@@ -26,7 +26,10 @@ _WRITTEN = (
 
 @dataclass(slots=True)
 class ModelOutput:
-    """``may_be_silent``: people there also talk with each other, so saying nothing is an answer."""
+    """The output of one model call.
+
+    ``may_be_silent``: people there also talk with each other, so saying nothing is an answer.
+    """
 
     may_be_silent: bool
     pieces: list[str] = field(default_factory=list)
@@ -108,7 +111,7 @@ _LONGEST = 2000  # characters that wait for the end of their sentence
 
 
 class ReasoningFilter:
-    """Holds back what has not ended yet: half a secret looks like none."""
+    """A buffer for reasoning that releases complete sentences: half a secret looks like none."""
 
     def __init__(self) -> None:
         self._held = ""

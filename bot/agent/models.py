@@ -1,4 +1,4 @@
-"""The models there are: which of them answers where, what is known of each, and which fails now."""
+"""The configured models: which one answers where, and which one fails now."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Tool calls for models that have none of their own: written as JSON between fences, in the answer's text.
+"""Tool calls for models without native ones: JSON between fences in the answer's text.
 
 The prompt says how (docs/models.md has it); what comes is read strictly, line by line. A call stands in the
 answer itself, outside any other fence, and nowhere word for word in what people or tools said: a quotation
@@ -82,7 +82,7 @@ class TextCalls:
 
 @dataclass(slots=True)
 class _Blocks:
-    """Takes an answer's text in as it comes; gives out what is no call."""
+    """A parser of fenced calls: it takes an answer's text as it streams, and returns the rest of it."""
 
     found: list[str] = field(default_factory=list)  # what stood between the fences of each call
     _line: str = ""  # held back: it may become a fence

@@ -46,7 +46,7 @@ class _Length(IntEnum):
 
 @dataclass(slots=True)
 class _Part:
-    """One line of the transcript as the model is given it; ``share`` of the room in characters."""
+    """A line of the transcript in the form the model gets; ``share`` of the room in characters."""
 
     line: Line
     transcript: Transcript

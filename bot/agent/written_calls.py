@@ -83,7 +83,10 @@ _CALL_DECODER = json.JSONDecoder(object_pairs_hook=_object_once, strict=False)
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """``start`` and ``end`` are where it stands; ``quote`` is what of it would stand in a quotation."""
+    """A call in a text, from ``start`` to ``end``.
+
+    ``quote`` is the part that a quotation of it would repeat.
+    """
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""Another look after a tool has run, in the same step: its fields as they are now, and what undoes it.
+"""Checks after a run, in the same step: the changed fields read again, and the inverse call.
 
 Both are the tool's own code, so both are bounded and may fail: then nothing is claimed or offered.
 """

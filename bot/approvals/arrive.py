@@ -141,7 +141,7 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The proposal, and the work it made; ``again`` where the same event had opened it before."""
+    """An opened proposal and its jobs; ``again`` where the same event had opened it before."""
 
     proposal: Proposal
     jobs: tuple[Job, ...] = ()

@@ -1,4 +1,4 @@
-"""Questions of the agent: it asks a person, with choices or for words, and the answer is its call's result.
+"""Questions of the agent: a person answers with a choice or in words, and that is the call's result.
 
 A question is a proposal of kind ``question`` that the model's call of ``ask_person`` led to. Answering it
 puts the answer into its arguments and lets it run, so it is recorded, expires and survives a restart as any
@@ -181,7 +181,6 @@ def _open(transcript: Transcript) -> list[Proposal]:
 
 
 def _count_asked(transcript: Transcript) -> int:
-    """Return the number of answers with questions since the current request."""
     since = 0 if transcript.teammate else transcript.order
     answers = (line for line in transcript.lines if line.id > since)
     return sum(any(call.tool_name == ASK for call in line.calls) for line in answers)

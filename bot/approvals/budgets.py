@@ -1,4 +1,4 @@
-"""Budgets held against what models cost: before each call of the model, and with each answer."""
+"""Budgets checked against the cost of models: before each call of a model, and with each answer."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

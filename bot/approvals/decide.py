@@ -71,7 +71,7 @@ def decide(
     now: datetime,
     prepared: Prepared = Prepared(),  # noqa: B008 - frozen
 ) -> Decided:
-    """Take in one press: authorise it, check that it is about what is there now, change, record."""
+    """Process one press: authorise it, check that it is for the current state, apply and record it."""
     conversation_lock.with_proposal(session, press.proposal_id)
     p = proposals.get(session, press.proposal_id)
     if p is None:
@@ -91,7 +91,7 @@ class Rows:
 
 
 def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
-    """The presses that a press on several proposals stands for, or why it stands for nothing."""
+    """Split a press on several proposals into one for each, or return the refusal."""
     found = proposals.get(session, press.proposal_id)
     if found is None or (isinstance(press, Choice) and found.batch != press.batch):
         what = "batch" if isinstance(press, Choice) else "proposal"
@@ -108,7 +108,7 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
 
 
 def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
-    """A press on all of a group that it is for."""
+    """Return a press for each proposal of the group that is in the state to take it, or a refusal."""
     verb, state = _ROW_BY_ROW[press.verb]
     meant = [p for p in group if p.state is state and (verb is not Verb.UNDO or p.undo_until is not None)]
     if not meant:
@@ -121,7 +121,7 @@ def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Pr
 
 
 def _list_presses(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
-    """A press on each row that was chosen."""
+    """Return a press for each chosen row, or a refusal."""
     by_id = {p.id: p for p in group}
     rows = [(Verb.APPROVE, row) for row in choice.approve] + [(Verb.DECLINE, row) for row in choice.decline]
     if not rows:
@@ -148,17 +148,17 @@ def _apart(alone: Sequence[Proposal]) -> str:
 def decide_rows(
     session: Session, presses: Sequence[Press], policies: Policies, now: datetime
 ) -> list[Decided]:
-    """Take in one press after the other, each as `decide` does."""
+    """Process presses in their order, each like `decide`."""
     return [decide(session, press, policies, now) for press in presses]
 
 
 def inverse_of(decided: Decided) -> Proposal | None:
-    """Return what a press on Undo opened."""
+    """Return the proposal that a press on Undo opened, or None."""
     return next((p for p in decided.reply.proposals if p.undoes), None)
 
 
 def count_outcomes(rows: Rows, each: Sequence[Decided]) -> Decided:
-    """Return what became of a press on several proposals, in words: how many, and why not the others."""
+    """Summarise a press on several proposals: how many it applied to, and why not to the others."""
     jobs = tuple(dict.fromkeys(job for d in each for job in d.jobs))
     took: Counter[str] = Counter()
     why: dict[str, list[tuple[Proposal, ...]]] = {}
@@ -244,7 +244,7 @@ def _what_changed(p: Proposal, seen: int | None) -> str:
 
 
 def _ask_again(session: Session, context: PressContext, p: Proposal, current: Contents) -> Decided:
-    """A press on an expired proposal asks again, with current values."""
+    """Open an expired proposal again with current values, instead of applying the press."""
     why, jobs = undo.again(session, context, p)
     if why:
         return refuse(Answer.ALREADY, p, why)
@@ -267,7 +267,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
 
 
 def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Want its run ended: the process that runs it reads that, and tells what became of it."""
+    """Request that the run ends. The process that runs it reads the request and stores the outcome."""
     if p.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
@@ -307,7 +307,7 @@ def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Name who may decide. Four eyes stays: no admin can name it away."""
+    """Change who may decide. Four eyes stays: no admin can assign it away."""
     said = re.split(r"[,;\s]+", context.press.reason or "")
     words = [word for word in said if word and word != "and"]
     if unknown := [word for word in words if word not in ("requester", *Role) and not _is_account(word)]:

@@ -1,4 +1,7 @@
-"""Turns a call into a proposal before it is shown or stored. A tool's own code runs here, and may fail."""
+"""Drafting of proposals: a call is previewed and checked before it is shown or stored.
+
+A tool's own code runs here, and may fail.
+"""
 
 import asyncio
 import contextlib

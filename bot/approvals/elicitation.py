@@ -1,9 +1,9 @@
-"""A server's question in the middle of a call, asked as a card where the call was asked for.
+"""Elicitation: an MCP server's question in the middle of a call, asked as a card where the call was made.
 
-Each open question is its own tool, offered to no model: its arguments are the answer, and approving it
-sends them. So a question is edited, declined, expired and recorded like any proposal. Only the person
-whose call it is can decide it. The waiting call lives in this process; when it is gone, so is the question.
-Other processes know the tool, so that the answer can be given there: the call reads it from the row.
+Each open question is its own tool, offered to no model: its arguments are the answer, and approving it sends
+them. So a question is edited, declined, expired and recorded like any proposal. Only the person whose call it
+is can decide it. The waiting call lives in this process; when it is gone, so is the question. Other processes
+know the tool, so that the answer can be given there: the call reads it from the row.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Running an approved proposal: look again, claim, run, read again, store the end; as shown, at most once.
+"""Execution of approved proposals: check again, claim, run, read again, store the outcome. At most once.
 
-While it runs, people are told how far it is in its tool's words, never more often than they can read.
+While a tool runs, people see its progress in the tool's words, never more often than they can read.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between tries to write how a 
 
 @dataclass(eq=False)
 class Execution:
-    """Runs what people approved; rows are the only state."""
+    """The runner of approved proposals; rows are its only state."""
 
     registry: Registry
     policies: Policies
@@ -53,9 +53,9 @@ class Execution:
         self._running: dict[str, asyncio.Task[Any]] = {}  # what its tool does, by proposal id
 
     def stop(self, proposal_id: str) -> None:
-        """End the tool's work, if it is at work here; how that went is told as its end.
+        """Cancel the tool's work if it runs in this process; the outcome is stored as usual.
 
-        Once: what a tool does to end in order is not cut off.
+        Only once: a tool that ends in order after that is not interrupted again.
         """
         running = self._running.get(proposal_id)
         if running is not None and not running.cancelling():
@@ -65,12 +65,12 @@ class Execution:
         self._resource_lock.close()
 
     async def start(self, proposal_id: str, wake: Wake | None = None) -> tuple[Job, ...]:
-        """Run an approved proposal. A caller that loses the claim does nothing. Returns the follow-up work.
+        """Run an approved proposal, and return the jobs that follow.
 
-        ``wake`` starts the work that shows how far it is.
+        A caller that loses the claim does nothing. ``wake`` starts the jobs that show progress.
 
-        Checking the old values, claiming and running are one step, which no other change to the same
-        resource can interrupt. Where another one is under way, this one is started again when that ends.
+        Checking the old values, claiming and running are one step, which no other change to the same resource
+        can interrupt. Where another one is under way, this one is started again when that ends.
         """
         proposal = self.own.take_approved(proposal_id)
         proposal = proposal or await self.database.read(proposals.get, proposal_id)
@@ -88,7 +88,10 @@ class Execution:
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
-        """Lock the resource, or wait in line; those ahead whom another process ran since lose their place."""
+        """Lock the resource, or queue for it.
+
+        Proposals in the queue that another process ran lose their place.
+        """
         while not await self._resource_lock.enter(proposal_id, name):
             if (ahead := self._resource_lock.ahead(name)) is None:
                 return False
@@ -99,7 +102,7 @@ class Execution:
         return True
 
     async def _name_resource(self, proposal: Proposal) -> str:
-        """The name of the resource it would change; of a tool that can't say, the tool's own name."""
+        """Return the name of the resource that the call changes, by default the tool's own name."""
         try:
             available = await self.registry.available(context_of(proposal))
             tool = available.get(proposal.tool_name)
@@ -110,7 +113,7 @@ class Execution:
             return proposal.tool_name
 
     async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
-        """Check, claim and run it. Where another caller claimed it first, nothing is done.
+        """Check, claim and run the proposal; nothing if another caller has claimed it.
 
         Nor while another process changes the resource ``name``: `Recovery` starts it again later.
         """
@@ -144,7 +147,7 @@ class Execution:
             return await self._run(available, tool, claimed, wake, noted)
 
     async def _find_change(self, tool: Tool, proposal: Proposal) -> Shown | None:
-        """Return what people have to see instead, where what they saw is no longer so; None where it is."""
+        """Return the new preview if it differs from what people saw, else None."""
         if proposal.applies:
             if await self._trials.unchanged(tool, proposal):
                 return None
@@ -205,7 +208,7 @@ class Execution:
             return await self._finish(claimed, State.SUCCEEDED, **outcome_of(output), **after)
 
     async def _work(self, tool: Tool, claimed: Proposal, context: CallContext) -> ToolOutput:
-        """Run the tool, apply what its trial did, or conclude what has no run. Raises what the tool does."""
+        """Run the tool, apply the trial, or conclude a call without a run. Raises what the tool raises."""
         if tool.conclude is not None:
             return tool.conclude(claimed.arguments)
         if claimed.applies:
@@ -213,7 +216,7 @@ class Execution:
         return await run_tool(tool, claimed.arguments, context)
 
     async def _find_who_stopped(self, claimed: Proposal) -> str | None:
-        """Return who stopped it, in words; None where this process ends, and with it all that runs here."""
+        """Return who stopped the run, in words; None where this process is shutting down."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None
@@ -224,7 +227,7 @@ class Execution:
         return await self._finish(proposal, State.FAILED, cause=cause, error=error)
 
     async def _finish(self, proposal: Proposal, state: State, **changes: Any) -> tuple[Job, ...]:
-        """Store how it ended. Only this process knows, so it is tried until it is written."""
+        """Store the outcome, and repeat that until it is written: only this process knows it."""
         pause = _FIRST_PAUSE
         policies = self.policies if proposal.batch and state is State.FAILED else None
         while True:

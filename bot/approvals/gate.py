@@ -73,7 +73,7 @@ _READS_TOGETHER = 4  # of one conversation
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """One call after judgement: to be read now, to be done with the answer, to be proposed, or answered."""
+    """A call after judgement: a read, an effect with the answer, a proposal, or a result at hand."""
 
     call: Call
     read: tuple[Tool, Mapping[str, Any]] | None = None
@@ -87,13 +87,13 @@ class JudgedCall:
 
 
 async def no_zone(_: Actor, __: Address) -> tzinfo | None:
-    """Return where no platform is connected."""
+    """Return no time zone; used where no platform is connected."""
     return None
 
 
 @dataclass(eq=False)
 class Gate:
-    """Judges calls, and runs those that only read; rows are the only state."""
+    """The judge of all calls, which also runs reads; rows are its only state."""
 
     registry: Registry
     policies: Policies
@@ -172,7 +172,7 @@ class Gate:
     async def _try_call(
         self, judged: JudgedCall, show: Callable[[str], Awaitable[None]] | None = None
     ) -> JudgedCall:
-        """The call with what it would change, unless a grant lets it run without asking anyone."""
+        """Add the call's preview or trial, unless a grant lets it run without asking."""
         proposal, tool = judged.proposal, judged.tries
         if proposal is None or tool is None:
             return judged
@@ -195,9 +195,9 @@ class Gate:
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
     async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
-        """The tools that the caller may be told of: its share, without what a rule forbids there.
+        """Return the tools that the caller may be told of: its share, without forbidden ones.
 
-        What a rule forbids only for some arguments is offered; `consider` refuses the call.
+        A tool that a rule forbids only for some arguments is offered; `consider` refuses the call.
         """
         reach = available_tools(available, transcript)
         if current(transcript.proposals.values()) is None:
@@ -217,7 +217,7 @@ class Gate:
     async def _consider(
         self, case: "_Case", call: ToolCall, position: int, full: AnswerRoom | None
     ) -> JudgedCall:
-        """``full``: there is room for no further proposal."""
+        """Judge one call. ``full``: no further proposal may be opened."""
         summary, undo = call.name, 0.0
         try:
             tool = case.available.get(call.name).in_context(_context_of(case.transcript))
@@ -351,7 +351,7 @@ class Gate:
         return await _same(opened, tool, arguments) if opened.again else opened
 
     async def paused(self) -> bool:
-        """Return whether nothing runs at the moment."""
+        """Tell if everything is paused."""
         return bool((await self.database.read(self.policies.load)).book.paused)
 
     def _has_enough(self, session: Session, actor: Actor) -> bool:
@@ -392,7 +392,7 @@ class Gate:
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
 
     async def keep_schema(self, tool: Tool) -> None:
-        """The schema of what is proposed is on disk before the proposal, once for each version."""
+        """Store a tool's schema before its first proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
             await self.database.write(proposals.keep, tool.name, tool.version, tool.form)
             self._kept.add((tool.name, tool.version))
@@ -405,10 +405,9 @@ class Gate:
         asker: Actor | None = None,
         show: Callable[[str], Awaitable[None]] | None = None,
     ) -> CallResult:
-        """Run a call that changes nothing. The model is told what went wrong with the tool.
+        """Run a call that changes nothing, and return its result or its error for the model.
 
-        ``asker`` is whose call it is, where that is not who began the conversation. ``show`` is told how far
-        it is.
+        ``asker`` is the caller, where that is not who began the conversation. ``show`` is told the progress.
         """
         context = CallContext(conversation.id, str(asker or conversation.requester))
         secrets = secrets_in(arguments, tool.parameters)
@@ -452,7 +451,7 @@ class _Case:
 def judge_addresses(
     call: CallFacts, tool: Tool, policy: Policy, transcript: Transcript | None = None
 ) -> CallFacts:
-    """The call, counted as a change where it reads and sends an address that is not known there."""
+    """Return the call as a write if it would send an unknown address to another server."""
     # a default is the tool's own: no one could have put into it what was read
     given = without_defaults(call.arguments, defaults_of(tool.form))
     addresses = () if call.risk.writes or not tool.open_world else tuple(outward.find_addresses(given))
@@ -479,7 +478,6 @@ async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Ope
 
 
 def _answer_call(call: ToolCall, summary: str, text: str, *, outside: bool = False) -> JudgedCall:
-    """Return a judged call that is answered by a text and runs nothing."""
     kept = Call(call.id, call.name, call.arguments, summary)
     return JudgedCall(kept, result=CallResult(text, ok=False, outside=outside))
 
@@ -493,7 +491,7 @@ def apply_effects(
     results: dict[str, CallResult],
     now: datetime,
 ) -> list[Job]:
-    """Do what changes Nod's own rows, in the order it was asked for, and store what came of it."""
+    """Apply the calls that change only Nod's own rows, in their order, and store their results."""
     transcript = turn.transcript
     reach = frozenset(t.name for t in available if t.group != team.GROUP)
     jobs: list[Job] = []

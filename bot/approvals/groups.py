@@ -1,4 +1,4 @@
-"""Groups of people that rules name: their platforms are asked before it matters who is in them.
+"""Members of the user groups that rules name, asked of their platforms before a decision needs them.
 
 What a platform said counts for half a minute (`Policies.know_group`). Where it can't be asked, no one decides
 by being in the group.

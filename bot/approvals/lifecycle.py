@@ -1,6 +1,6 @@
-"""What time and machines do to proposals: expire, claim, finish, settle, abandon. One transaction each.
+"""Transitions that no person makes: expire, claim, finish, settle, abandon. One transaction each.
 
-What people do is in ``bot/approvals/decide.py``. A pause of everything ends by `step`.
+People's decisions are in ``bot/approvals/decide.py``. A pause of everything ends by `step`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,14 +44,14 @@ from bot.store.rules import Policies
 
 
 def redraw(session: Session, p: Proposal) -> Job:
-    """The job that redraws a proposal's cards, and the one that carries its group's buttons, if any."""
+    """Return the job that redraws a proposal's cards, and that of its group's buttons."""
     return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
 
 
 def move_or_lose(
     session: Session, before: Proposal, by: By, now: datetime, state: State | None = None, **changes: Any
 ) -> Proposal:
-    """The proposal that `transitions.move` gives; raises LostRace where it gives none."""
+    """Move a proposal like `transitions.move`, and return the new one. Raises LostRace."""
     after = transitions.move(session, before, by, now, state, **changes)
     if after is None:
         raise LostRace
@@ -83,7 +83,7 @@ def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tupl
 
 
 def undeliverable(session: Session, proposal_id: str, why: str, now: datetime) -> tuple[Job, ...]:
-    """End a proposal whose card could not be posted anywhere: no one could ever decide it."""
+    """Cancel a proposal whose card could not be posted anywhere: no one could ever decide it."""
     p = proposals.get(session, proposal_id)
     if p is None or p.state is not State.PROPOSED:
         return ()
@@ -158,11 +158,11 @@ def annotate(
 def claim(
     session: Session, policies: Policies, p: Proposal, process: str, now: datetime, thing: str = ""
 ) -> Proposal | None:
-    """``approved → executing`` for exactly one caller; everybody else, and all while paused, get None.
+    """Move ``approved → executing`` for exactly one caller; all others, and all while paused, get None.
 
-    So does one who would change a ``thing`` that another process is changing: a lock is gone with its
-    connection, and what runs under it is not. Raises Refused where a rule forbids it by now. The claim holds
-    only for the version of the rulebook that was looked at, so that looking costs nothing while none forbids.
+    Also None while another process changes the resource ``thing``, whose lock may have been lost with a
+    connection. Raises Refused where a rule forbids the call by now. The claim holds only for the version of
+    the rulebook that was checked, so that the check costs nothing while no rule forbids anything.
     """
     policy = policies.held
     if policy.book.forbids:  # or did: the rule may be gone
@@ -185,14 +185,14 @@ def _claim(
 
 
 def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
-    """The run of a claim after someone pressed Stop; None where no one did, or it is another run."""
+    """Return the run of a claim if someone pressed Stop for it, else None."""
     p = proposals.get(session, claimed.id)
     stopped = p is not None and p.state is State.EXECUTING and p.cause is Cause.STOPPED
     return p if stopped and p.version == claimed.version + 1 else None  # type: ignore[union-attr]
 
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
-    """Keep how far a running proposal is, for its cards; nothing once it has ended."""
+    """Store the progress of a running proposal for its cards; nothing once it has ended."""
     return (redraw(session, claimed),) if transitions.store_progress(session, claimed, words) else ()
 
 
@@ -209,10 +209,10 @@ def finish(
     policies: Policies | None = None,
     **changes: Any,
 ) -> tuple[Proposal, tuple[Job, ...]] | None:
-    """Store how it ended (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
+    """Store the outcome (``SUCCEEDED`` or ``FAILED`` with its cause); None when the claim was lost.
 
     ``owner``: of the turn that continues the conversation, as in `turns.want_turn`. ``kept``: the arguments
-    of the call that undoes it. ``policies`` say whether its end stops the rest of its batch; None: it can't.
+    of the call that undoes it. ``policies`` tell if a failure stops the rest of its batch; None: it doesn't.
     """
     changes = {"cause": None, "error": None, **changes}
     if kept is not None and claimed.undo_seconds:
@@ -231,7 +231,7 @@ def finish(
 
 
 def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Withdraw what has not begun of a batch of which a row failed, where a rule says so."""
+    """Withdraw the waiting rows of a batch in which one failed, where a rule asks for that."""
     book = policies.load(session).book
     if not failed.batch or not book.stops_batch(rights.call_of(session, failed)):
         return ()
@@ -313,7 +313,7 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
 
 
 def forget(session: Session, conversation_id: str, now: datetime) -> int:
-    """Delete what was said in a conversation and among its team; how many open proposals keep it there."""
+    """Delete the lines of a conversation and its team, or return the number of open proposals."""
     every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
     waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
     if not waiting:

@@ -1,7 +1,7 @@
-"""Presses from anywhere: what a press needs is worked out before its transaction, then it is decided.
+"""The service that takes presses: it prepares each one outside of a transaction, then decides it in one.
 
 An edit is validated and previewed, the scope of a grant is computed, a press that came too late asks again
-with what is there now. Channels come here through the inbox, the command line directly.
+with current values. Channels come here through the inbox, the command line directly.
 """
 
 import contextlib
@@ -39,16 +39,16 @@ _DECIDED = frozenset({State.APPROVED, State.DECLINED})
 
 @dataclass(eq=False)
 class Presses:
-    """Takes in one press after another; rows are the only state."""
+    """The service that takes one press after another; rows are its only state."""
 
     database: Database
     gate: Gate
     clock: Clock
 
     async def take(self, press: Press | Choice) -> Decided:
-        """Decide; returns once it is committed, with the answer and the work it made, which is not begun.
+        """Decide a press. Returns the reply and the jobs, which are not started, once it is committed.
 
-        Where it depends on who is in a group, that is asked first. A press on several proposals is decided
+        Membership in groups is looked up first, where it matters. A press on several proposals is decided
         some at a time, so that no one else waits for all of them.
         """
         decided = await self._take(press)
@@ -100,7 +100,7 @@ class Presses:
         return decide.count_outcomes(rows, each)
 
     async def _undo_rows(self, rows: decide.Rows) -> Decided:
-        """Undo one row after the other; what undoes them is a batch of its own."""
+        """Undo several proposals in order; the undo proposals form one batch."""
         each: list[Decided] = []
         first: Proposal | None = None
         for position, press in enumerate(rows.presses):
@@ -125,7 +125,10 @@ class Presses:
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return what "approve similar" may allow here, narrowest first, in words; empty when nothing."""
+        """Return the scopes that "approve similar" may grant here, with their texts, narrowest first.
+
+        Empty when no grant may be given.
+        """
         proposal = await self.gate.groups.read(self._grantable, proposal_id, actor, address)
         if proposal is None:
             return []
@@ -140,7 +143,10 @@ class Presses:
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
+        """Return the audiences that a grant may cover, with their texts, narrowest first.
+
+        Empty when no grant may be given.
+        """
 
         def read(session: Session) -> list[tuple[GrantAudience, str]]:
             p = self._grantable(session, proposal_id, actor, address)
@@ -161,7 +167,7 @@ class Presses:
     def _open(
         self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
     ) -> Proposal | None:
-        """The proposal, if it is open and this person may press that: no one else makes a tool work."""
+        """Return the proposal if it is open and this person may press: no one else causes work of a tool."""
         found = proposals.get(session, proposal_id)
         if found is None or found.state is not State.PROPOSED:
             return None
@@ -169,7 +175,7 @@ class Presses:
         return None if refused else found
 
     async def _prepare(self, press: Press) -> Prepared:
-        """Raises ToolError where what the press asks for can't be proposed."""
+        """Compute the input of a press. Raises ToolError where its call can't be proposed."""
         if press.verb is Verb.UNDO:
             return Prepared(undoing=await self._undoing(press))
         if press.arguments is None and press.verb not in (Verb.SIMILAR, Verb.APPROVE_STEPS):
@@ -224,7 +230,7 @@ class Presses:
         return Undoing(drafted, as_left)
 
     async def _ask_again(self, press: Press, decided: Decided) -> Decided:
-        """A press that came after the end of the wait asks again, with current values."""
+        """Ask again for an expired proposal, prepared with current values."""
         late = [p for p in decided.reply.proposals if p.state is State.EXPIRED and not p.kind.is_final]
         if not late:
             return decided
@@ -237,9 +243,9 @@ class Presses:
         return replace(again, jobs=(*decided.jobs, *again.jobs))
 
     async def _edit_contents(self, proposal: Proposal, given: Mapping[str, Any]) -> Contents:
-        """The contents with new arguments; raises BadArguments or ToolError.
+        """Return the contents with new arguments. Raises BadArguments or ToolError.
 
-        A secret that comes back as it was shown (hidden) means: keep what it was.
+        A secret that comes back as it was shown (hidden) keeps its value.
         """
         if proposal.kind.no_edit_text:
             raise ToolError(proposal.kind.no_edit_text)
@@ -255,7 +261,6 @@ class Presses:
             return replace(contents, description=await title_of(tool, arguments))
 
     async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
-        """Return the tools available to the proposal's requester, or to ``requester`` instead."""
         context = context_of(replace(proposal, requester=requester or proposal.requester))
         return await self.gate.registry.available(context)
 
@@ -273,7 +278,7 @@ class Presses:
             return await self._contents(tool, proposal.arguments, proposal)
 
     async def _contents(self, tool: Tool, arguments: Mapping[str, Any], proposal: Proposal) -> Contents:
-        """Return what it would do with these arguments and show now, called as it is."""
+        """Return the contents of the proposal with these arguments, previewed now."""
         verdict = await self._judge(tool, arguments, proposal)
         preview, trial = await self._preview_and_try(tool, arguments, proposal)
         return Contents(
@@ -307,10 +312,11 @@ class Presses:
         *,
         undoes: bool = False,
     ) -> Verdict:
-        """The verdict on a proposal's new contents. What would now run without asking still asks.
+        """Return the verdict on a proposal's new contents.
 
-        ``requester``: who asks, where that is not who asked for the proposal. ``undoes``: the call puts back
-        what was approved, and loses nothing unless the tool says so.
+        A call that would now run without asking still asks. ``requester``: who asks, where that is not the
+        proposal's requester. ``undoes``: the call puts back what was approved, and loses nothing unless the
+        tool says so.
         """
         asker = requester or proposal.requester
         policy, person = await self.database.read(self.gate.policies.load_for, asker)
@@ -336,7 +342,7 @@ class Presses:
         return ladder(tool.name, tool.version, proposal.arguments, like, shown)
 
     async def _count_covered(self, proposal: Proposal, scope: Scope, words: str) -> str:
-        """The words of a rung, with how many of the last calls it would have let run."""
+        """Return the text of a scope, with the number of recent calls that it would have covered."""
         if scope.rung is not GrantScope.PREFIX:
             return words
         tool = (await self._list_tools(proposal)).get(proposal.tool_name)
@@ -350,7 +356,7 @@ class Presses:
         return f"{words} ({covered} of the last {len(last)} in 30 days)"
 
     async def _steps(self, proposal: Proposal) -> list[tuple[Scope, str]]:
-        """Return what approving a plan with its steps allows: each named tool that isn't read-only."""
+        """Return the scopes granted by approving a plan with its steps: its tools that aren't read-only."""
         if Verb.APPROVE_STEPS not in proposal.kind.takes:
             raise ToolError("Only a plan has steps to approve.")
         available = (await self.gate.registry.available()).offered

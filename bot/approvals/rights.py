@@ -86,7 +86,7 @@ def with_standing_votes(session: Session, policies: Policies, p: Proposal) -> Pr
 
 
 def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]:
-    """Return who may decide it for whom, for its card."""
+    """Return the stand-ins who may decide for absent people, in words for the card."""
     return [
         people.put_names_in(session, each.words)
         for each in policy.absences
@@ -97,7 +97,7 @@ def stand_ins(session: Session, policy: Policy, proposal: Proposal) -> list[str]
 def _objection(
     policy: Policy, proposal: Proposal, person: Person, requester: Person, verb: Verb, at: Address | None
 ) -> str | None:
-    """Return why a person may not press that by their own right."""
+    """Return why a person may not press by their own right, or None."""
     if _is_hidden(proposal) and person != requester:
         return "Only the person it is about decides this one."
     if verb is Verb.CANCEL:
@@ -116,7 +116,7 @@ def _objection(
 
 
 def call_of(session: Session, p: Proposal) -> CallFacts:
-    """Return what rules look at of a call that was proposed, at the time it was."""
+    """Return the facts on a proposed call for the rules, at the time of the proposal."""
     place = conversations.place_of(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
@@ -139,17 +139,20 @@ def _is_hidden(proposal: Proposal) -> bool:
 
 
 def rules_all(session: Session, policies: Policies, actor: Actor) -> bool:
-    """Return whether a person is an admin of all of Nod, not of one workspace alone."""
+    """Tell if a person is an admin of all of Nod, not of one workspace alone."""
     return policies.is_admin(session, actor) and not policies.bound_to(session, actor)
 
 
 def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] | None:
-    """A person's accounts, of which they see what is there; None for an admin of all of Nod, who sees all."""
+    """Return the accounts whose rows a person may see.
+
+    None for an admin of all of Nod, who sees everyone's.
+    """
     return None if rules_all(session, policies, actor) else people.person_of(session, actor).accounts
 
 
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:
-    """Return where in the rows a person finds what they may see or decide; each is still to be checked."""
+    """Return the search space for what a person may see or decide; each find is still to be checked."""
     policy, person = policies.load_for(session, actor)
     mine = [each.who for each in policy.absences if str(each.stand_in) in person.accounts]
     everyone = [person, *(people.person_of(session, each) for each in mine)]

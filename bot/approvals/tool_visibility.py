@@ -1,4 +1,4 @@
-"""Which tools an agent can reach: the lead agent all, a teammate only its own share.
+"""Visibility of tools: the lead agent reaches all, a teammate only its own share.
 
 A teammate that must plan first is locked until its plan is approved: it may only look around. The narrowed
 selection is what the model is offered, and what `Gate.consider` judges its calls by.

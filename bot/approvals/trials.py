@@ -1,4 +1,4 @@
-"""Trials: before people decide, a call is tried where nothing of it lasts; an approval applies what it did.
+"""Trials: a call is run without lasting effect before people decide; an approval applies its changes.
 
 What a trial would change becomes the proposal's preview. It is no run: `Trials.attempt` is called only where
 people will be asked, nothing is told to the model, and only `Trials.apply` changes anything, for a claimed

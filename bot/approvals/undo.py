@@ -1,4 +1,4 @@
-"""Undo: a press on what was done makes a proposal of the call that puts it back.
+"""Undo: a press on a change that was made proposes the call that reverts it.
 
 That one passes the rules, the claim and the record as any other. The press approves it, too, where the change
 still is as it was left and nothing is lost by it; else people are asked by a card of its own.

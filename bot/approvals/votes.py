@@ -1,6 +1,6 @@
-"""Votes on a proposal, and what they lead to for a change, a teammate's plan and a server's question.
+"""Votes on proposals, and their consequences for a change, a teammate's plan and a server's question.
 
-What a press is checked for before it counts is in ``bot/approvals/decide.py``.
+The checks of a press before it counts are in ``bot/approvals/decide.py``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """The inverse of what was done as a proposal without a place; ``as_left``: nothing changed since."""
+    """The drafted inverse of a change, not yet in a conversation. ``as_left``: nothing changed since."""
 
     draft: Proposal
     as_left: bool
@@ -87,7 +87,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The answer to the person who pressed, and the work it made."""
+    """The reply to a press, and the jobs that follow."""
 
     reply: Reply
     jobs: tuple[Job, ...] = ()
@@ -108,7 +108,7 @@ class PressContext:
 
     @property
     def by(self) -> By:
-        """For the audit log."""
+        """The author for the audit log."""
         reason = self.press.reason
         if self.absent:
             reason = ": ".join(filter(None, (f"for {self.absent.label} ({self.absent})", reason)))
@@ -116,13 +116,13 @@ class PressContext:
 
     @property
     def who(self) -> str:
-        """For cards."""
+        """The person's name for cards."""
         who = self.person.name or self.person.id
         return f"{who} for {self.absent.label}" if self.absent else who
 
     @property
     def decided(self) -> dict[str, Any]:
-        """For the proposal: who decided it."""
+        """The columns that record who decided the proposal."""
         return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
 
     def moved(
@@ -142,7 +142,7 @@ class PressContext:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
     def has_voted(self, session: Session, p: Proposal) -> bool:
-        """Return whether their vote is counted: who is away and who stands in for them have one."""
+        """Tell if the person has a counted vote; an absent person and their stand-in share one."""
         mine = {self.person.id}
         for each in self.absences:
             pair = {people.person_of(session, who).id for who in (each.who, each.stand_in)}
@@ -151,17 +151,17 @@ class PressContext:
 
 
 def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
-    """The answer to a press that counts; the proposal's cards are redrawn."""
+    """Return the reply to a press that counts, with the job that redraws the cards."""
     return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
 
 
 def refuse(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
-    """The answer to a press that changes nothing."""
+    """Return the reply to a press that changes nothing."""
     return Decided(Reply(answer, text, (p,), fields or {}))
 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Change the proposal if the press came with an edit, and vote for it; enough votes let it run."""
+    """Apply the edit of a press, if any, and vote for the proposal; with enough votes it runs."""
     press = context.press
     if context.prepared.contents is not None:
         p = _store_edit(session, context, p, context.prepared.contents)
@@ -210,7 +210,7 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
-    """Return why a vote for what was tried can't count; empty where it can."""
+    """Return why a vote can't apply the proposal's trial, or an empty text."""
     if p.trial is None or not p.trial.tried:
         return "It was not tried, so to approve it is to run it." if verb is Verb.FOR_REAL else ""
     if p.trial.refused and not for_real:
@@ -223,7 +223,7 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
 
 
 def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """One vote against; as many as the rule asks for end it."""
+    """Vote against the proposal; it ends with as many votes as the rule asks for."""
     p = rights.with_standing_votes(session, context.policies, p)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
@@ -241,14 +241,14 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def never(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Decline a suggestion for good; the vote says so."""
+    """Decline a suggestion for good, which the vote records."""
     votes = (*p.votes, context.vote(Verb.NEVER))
     p, jobs = context.end(session, p, State.DECLINED, votes=votes)
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
 
 
 def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Change what it would do, and ask again."""
+    """Replace the call's arguments, and ask people again."""
     if context.prepared.contents is None:
         return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
     p = _store_edit(session, context, p, context.prepared.contents)
@@ -256,7 +256,7 @@ def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def approve_similar(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve, and allow what the chosen scope covers; both or neither."""
+    """Approve, and give the grant of the chosen scope; both or neither."""
     duration, audience = context.press.lasting, context.press.reach
     if p.schedule and audience is GrantAudience.HERE:
         audience = GrantAudience.SCHEDULE  # the narrowest there is for it
@@ -286,7 +286,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
 
 
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Approve a plan and allow the tools its steps name while its teammate works; both or neither."""
+    """Approve a plan, and grant the tools of its steps while its teammate works; both or neither."""
     if not p.teammate:
         return refuse(Answer.INVALID, p, "That only works on a teammate's plan. Approve the plan.")
     if p.quorum > 1:
@@ -318,7 +318,7 @@ def _allow_here(session: Session, context: PressContext, p: Proposal, scope: Sco
 
 
 def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
-    """Send a plan back for changes: one person is enough, since nothing is lost by it."""
+    """Send a plan back for changes. One person is enough, since nothing is lost by it."""
     feedback = (context.press.reason or "").strip()
     if not feedback:
         return refuse(Answer.INVALID, p, "Say what should change.", {"reason": "This is needed."})
@@ -332,7 +332,7 @@ def revise(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 
 def _store_edit(session: Session, context: PressContext, p: Proposal, contents: Contents) -> Proposal:
-    """The proposal with new contents, in a new round; itself where they are the same."""
+    """Store new contents as a new round, and return the proposal; unchanged where they are the same."""
     if contents.digest == p.digest:
         return p
     new_terms = terms(contents.verdict, context.now)

@@ -1,4 +1,4 @@
-"""The interface of a channel, on one page: what a new one implements.
+"""The interface that a new channel implements, on one page.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` of
 ``bot/domain/chat.py``, hands it to the `Inbox`, and tells the `Reply` to that one person. Everything else is
@@ -36,10 +36,10 @@ class Overview:
 
 
 class Lookup(Protocol):
-    """What a channel may look up. Everything is checked against who asks.
+    """Queries that a channel may make. Each answer is checked against who asks.
 
-    ``address`` is where the card in question stands before them; some circles are "anyone in this chat".
-    ``notice`` is what everybody should know about this Nod, said where it introduces itself; mostly empty.
+    ``address`` is the place of the card in front of them; some decider circles are "anyone in this chat".
+    ``notice`` is a remark on this Nod that every introduction includes; mostly empty.
     """
 
     notice: str
@@ -78,7 +78,10 @@ class Lookup(Protocol):
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantAudience, str]]:
-        """Whose calls that may be and where, narrowest first, in words; empty when nothing may be allowed."""
+        """Return the audiences that a grant may cover, with their texts, narrowest first.
+
+        Empty when no grant may be given.
+        """
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         """Return what led to it, in words: the turn that it came from; None for who may not decide it."""
@@ -152,11 +155,11 @@ pinged, answer every few seconds."""
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """How a platform is heard: whether what people send can arrive.
+    """The health of a channel's incoming side.
 
-    ``ago`` is how many seconds ago the platform was last heard, None where it was not yet. ``fault`` says in
-    a few words why nothing arrives; it is empty while all is well, and for a platform that only calls when
-    there is something to tell.
+    ``ago`` is the number of seconds since the platform last sent something, None if it never did. ``fault``
+    says in a few words why nothing arrives. It is empty while all is well, and for a platform that only calls
+    when there is something to tell.
     """
 
     ago: float | None = None
@@ -269,7 +272,10 @@ Standing = Callable[[Actor, Address], Awaitable[Membership | None]]
 
 
 async def standing(channels: Mapping[str, Channel], actor: Actor, address: Address) -> Membership | None:
-    """As `Channel.standing`, of whatever channel it is; who sits at this machine's shell is there."""
+    """Return a person's membership in the conversation at an address, or None for a stranger.
+
+    The person at this machine's shell is a member. Raises ChannelError where the channel is not connected.
+    """
     if actor.channel == SHELL:
         return Membership.MEMBER
     if (channel := channels.get(actor.channel)) is None:
@@ -288,7 +294,7 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
 
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:
-    """As `Poster.time_zone`, of whatever channel it is; None for an account of another channel."""
+    """Return the time zone of an account, or None where its platform does not tell it."""
     poster = poster_at(channels, address) if actor.channel == address.channel else None
     return await poster.time_zone(actor, address) if poster else None
 

@@ -1,8 +1,8 @@
-"""A card as one message of text: what it says, in which order, and what has to be cut. Pure.
+"""A card as one text message: its content, its order, and what is cut. Pure.
 
-For platforms whose cards are text with a few styles, as Telegram's and Discord's are; how a platform writes
-a style is its `TextBuilder`. A card whose change does not fit is cut with a mark, and View all
-shows the rest before it can be approved. A long reason is only shortened.
+For platforms whose cards are text with a few styles, as Telegram's and Discord's are; how a platform writes a
+style is its `TextBuilder`. A card whose change does not fit is cut with a mark, and View all shows the rest
+before it can be approved. A long reason is only shortened.
 """
 
 import sys
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def row_sign(row: BatchRow) -> str:
-    """What marks a row of a batch: that it can't be undone, runs or how it ended; nothing where it waits."""
+    """Return the symbol of a batch's row: destructive, running, or its end; empty for a waiting one."""
     if row.card.pending:
         return "⚠️ " if row.harms else ""
     return "⏳ " if row.runs else f"{_SIGNS[row.card.tone]} "
@@ -78,7 +78,7 @@ class TextBuilder(Protocol[T]):
         """Return how large it is: units first, then what else the platform counts."""
 
     def cut(self, text: str, units: int) -> str:
-        """As much from the beginning as takes at most so many units when it is written."""
+        """Return the longest beginning of a text that takes at most ``units`` when written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class CardTextRenderer(Generic[T]):
         )
 
     def _short(self, text: str, *styles: str, units: int) -> tuple[T, bool]:
-        """At most so many units, with the cut marked by an ellipsis."""
+        """Write a text of at most ``units``, with an ellipsis if it is cut, and tell if it was."""
         made = self.builder.write(text, *styles)
         if self._units(made) <= units:
             return made, False

@@ -1,4 +1,4 @@
-"""Connection to a platform, its files, background work, and how long it told any process to wait."""
+"""Connections to platforms: back-off, downloads, background tasks, and shared rate limits."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ log = logger(__name__)
 
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
-    """What a platform has at an address, and no more than one byte beyond ``most``; raises ChannelError.
+    """Download a file from a platform, cut one byte beyond ``most``. Raises ChannelError.
 
     Only these ``origins``, such as ``https://files.slack.com``, are asked, also where one redirects.
     """

@@ -143,5 +143,4 @@ class CoreLookup:
 
 
 def _whole(session: Session, p: Proposal) -> list[Proposal]:
-    """The rows of its batch, or itself alone."""
     return proposals.of_batch(session, p.batch) if p.batch else [p]

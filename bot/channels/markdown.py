@@ -44,7 +44,10 @@ def clean(text: str) -> str:
 
 
 def clean_prose(text: str) -> str:
-    """The same for an answer, which approves nothing: marks that words are written with stay, others go."""
+    """Make the text of an answer printable, keeping invisible marks that some scripts need.
+
+    An answer approves nothing, so this is milder than the cleaning of what a card shows.
+    """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return make_visible(
         _UNPRINTABLE.sub("\ufffd", text), lambda code: chr(code) if code in _WRITING_MARKS else ""
@@ -78,7 +81,7 @@ def _host(address: str) -> str:
 
 
 def prefix(text: str, limit: int, width: Width) -> str:
-    """As much from the beginning as has at most ``limit`` units."""
+    """Return the longest beginning of a text that has at most ``limit`` units."""
     if len(text) <= limit and width(text) <= limit:
         return text
     used = 0

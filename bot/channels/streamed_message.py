@@ -1,4 +1,4 @@
-"""One turn shown as text that grows, for platforms where a message can be edited.
+"""Streaming of a turn as text that grows, for platforms where a message can be edited.
 
 What is shown on the way is a preview and may be skipped; the final text is not. A long text goes out in
 several posts: where one of them is refused, those before it are not posted again.

@@ -1,4 +1,4 @@
-"""What every command of ``nod`` has: options before or after its name, and faults in one line."""
+"""The base of all ``nod`` commands: options before or after a command's name, and faults in one line."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ from bot.errors import NodError
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the options of all commands say in this call."""
+    """The values of the options that all commands share."""
 
     database: str | None = None
     demo: bool = False
@@ -91,7 +91,7 @@ def faults_told() -> Iterator[None]:
 
 
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The same command, which also takes the options of all and tells known faults."""
+    """Wrap a command so that it also takes the shared options and prints known faults."""
     own = inspect.signature(function).parameters
     shared = inspect.signature(shared_options).parameters
 

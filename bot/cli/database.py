@@ -51,7 +51,6 @@ def copy(source: str, target: str) -> None:
 
 
 def _address(given: str) -> str:
-    """The URL of a database named as a file or a URL; raises SettingsError."""
     try:
         return database_address(database_url(given))
     except ValueError as error:

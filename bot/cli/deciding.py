@@ -134,7 +134,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 
 
 def _sure(found: Proposal, verb: Verb) -> bool:
-    """Ask a person at a terminal before what can't be undone, Undo, and Retry of what may have happened."""
+    """Ask a person at a terminal before a risky press, and tell if they agree; True without a terminal."""
     asked = card_of(found, {}).button(verb if verb in _ASKING else Verb.APPROVE).sure
     if asked is None or not sys.stdin.isatty():
         return True

@@ -1,4 +1,4 @@
-"""Whether Nod will work here: the settings and everything they name, each fault with how to fix it.
+"""Checks for `nod doctor`: the settings and everything they name, with a fix for each fault.
 
 Nothing is changed: no file is made, no schema upgraded; only what is configured is asked over the network.
 The modules that ``NOD_TOOLS`` names are imported and MCP servers are started, as Nod does it.
@@ -134,7 +134,6 @@ def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]
 
 
 def _places(settings: Settings) -> list[Address]:
-    """Where the settings and the rules have Nod post; only the settings' where the rules can't be read."""
     named = list(settings.approver_chats)
     named += [rule.posts_at for rule in _book(settings).rules]
     return [Address.parse(each) for each in dict.fromkeys(named) if each]
@@ -176,7 +175,6 @@ def _ago(seconds: int | None) -> str:
 
 
 def _is_running(settings: Settings) -> bool:
-    """Return whether a nod is running on the database; no, where it cannot be asked."""
     try:
         return at_work(settings.database_url)
     except DBAPIError:
@@ -357,7 +355,6 @@ async def _trials(settings: Settings) -> list[Finding]:
 
 
 def _book(settings: Settings) -> Rulebook:
-    """The rules; none where they can't be read."""
     with contextlib.suppress(NodError, DBAPIError, ModuleNotFoundError), looking(settings) as database:
         return database.read_now(policies_of(settings).load).book
     return Rulebook()
@@ -374,7 +371,7 @@ async def _docker(url: str | None) -> list[Finding]:
 
 
 async def _servers(mcp: Servers, settings: Settings) -> list[Finding]:
-    """Each MCP server, started as for a turn and ended again."""
+    """Check the MCP servers, started as for a turn and stopped again."""
     try:
         await mcp.settle(SETTLE_SECONDS)
         tools = await mcp.tools()
@@ -428,7 +425,7 @@ def _prices(settings: Settings) -> Iterator[Finding]:
 
 
 async def look_at_models(settings: Settings) -> list[Finding]:
-    """Each model by its name, and the rules that name one which is gone."""
+    """Check the models, and the rules that name a missing one."""
     try:
         named = settings.models()
     except SettingsError as error:

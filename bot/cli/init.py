@@ -50,7 +50,7 @@ class _Models(BaseModel):
 
 
 async def local_servers(ports: Mapping[str, int] = _PORTS) -> list[LocalServer]:
-    """Those that answer within a second and offer a model to talk to."""
+    """Return the local model servers that answer within a second and offer a model for chats."""
     async with httpx2.AsyncClient(
         timeout=_SECONDS, trust_env=False, event_hooks={"response": [bound_response]}
     ) as client:
@@ -97,7 +97,6 @@ def init() -> None:
 
 
 def _webhook_secret() -> str:
-    """A key of 32 random bytes, as https://www.standardwebhooks.com writes it."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
@@ -125,7 +124,6 @@ def _prompt(words: str, default: str | None = "", *, secret: bool = False) -> st
 
 
 def _yes(question: str) -> bool:
-    """Anything but a yes is a no: what was typed for another question is no fault."""
     return _prompt(f"{question} [y/N]").lower() in ("y", "yes")
 
 

@@ -70,7 +70,6 @@ def _watch(database: Database, *, as_json: bool) -> None:
 
 
 def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
-    """Of its arguments, as they were proposed; it says what is secret."""
     return database.read_now(proposals.schema, p.tool_name, p.tool_version) or {}
 
 

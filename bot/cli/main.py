@@ -66,7 +66,7 @@ main = typer.Typer(
 
 
 def _group(name: str, section: str, about: str = "") -> typer.Typer:
-    """A group of commands; one without ``about`` does something by itself, too."""
+    """Add a group of commands; one without ``about`` is a command itself, too."""
     made = typer.Typer(callback=shared_options, no_args_is_help=True, help=about) if about else typer.Typer()
     main.add_typer(made, name=name, rich_help_panel=section)
     return made
@@ -98,7 +98,6 @@ def _nod(
 
 
 def _say_starting() -> None:
-    """Say so before what serves is imported, which takes a second."""
     open_standard_files()
     if not get_chosen().quiet:
         announce("Starting…")

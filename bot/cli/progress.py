@@ -1,4 +1,4 @@
-"""How far a command is that takes long, for a person at a terminal."""
+"""Progress of a long command, for a person at a terminal."""
 
 import contextlib
 import os

@@ -157,7 +157,7 @@ async def _run(
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in a window; over a shell alone it would take the terminal."""
+    """Tell if a browser would open in a window; a text browser would take the terminal."""
     if sys.platform in ("darwin", "win32"):
         return sys.stdout.isatty()
     return sys.stdout.isatty() and bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -173,7 +173,7 @@ async def _offer_model() -> None:
 
 
 async def _say_what_runs(app: App) -> None:
-    """What the end waits for: changes that were approved, and have begun."""
+    """Print the approved changes that shutdown waits for."""
     running = [
         await app.database.read(proposals.get, ident) for ident in sorted(app.core.assistant.under_way)
     ]
@@ -194,14 +194,13 @@ async def _tell(app: App) -> None:
 
 
 def _list_ended(session: Session, seen: int) -> tuple[int, list[Proposal]]:
-    """The newest audit row, and the proposals that ended since ``seen``, as they are now."""
     rows = log.since(session, seen)
     found = [proposals.get(session, ident) for ident in dict.fromkeys(ident for _, ident in rows)]
     return rows[-1][0] if rows else seen, [p for p in found if p is not None and p.settled]
 
 
 def _team_request() -> Message:
-    """Return what a person in the console would write; its event id makes a second start add nothing."""
+    """Return the demo's request for a team; its event id makes a second start add nothing."""
     return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)
 
 

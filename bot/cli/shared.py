@@ -1,4 +1,4 @@
-"""What every command of ``nod`` needs: faults in one line, safe text, the database, who sits here."""
+"""Helpers of all ``nod`` commands: faults in one line, safe text, the database, the person at this shell."""
 
 import contextlib
 import json

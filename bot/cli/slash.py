@@ -1,4 +1,4 @@
-"""What is a slash command in the chats, typed in a shell: ``nod approvals``, ``nod link``, ``nod unlink``."""
+"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod link``, ``nod unlink``."""
 
 import asyncio
 import re
@@ -43,7 +43,6 @@ def say(name: str, text: str, *, as_json: bool = False) -> None:
 
 
 def _write_as_typed(text: str) -> str:
-    """Return what a chat's reply says to type, as it is typed in a shell."""
     text = text.replace("`", "")
     return text if _ELSEWHERE in text else _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
 

@@ -42,7 +42,7 @@ def list_(*, as_json: bool) -> None:
 
 
 def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, str | None]:
-    """Those of NOD_HTTP_TOKENS have an account only."""
+    """Return a token as JSON. Tokens of NOD_HTTP_TOKENS have nothing but an account."""
     label, made_by, at = (token.label, token.made_by, token.made_at.isoformat()) if token else (None,) * 3
     return {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}
 

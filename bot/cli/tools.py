@@ -143,7 +143,7 @@ async def _list_tools(settings: Settings) -> list[Tool]:
 
 
 def _callable(available: AvailableTools) -> list[Tool]:
-    """Return what can be called outside a conversation: a team belongs to one."""
+    """Return the tools that work outside a conversation, unlike those of teams."""
     return [tool for tool in available.offered if tool.effect is None and not tool.kind.always_asks]
 
 

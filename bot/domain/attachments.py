@@ -145,9 +145,9 @@ class Attachment:
 
 
 class FileContent(NamedTuple):
-    """What was read of a file: its text, or why it can't be read; ``data`` are the bytes that are kept.
+    """The content of a file as it was read: its text, or the reason why it can't be read.
 
-    ``note``: sentences on what was left out of it, by kind.
+    ``data`` are the bytes that are kept. ``note``: sentences on what was left out of the text, by kind.
     """
 
     kind: str
@@ -164,7 +164,7 @@ class FileContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
-    """In bytes and files; those of a day are for one person."""
+    """The limits on attached files, in bytes and in number; those of a day are for one person."""
 
     file: int = 10 * MEGABYTE
     files: int = 10  # of a message
@@ -179,7 +179,10 @@ class FileBounds:
         return 20 * self.file
 
     def refusal(self, files: "tuple[Upload, ...]") -> str:
-        """Why a message with these files is not taken, in words; one that is too large alone is left out."""
+        """Return why a message with these files is refused, or an empty text.
+
+        A single file that is too large is left out without refusing the message.
+        """
         if files and not self.file:
             return "I take no files here. Please write what you need."
         if len(files) > self.files:

@@ -111,13 +111,13 @@ def _notes(waiting: Sequence[Card], harmful: int) -> list[str]:
 
 
 def _one(texts: Iterable[str]) -> str:
-    """The text that all of these are; empty where they differ."""
+    """Return the text that all of these share; empty where they differ."""
     found = set(texts)
     return found.pop() if len(found) == 1 else ""
 
 
 def _tools(cards: Sequence[Card]) -> str:
-    """Return what the tools of the rows are called together, such as ``Files``."""
+    """Return a shared name for the tools of the rows, such as ``Files``."""
     shared = "_".join(_begin([card.tool_name.split("_") for card in cards]))
     return f"{label_of(shared)}s" if shared else "Several tools"
 
@@ -132,7 +132,6 @@ def _first_words(titles: Sequence[str]) -> list[str]:
 
 
 def _begin(each: Sequence[Sequence[str]]) -> list[str]:
-    """Return what all of these begin with."""
     return [first for first, *_ in takewhile(lambda same: len(set(same)) == 1, zip(*each, strict=False))]
 
 
@@ -155,7 +154,7 @@ def _rows(cards: Sequence[Card], begins: int) -> tuple[tuple[BatchRow, ...], tup
 
 
 def _says(about: str, field: PreviewField) -> bool:
-    """Return whether what a row is about says all of a field."""
+    """Tell if the row's subject already says everything in a field."""
     words = f" {about} "
     return field.old_value is None and any(
         each in words for each in (f" {field.new_value} ", f"“{field.new_value}”")
@@ -198,7 +197,7 @@ def _outcome(found: Sequence[Proposal]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Which rows of a batch are picked, by their places, as a button carries it: 17 characters for 100."""
+    """The picked rows of a batch by position, packed for a button: 17 characters for 100 rows."""
 
     places: frozenset[int]
 
@@ -228,7 +227,7 @@ class Picked:
         declines: bool,
         ref: str | None = None,
     ) -> Choice:
-        """What a press in a chat decides: these are approved, and the others declined if it ``declines``.
+        """Build the `Choice` of a press: approve these rows, and with ``declines`` decline the others.
 
         ``round_`` is that of the batch's card when it was pressed; ``ref`` is its message.
         """

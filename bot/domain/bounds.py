@@ -1,4 +1,4 @@
-"""How much one answer, one conversation and one person may ask for. Anything beyond is refused in words."""
+"""Limits on the work of one answer, one conversation and one person. Anything beyond is refused in words."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ QUESTIONS_PER_HOUR = 30
 
 @dataclass(frozen=True, slots=True)
 class AnswerRoom:
-    """How many more proposals one answer may open, and what is said to the model about those beyond."""
+    """The number of proposals that one answer may still open, and the refusal of any beyond."""
 
     left: int
     words: str
@@ -18,7 +18,10 @@ class AnswerRoom:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """``messages`` of one person in an hour, ``conversations`` they start in a day; ``open_…``: proposals.
+    """The limits on work.
+
+    ``messages`` are those of one person in an hour, ``conversations`` those they start in a day; ``open_…``
+    are proposals.
 
     ``turns_by_person``: in how many conversations the agent works for one person at the same time.
 

@@ -11,7 +11,7 @@ _MOST = 1_000_000_000
 
 
 class Per(StrEnum):
-    """For what a budget is, as admins write it after ``a``."""
+    """The period of a budget, as admins write it after ``a``; a turn is one, too."""
 
     DAY = "day"
     WEEK = "week"
@@ -40,7 +40,7 @@ class Per(StrEnum):
 
 
 class Budget(NamedTuple):
-    """``more`` was added by an admin, for the period that began on ``since`` alone (a date)."""
+    """A budget. ``more`` was added by an admin, for the period that began on ``since`` alone (a date)."""
 
     amount: float
     currency: str

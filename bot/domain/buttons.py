@@ -63,7 +63,7 @@ def make_button(
 
 
 def _with_harm(found: Button, level: Level) -> Button:
-    """The button of running something for real, where that can't be undone; any other as it is."""
+    """Return the button, with a warning if it runs for real what can't be undone."""
     if found.verb is not Verb.FOR_REAL or found.sure is None or level is not Level.DESTRUCTIVE:
         return found
     sure = replace(found.sure, more=found.sure.more.replace(PERHAPS_TEXT, "This can't be undone."))

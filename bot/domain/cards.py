@@ -1,6 +1,6 @@
-"""A card is a pure rendering of a proposal, in parts that every channel can lay out.
+"""The card of a proposal: a pure rendering, in parts that every channel can lay out.
 
-`card_of` gives the pending or the resolved twin. Channels turn a `Card` into blocks, entities or HTML and
+`card_of` makes the pending or the resolved twin. Channels turn a `Card` into blocks, entities or HTML and
 must show every part; what does not fit goes behind "View all", for which `whole_text` has everything.
 """
 
@@ -48,11 +48,11 @@ from bot.domain.verbs import Button, Verb
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is decided together: a batch, or what stands in none of the same answer.
+    """Proposals that are decided together: a batch, or the single proposals of one answer.
 
     ``round`` is the sum of all their rounds. A card may be too small for its change, so before all are
-    approved together, a channel shows the full content of each of ``members``. What can't be undone is not
-    among them: it is decided alone. A batch has none: its own card holds them.
+    approved together, a channel shows the full content of each of ``members``. A proposal that can't be
+    undone is no member: it is decided alone. ``members`` is empty for a batch, whose own card holds its rows.
     """
 
     size: int
@@ -113,7 +113,7 @@ class Card:
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
-        """Return what a button of this card says and asks for, the same in every channel."""
+        """Return the text and the input of a verb's button on this card, the same in every channel."""
         return make_button(
             verb,
             kind=self.kind,
@@ -131,22 +131,22 @@ class Card:
 
     @property
     def led(self) -> bool:
-        """True if a turn of the agent led to it that can still be asked about, and so read."""
+        """True if the agent's turn that led to it can still be read and asked about."""
         return any(Verb.ASK in each.verbs for each in (self, *(row.card for row in self.rows)))
 
     @property
     def rows(self) -> tuple["BatchRow", ...]:
-        """Of the proposals that it stands for, if several."""
+        """The rows of a batch; empty for a single proposal."""
         return self.batch.rows if self.batch else ()
 
     @property
     def headline(self) -> str:
-        """The first line: what will happen, or what the tool says has happened."""
+        """The first line: what the call will do, or what the tool says it did."""
         return self.told or self.title
 
     @property
     def warning(self) -> str:
-        """What to know before approving beyond the change itself; empty for an ordinary one."""
+        """The warning to read before approving; empty for an ordinary change."""
         if self.kind.is_answer or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
         said = "" if self.risk_reason == "it cannot be undone" else sentence(self.risk_reason)
@@ -155,21 +155,21 @@ class Card:
 
     @property
     def undo_note(self) -> str:
-        """Whether it can be undone, where no warning says so."""
+        """The sentence on undoing it; empty where `warning` says so."""
         return "" if self.level is Level.DESTRUCTIVE else self.undo
 
     @property
     def why(self) -> str:
-        """The agent's reason, unless it is only what was said to it; *View all* has it in any case."""
+        """The agent's reason, unless it only repeats the person's words; *View all* has it in any case."""
         return "" if is_echo(self.reason) else self.reason
 
     def quotes(self, field: PreviewField) -> bool:
-        """Return whether the tool put all of it into the title, such as the title of a new issue."""
+        """Tell if the title contains a field in full, such as the title of a new issue."""
         return field.titled and f"“{field.new_value}”" in self.title
 
     @property
     def outline(self) -> list[PlanLine]:
-        """A plan as numbered steps, without a summary that the title tells; empty for anything else."""
+        """The plan as numbered steps, without a summary that the title tells; empty for other kinds."""
         if not self.kind.has_steps:
             return []
         first, *rest = outline(Plan.of(self.arguments), self.fields, self.ticked)
@@ -177,24 +177,24 @@ class Card:
 
     @property
     def deciders(self) -> str:
-        """Who may decide, in words."""
+        """The people who may decide, in words."""
         return one_line(self.circle.words)
 
     @property
     def asked(self) -> str:
-        """Who asked, and on a copy elsewhere also where, such as ``Asked by Ana in #general``."""
+        """The requester's line, such as ``Asked by Ana in #general``, with the place on copies elsewhere."""
         return self.kind.introduce(AskerFacts(self.asked_by, self.asked_in, self.pending, self.asker_decides))
 
     @property
     def tally(self) -> tuple[str, ...]:
-        """The votes, where more than one is needed; one alone is told by the outcome."""
+        """The votes, where more than one is needed."""
         return self.votes if self.quorum > 1 or len(self.votes) > 1 else ()
 
     @property
     def shown_fields(self) -> tuple[PreviewField, ...]:
-        """What changes, field by field, except what the title quotes in full.
+        """The changed fields, without those that the title quotes in full.
 
-        The arguments that would run, where the tool previews nothing.
+        For a tool without a preview, the arguments that would run.
         """
         if self.fields or self.kind.hides_arguments:
             return tuple(each for each in self.fields if not self.quotes(each))
@@ -203,12 +203,15 @@ class Card:
 
     @property
     def expires(self) -> datetime:
-        """When it expires, in the team's time zone."""
+        """The time of expiry in the team's time zone."""
         return self.expires_at.astimezone(self.zone)
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it was decided, began to run or expired, in the team's time zone; None while it waits."""
+        """The time when it was decided, began to run or expired, in the team's time zone.
+
+        None while it waits.
+        """
         at = self.decided_at
         if self.state is State.EXECUTING:
             at = self.running_since
@@ -218,13 +221,13 @@ class Card:
 
     @property
     def end(self) -> str:
-        """How it stands or ended, ready for the time of `ended_at` after it."""
+        """The outcome, ready to be followed by the time of `ended_at`."""
         said = f"{self.outcome} {self.again}".strip()
         return said.removesuffix(".") if self.ended_at else said
 
     @property
     def fingerprint(self) -> str:
-        """Equal for cards that look the same, in hex; a batch that runs looks different at each tenth."""
+        """A hash that is equal for cards that look the same. A running batch changes it at each tenth."""
         shown = replace(self, version=0)
         if self.batch and self.batch.runs:
             notes = tuple(note for note in self.notes if note != self.outcome)
@@ -234,7 +237,7 @@ class Card:
 
     @property
     def alone(self) -> "Card":
-        """The same without the buttons for the whole group."""
+        """The card without the buttons for its group."""
         verbs = tuple(verb for verb in self.verbs if verb not in _OF_GROUPS)
         return replace(self, group=None, verbs=verbs)
 
@@ -244,15 +247,16 @@ class Card:
 
     @property
     def carried_out(self) -> bool:
-        """True if it is an approved plan, whose steps its card still shows."""
+        """True for an approved plan whose card still shows its steps."""
         return self.kind.has_steps and self.state is State.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """One proposal of a batch in its table; ``card`` is its own.
+    """The row of one proposal in a batch's table; ``card`` is its own.
 
-    ``about`` is its title without what all titles begin with, ``fields`` are those in which the rows differ.
+    ``about`` is its title without the common beginning of all titles, ``fields`` are those in which rows
+    differ.
     """
 
     card: Card
@@ -262,7 +266,7 @@ class BatchRow:
 
     @property
     def harms(self) -> bool:
-        """True if it waits and can't be undone: then it is decided by its own verb."""
+        """True if it waits and can't be undone: it must be approved by itself."""
         return self.card.pending and self.card.level is Level.DESTRUCTIVE
 
     @property
@@ -271,12 +275,12 @@ class BatchRow:
 
     @property
     def offers(self) -> bool:
-        """True if there is something to press on its own card, such as Retry or Undo."""
+        """True if its own card has a button, such as Retry or Undo."""
         return bool(self.card.verbs)
 
     @property
     def fault(self) -> str:
-        """How it ended where that is not what was approved, in one line."""
+        """The reason why the row's call did not succeed, in one line; empty otherwise."""
         if self.card.pending or self.runs or self.card.tone is Tone.GOOD:
             return ""
         return one_line(self.card.result or self.card.outcome)
@@ -284,9 +288,9 @@ class BatchRow:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of a batch, in the order they were asked for; what is the same for all is on its card.
+    """The rows of a batch, in the order they were asked for; what all have in common is on its card.
 
-    ``first`` is the number of the first row, of a part of them.
+    ``first`` is the number of the first row, where this is a part of the batch.
     """
 
     rows: tuple[BatchRow, ...]
@@ -298,12 +302,15 @@ class Batch:
 
     @property
     def offers(self) -> bool:
-        """True if there is something to press on any row by itself."""
+        """True if any row's own card has a button."""
         return any(row.offers for row in self.rows)
 
     @property
     def stage(self) -> tuple[Any, ...]:
-        """How far it is, in tenths; each copy is drawn once for each."""
+        """The progress of the batch in tenths, with the rounds of its rows.
+
+        Copies are redrawn when it changes.
+        """
         ended = sum(not (row.runs or row.card.pending) for row in self.rows)
         return 10 * ended // len(self.rows), *((r.card.round, r.card.pending) for r in self.rows)
 
@@ -402,7 +409,7 @@ def _verbs(
 
 
 def _undo(p: Proposal) -> str:
-    """Return whether a call can be undone, told before it is decided; empty where that is not known."""
+    """Return the sentence on undoing a call for people who decide it; empty where that is unknown."""
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
     if p.undo_seconds:
@@ -412,7 +419,10 @@ def _undo(p: Proposal) -> str:
 
 
 def _again(p: Proposal) -> str:
-    """What its fields are since it ran, where they are what was approved; empty where no one could look."""
+    """Return the values that were read again after the run, if they are as approved.
+
+    Empty where they differ, or could not be read.
+    """
     if p.misread or not p.read_again or p.undone:
         return ""
     more = len(p.read_again) - _REREAD
@@ -421,7 +431,7 @@ def _again(p: Proposal) -> str:
 
 
 def _of_undo(p: Proposal) -> Iterator[str]:
-    """Yield what it undoes; and once it has run, what its fields are, and what became of Undo."""
+    """Yield notes on an undo: what it undoes and, once it has run, the fields now and the new Undo."""
     if p.undoes and p.state is State.PROPOSED:
         yield f"This undoes proposal {p.undoes[:8]}."
     if p.state is not State.SUCCEEDED:
@@ -438,7 +448,7 @@ def _of_undo(p: Proposal) -> Iterator[str]:
 def redact_fields(
     fields: Sequence[PreviewField], schema: Mapping[str, Any], secrets: Sequence[str]
 ) -> tuple[PreviewField, ...]:
-    """Fields as people see them: labelled, without secrets."""
+    """Return the fields for people: labelled, without secrets."""
 
     def shown(field: str, value: str | None) -> str | None:
         if " of " in field:  # a place ("content of secrets.md"), which hides nothing by its name
@@ -459,7 +469,7 @@ def _name_asker(p: Proposal) -> str:
 
 
 def _asker_decides(p: Proposal) -> bool:
-    """Return whether the one who asked is enough, and no one else is named, who should know of it."""
+    """Tell if the requester alone decides and no one else has to know."""
     who = p.deciders
     return who.requester and not who.four_eyes and not who.people and p.quorum == 1
 
@@ -578,12 +588,11 @@ def card_of(
 
 
 def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
-    """The accounts and places that its card names: who may decide, people in arguments, a rule's place."""
+    """Return the accounts and places that a card names: deciders, people in arguments, a rule's place."""
     return find_written(p.rule).union(p.deciders.people, *_accounts(schema, p.arguments).values())
 
 
 def _accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, set[str]]:
-    """The account that is each argument of its kind, by label."""
     found = (f for f in fields_of(schema, arguments) if f.shape is Shape.USER and isinstance(f.value, str))
     return {one_line(each.label): {each.value} for each in found}
 
@@ -591,7 +600,7 @@ def _accounts(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[s
 def _with_people(
     fields: tuple[PreviewField, ...], schema: Mapping[str, Any], arguments: Mapping[str, Any], names: Names
 ) -> tuple[PreviewField, ...]:
-    """The fields with the account of a person called by name; *View all* has the account."""
+    """Return the fields with names instead of accounts; *View all* has the account."""
     accounts = _accounts(schema, arguments) if names else {}
     return tuple(
         replace(f, new_value=names.get(f.new_value, f.new_value))
@@ -602,7 +611,7 @@ def _with_people(
 
 
 def _of_trial(p: Proposal, trial: Trial) -> list[str]:
-    """Return what to know of a trial before deciding, and which of the two was decided."""
+    """Return notes on a trial for people who decide, or on which of the two they decided."""
     if p.for_real:
         begun = "It ran" if p.state is State.SUCCEEDED else "Approved to run"
         return [f"{begun} for real, instead of what it did when tried."]
@@ -621,7 +630,10 @@ _APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPR
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Where a card's copy is from that stands in another chat: in words, and its address unless private."""
+    """The origin of a card that is copied to another chat.
+
+    ``words``: the origin for people. ``address``: None for a private chat.
+    """
 
     words: str
     address: str | None
@@ -638,10 +650,10 @@ def place_card(
     escalated: bool = False,
     names: Names = NO_NAMES,
 ) -> Card:
-    """The copy of a pending card for one place: it names who may decide from there, and offers no more.
+    """Return the copy of a pending card for one place, with the deciders and the buttons of that place.
 
-    ``elsewhere``: it stands outside the chat where it was asked. ``may_approve`` False: no one who reads it
-    there may. ``sent_on``: those who may decide have a copy of their own. ``escalated``: it came there for a
+    ``elsewhere``: it is outside the chat where it was asked. ``may_approve`` False: no one who reads it there
+    may. ``sent_on``: those who may decide have a copy of their own. ``escalated``: it came there for a
     decision.
     """
     if not card.pending:
@@ -672,7 +684,7 @@ def place_card(
 
 
 def _find_tool_words(p: Proposal) -> str:
-    """What its tool said: the last lines it printed while it runs, then its answer or what went wrong."""
+    """Return the tool's output: its last printed lines while it runs, then its answer or error."""
     if p.state is State.EXECUTING:
         return p.progress if p.progress and "\n" in p.progress else ""
     return p.error or ("" if p.told else p.result) or ""
@@ -690,9 +702,9 @@ def _plain(result: str | None, secrets: Sequence[str]) -> str:
 
 
 def whole_text(card: Card) -> str:
-    """All of it as plain text, nothing cut: what "View all" shows. Each value appears once.
+    """Return the complete card as plain text, for "View all". Each value appears once.
 
-    The further lines of a value are indented, so that they can't look like fields of their own.
+    Further lines of a value are indented, so that they can't look like fields of their own.
     """
     risk = ", ".join(filter(None, (card.level, card.risk_reason)))
     if card.batch:
@@ -723,7 +735,7 @@ def whole_text(card: Card) -> str:
 
 
 def number_texts(cards: Sequence[Card]) -> str:
-    """The whole text of several changes, one after the other."""
+    """Return the complete texts of several cards, numbered."""
     each = (f"{n} of {len(cards)}\n{whole_text(card)}" for n, card in enumerate(cards, 1))
     return "\n\n".join(each)
 
@@ -733,7 +745,6 @@ def _indent(value: str) -> str:
 
 
 def _by_default(card: Card) -> list[str]:
-    """The arguments that hold their default, where no field shows them."""
     told = list_values(card.schema, card.arguments)
     given = without_defaults(card.arguments, defaults_of(card.schema))
     known = {*map(label_of, given), *(f.field for f in card.fields)}
@@ -741,7 +752,7 @@ def _by_default(card: Card) -> list[str]:
 
 
 def everything(card: Card) -> str:
-    """`whole_text` with the votes and notes, and how it ended."""
+    """Return the complete card like `whole_text`, with votes, notes and outcome."""
     parts = [whole_text(card), *card.votes, *card.notes]
     return "\n\n".join(parts if card.pending else [*parts, card.end, card.result])
 
@@ -750,7 +761,7 @@ _TELLING = 40  # characters from which a text is not taken for another
 
 
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
-    """Return whether a field shows this argument to the letter, or as an outline of all of it."""
+    """Tell if a field shows this argument literally, or as a complete outline."""
     nested = isinstance(value, dict | list) and bool(value)
     texts = {value} if isinstance(value, str) else {json.dumps(value, ensure_ascii=False, indent=2)}
     if nested:

@@ -1,12 +1,10 @@
-"""What comes in from people, and the answer to it: the values that channels and the core exchange.
+"""Incoming values from people and the replies to them, exchanged between channels and the core.
 
 A channel turns what its platform sends into a `Message`, `Press`, `Command` or `Request` and hands it to the
-`Inbox`; the core answers with a `Reply` for that one person. What a channel has to be able to do is in
+`Inbox`; the core answers with a `Reply` for that one person. The interface of a channel is in
 ``bot/channels/base.py``.
 
-What turns cost, told apart by day, conversation or account.
-
-What may be pressed below a text of Nod's own: words that the person who presses them then says, as any other
+Choice buttons below a text of Nod's own hold words that the person who presses them then says, as any other
 `Message`. The text itself says what to send, for places without buttons and for choices that fit none.
 """
 
@@ -28,7 +26,10 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a conversation lives. ``key`` is the channel's own: Slack ``T1/C2/17.1``, Telegram ``-100/7``."""
+    """The address of a conversation.
+
+    ``key`` is the channel's own: Slack ``T1/C2/17.1``, Telegram ``-100/7``.
+    """
 
     channel: str
     key: str
@@ -180,7 +181,7 @@ class Request:
 
 
 class Answer(StrEnum):
-    """What the core made of something that came in."""
+    """The outcome of an incoming message, press or command."""
 
     ACCEPTED = "accepted"  # it counts, and what it asked for is done or under way
     ALREADY = "already"  # someone has already decided; nothing happened
@@ -194,7 +195,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What to tell, privately, who wrote or pressed; ``rule`` is the id of one that was set."""
+    """The private reply to the person who wrote or pressed. ``rule`` is the id of a rule that was set."""
 
     answer: Answer
     text: str
@@ -225,7 +226,7 @@ Inbox = Callable[[Incoming], Awaitable[Reply]]
 
 
 class Parts(StrEnum):
-    """What usage is told apart by."""
+    """The dimension by which usage is grouped."""
 
     DAY = "day"  # in UTC
     CONVERSATION = "conversation"
@@ -237,7 +238,7 @@ class Parts(StrEnum):
 
 
 class Used(NamedTuple):
-    """One part, or all of it. Tokens are as the model server told them; 0 where it did not.
+    """The usage of one part, or of all. Tokens are as the model server told them; 0 where it did not.
 
     ``cost`` is None where no model of it has a price.
     """
@@ -293,7 +294,10 @@ def read_choice(mark: str) -> str | None:
 def make_said(
     words: str, ref: str, actor: Actor, at: Address, *, private: bool, names: Names
 ) -> Message | Command:
-    """What was pressed below the message ``ref``, as the one who pressed says it; a message only once."""
+    """Return the message or command of a choice button, in the name of the person who pressed it.
+
+    A message has an event id made of ``ref`` and the words, so pressing twice sends it once.
+    """
     if words.startswith("/"):
         name, _, text = words[1:].partition(" ")
         return Command(actor, name, text, at, private, names=names)

@@ -95,7 +95,10 @@ class ArgumentPath:
         return ".".join(self.path)
 
     def read(self, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
-        """What stands there, or runs where nothing is given; `_MISSING` where nothing does, or no host."""
+        """Return the value at this path, or the schema's default for an argument that is not given.
+
+        `_MISSING` where there is no value, or no host in it.
+        """
         found: Any = arguments
         for step in self.path:
             if isinstance(found, Mapping) and found.get(step) is not None:
@@ -181,7 +184,7 @@ class Comparison:
         return answers.pop() if len(answers) == 1 else None
 
     def is_near(self, call: "GivenArguments") -> bool:
-        """Whether a path that it is about may be among the other arguments of a tool without the field."""
+        """Tell if the value may be in another argument: the tool lacks the field but has paths elsewhere."""
         key = self.field.path[-1]
         if self.field.host or self.verb in _ORDER or spellings.guess_referent(key) not in PATHS:
             return False
@@ -235,7 +238,7 @@ class Comparison:
         return next(filter(None, map(spellings.find_declared, wrapped)), None)
 
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
-        """Why no call of a tool with this schema can have such a value, in words; None where one can."""
+        """Return why no call with this schema can have the value, in words, or None where one can."""
         parts: list[Mapping[str, Any]] = [schema]
         for step in self.field.path:
             parts = [each for part in parts for each in _plain(part, schema)]
@@ -286,7 +289,10 @@ Expression = Comparison | Not | Several
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an admin wrote after ``where``. ``root`` None: another release wrote it; it can't be read."""
+    """The condition that an admin wrote after ``where``.
+
+    ``root`` is None for one of another release that this one can't parse.
+    """
 
     text: str
     root: Expression | None
@@ -456,7 +462,7 @@ class _Reader:
         return self._words[self._at]
 
     def _takes(self, word: str) -> bool:
-        """Return whether the next word is this one, which is then read."""
+        """Consume the next word if it is this one, and tell if it was."""
         taken = [(found.lower(), quoted) for found, quoted in self._words[self._at : self._at + 1]]
         self._at += (word, False) in taken
         return (word, False) in taken
@@ -472,7 +478,6 @@ class _Reader:
 
 
 def _hint(word: str, field: str) -> str:
-    """Say how to write what a word usually means, after a field."""
     meant = _MEANT.get(word.lower().strip("."))
     if meant is None:
         return " After a field comes =, !=, <, <=, >, >=, in or matches."
@@ -502,7 +507,7 @@ _JSON_KINDS = {
 
 
 def _kinds(part: Mapping[str, Any]) -> list[str]:
-    """The kinds that a schema names; of one that names none, those of its enum's values."""
+    """Return the kinds of value that a schema allows, from its types or from its enum."""
     named = part.get("type")
     if not named:
         return [_kind(each) for each in part.get("enum", ())]
@@ -527,7 +532,6 @@ def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
 
 
 def _is_left_out(part: Mapping[str, Any], step: str) -> bool:
-    """Return whether a schema lists its fields, and this one is not among them."""
     listed = part.get("properties")
     return isinstance(listed, Mapping) and step not in listed and not part.get("additionalProperties")
 

@@ -34,7 +34,7 @@ SPOKEN = HEARD | {LineRole.ASSISTANT}
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``origin``: where people see what it leads to, and by which place's rules it is judged."""
+    """A conversation. ``origin``: the place where people see its cards, whose rules apply."""
 
     id: str
     address: Address
@@ -69,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """How a call ended that never was a proposal: a read, or a call that could not be proposed.
+    """The result of a call that never was a proposal: a read, or a call that was refused.
 
     ``outside``: the text is a tool's own, not Nod's.
     """
@@ -137,7 +137,7 @@ class Transcript:
 
     @property
     def unread(self) -> list[Attachment]:
-        """What people attached and no one has read yet."""
+        """The attached files that are not read yet."""
         return [each for each in self.files.values() if not each.ready]
 
     @property
@@ -165,7 +165,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a turn cost. ``cost`` is None where its model has no price; ``model`` is the one asked last."""
+    """The cost of a turn. ``cost`` is None where its model has no price; ``model`` is the one asked last."""
 
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -194,7 +194,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """``state``: an `Ending`, or ``failed``. ``error``: what people were told, of one that failed."""
+    """The end of a turn. ``state``: an `Ending`, or ``failed``. ``error``: the text that people were told."""
 
     turn_id: int
     state: str
@@ -203,7 +203,9 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
+    """A person's question about a proposal.
+
+    ``home`` is the conversation in which the agent answers; ``note`` the id of the line that told it.
 
     ``place`` and ``ref``: the card elsewhere below which the answer is awaited; without ``ref`` the asker's
     own chat, without both nowhere.

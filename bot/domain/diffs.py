@@ -1,4 +1,4 @@
-"""What changes between two texts, line by line: the one diff that every channel shows."""
+"""The line-by-line diff of two texts, which every channel displays."""
 
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -38,7 +38,6 @@ def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None
 
 
 def _mark_line(mark: str, line: str) -> str:
-    """A changed line; the end of a line as Windows writes it is a change that no one would see."""
     return f"{mark} " + line.replace("\r", "␍")
 
 

@@ -1,4 +1,4 @@
-"""What a turn tells the outside while it runs. Values only; delivery decides who sees what and when."""
+"""Events of a running turn. Values only; delivery decides who sees which of them and when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,7 +86,10 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """``seen`` is the id of the last person's message the turn took in; ``text`` its whole answer."""
+    """The turn ended. ``seen`` is the id of the last person's message it took in.
+
+    ``text`` its full answer.
+    """
 
     ending: Ending
     seen: int

@@ -19,7 +19,7 @@ _MOST_FIELDS = 60
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """``name`` is for people and may be anything; see `safe_name`.
+    """A file for people. ``name`` may be anything; see `safe_name`.
 
     ``data``: its bytes, of the media type ``kind``, where it is more than its text.
     """

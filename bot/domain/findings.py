@@ -1,4 +1,4 @@
-"""What ``nod doctor`` finds."""
+"""Findings of ``nod doctor``."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,7 @@
-"""The one reader of a tool's JSON schema: which fields a call has, how each is asked for, how it is shown.
+"""The only reader of tools' JSON schemas: the fields of a call, how to ask for them, how to display them.
 
-Slack's windows, Telegram's dialogue and the console's form are all made from `fields_of`. What a field may be
-is checked here only as far as it can be known right away, by `Field.fault`; the tool checks everything when
+Slack's modals, Telegram's dialogue and the console's form are all made from `fields_of`. A field's value is
+checked here only as far as that can be known right away, by `Field.fault`; the tool checks everything when
 the form is sent. A schema is untrusted: it is followed `_DEEPEST` levels down, and none of its patterns is
 run.
 """
@@ -35,11 +35,11 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 
 
 class BadAnswer(ValueError):
-    """What was typed does not fit the field; the message is for the person."""
+    """An answer that does not fit its field; the message is for the person."""
 
 
 class Shape(StrEnum):
-    """How a value is asked for."""
+    """The kind of input for a field."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -92,7 +92,7 @@ class Field:
 
     @property
     def as_text(self) -> str:
-        """How the value stands where it is typed, so that `read` gives it back; empty for none."""
+        """The value as text in an input, so that `read` gives it back; empty for none."""
         value = self.value
         lines = self.shape is Shape.LINES and isinstance(value, list)
         if lines and all(isinstance(v, str) and "\n" not in v for v in value):
@@ -197,7 +197,10 @@ def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
 
 
 def option_labels(options: Sequence[Any], most: int) -> list[str]:
-    """What to call options in at most so many characters: those that begin alike show how they end, too."""
+    """Return labels for options, each of at most ``most`` characters.
+
+    Options that would look the same when cut show their ends, too.
+    """
     said = [speak_value(each) for each in options]
     cut = [shorten(each, most) for each in said]
     twice = {label for label, times in Counter(cut).items() if times > 1}
@@ -416,7 +419,6 @@ def speak_value(value: Any, *, options: bool = True) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value can stand among others in one line."""
     return "\n" not in value if isinstance(value, str) else isinstance(value, int | float)
 
 
@@ -471,7 +473,7 @@ def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
 
 
 def _outline_label(name: str) -> str:
-    """A field's label; a name that could look like something else is quoted."""
+    """Return a field's label, or its quoted name where that could be mistaken for something else."""
     return label_of(name) if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
@@ -494,7 +496,7 @@ def _outline_word(value: Any) -> str:
 
 
 def _is_list_of_words(value: Any) -> bool:
-    """Return whether a list is of words that a comma between them tells apart."""
+    """Tell if a list holds single words only, so that commas separate them without doubt."""
     return isinstance(value, list) and all(isinstance(each, str) and _WORD.fullmatch(each) for each in value)
 
 
@@ -522,7 +524,7 @@ def sum_up_value(value: Any) -> str | None:
 
 
 def list_values(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Each argument that would run, by name, with its value as people read it; defaults are last and marked.
+    """Return the name and text of each argument that would run; defaults come last and are marked.
 
     Defaults that are not among the arguments are told, too: a proposal of an earlier release runs with them.
     """
@@ -549,7 +551,6 @@ def is_same(value: Any, default: Any) -> bool:
 
 
 def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:
-    """The value as people may see it."""
     return redact({name: value}, {"properties": {name: {"writeOnly": secret}}})[name]
 
 

@@ -1,4 +1,4 @@
-"""What asking costs: proposals that people were asked about, counted by tool, place and person. Pure."""
+"""Statistics on approvals: proposals that people were asked about, by tool, place and person. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bot.domain.times import span
 
 
 class Facet(StrEnum):
-    """By what proposals are counted."""
+    """The dimension by which proposals are counted."""
 
     TOOL = "tool"
     PLACE = "place"
@@ -28,7 +28,7 @@ HOURS = 24
 
 @dataclass(slots=True)
 class Tally:
-    """How often people were asked, how that ended, and how many seconds each decision took, up to many."""
+    """The number of requests by outcome, and the seconds that each decision took."""
 
     asked: int = 0
     approved: int = 0
@@ -74,7 +74,7 @@ def _span(seconds: float) -> str:
 
 
 class InsightPart(NamedTuple):
-    """What is counted about one tool, place or person; ``name`` as people know it."""
+    """The statistics of one tool, place or person; ``name`` as people know it."""
 
     key: str
     name: str
@@ -82,7 +82,7 @@ class InsightPart(NamedTuple):
 
 
 class Decider(NamedTuple):
-    """How often a person approved and declined."""
+    """The number of a person's approvals and declines."""
 
     key: str
     name: str
@@ -92,10 +92,10 @@ class Decider(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Insights:
-    """What people were asked since then; for everyone, or for one person alone.
+    """The statistics since a moment, for everyone or for one person alone.
 
-    ``back_to``: how far that was looked at, where there was too much of it. ``week``: how often people were
-    asked, by weekday from Monday and by hour, in the team's time zone.
+    ``back_to``: the oldest moment that was counted, where there was too much of it. ``week``: the number of
+    requests, by weekday from Monday and by hour, in the team's time zone.
     """
 
     since: datetime

@@ -1,4 +1,4 @@
-"""A job is a wake-up, never truth: its worker looks at the rows and does what they ask for.
+"""Jobs: wake-ups whose worker looks at the rows and does what they ask for. A job is never truth.
 
 A process works on a database, and others judge when it is gone.
 """
@@ -37,9 +37,9 @@ Wake = Callable[..., Awaitable[None]]
 
 
 class Queue(NamedTuple):
-    """Where a job waits for its place: at most ``most`` of one queue are at work at a time.
+    """A queue of jobs, of which at most ``most`` run at a time.
 
-    ``later``: no one is waiting for it, so it comes after everything that someone waits for.
+    ``later``: no one waits for these jobs, so they come after all others.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Dispatcher(Protocol):
     async def wake(self, *jobs: Job) -> None: ...
 
     async def find(self, *jobs: Job) -> None:
-        """As `wake`, for what a look at the rows found: jobs that wait or run already are left alone."""
+        """Wake jobs that a sweep found. Jobs that wait or run already are left alone; else like `wake`."""
 
     async def stop_turn(self, conversation_id: str) -> None:
         """Interrupt the turn of a conversation, wherever it runs."""
 
     def interrupt(self, conversation_id: str) -> bool:
-        """The same, if it runs in this process; whether it does."""
+        """Interrupt the conversation's turn if it runs in this process, and tell if it did."""
 
 
 BEAT_SECONDS = 2.0
@@ -73,7 +73,7 @@ _SILENT = 4  # looks in a row without a beat
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """``id`` is new with each start."""
+    """A process that works on the database. ``id`` is new with each start."""
 
     id: str
     host: str
@@ -85,7 +85,7 @@ class Process:
 
 
 class Watch:
-    """Judges who is gone by looking at everybody's beats, each time after having given one's own.
+    """A failure detector: it judges by their beats which processes are gone, each time after its own beat.
 
     It counts looks instead of seconds. A clock that jumps changes nothing, and nor does a time in which the
     database was away or in which the one who looks was frozen: no one could give or see a beat.
@@ -116,7 +116,10 @@ class Peers(Protocol):
         """Call this when one begins to listen, or does so again: what was said before, it may not know."""
 
     async def lease(self, name: str) -> bool:
-        """Whether this process is the one to do what is named: one that does is followed once it is gone."""
+        """Try to take the lease on a name, and tell if this process has it.
+
+        When the process that holds it is gone, another one can take it.
+        """
 
 
 _MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
@@ -125,10 +128,10 @@ _ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them 
 
 
 class OwnWork:
-    """What this process makes and does itself, so that nothing of it has to be read or claimed again.
+    """A cache of the work that this process makes and does itself, to save reads and claims.
 
-    Turns that begin as soon as they are wanted, and proposals that run as soon as they are approved. Memory
-    only: whatever is not known here is looked up in the rows.
+    It has turns that begin as soon as they are wanted, and proposals that run as soon as they are approved.
+    It is in memory only: whatever is not in it is looked up in the rows.
     """
 
     def __init__(self, process: str, turns_by_person: int) -> None:
@@ -141,7 +144,7 @@ class OwnWork:
         self._batches: dict[str, str] = {}  # of rows that were just approved, by their ids
 
     def learn(self, actor: Actor, person: str) -> None:
-        """Who an account is, as the rows had it a moment ago."""
+        """Remember which Person an account belongs to."""
         if len(self._people) >= _KEPT:
             self._people.clear()
         self._people[str(actor)] = person

@@ -25,15 +25,15 @@ class Picture:
 
     @property
     def address(self) -> str:
-        """As servers take it."""
+        """The picture as a data URL."""
         return f"data:{self.kind};base64,{self.data}"
 
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What a person wrote, or a note of Nod's own. ``name`` is the speaker as people know them.
+    """A message of a person, or a note of Nod's own. ``name`` is the speaker as people know them.
 
-    ``when`` is the day and hour a person wrote it, where a good while lies before it.
+    ``when`` is the day and hour of a message that follows a long gap.
     """
 
     text: str
@@ -43,7 +43,7 @@ class UserText:
 
     @property
     def spoken(self) -> str:
-        """As a model reads it.
+        """The text for the model, with its speaker and time.
 
         The name is on one line, so that it can't pass for what someone else said; servers' own fields for
         names take only some letters.
@@ -76,7 +76,7 @@ class AssistantText:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """``outside``: the text is a tool's own, not Nod's word on how the call ended."""
+    """The result of a call. ``outside``: the text is a tool's own, not Nod's word on how the call ended."""
 
     call_id: str
     text: str
@@ -143,7 +143,7 @@ class LeftOut:
 
 
 class Stop(StrEnum):
-    """Why the model fell silent."""
+    """The reason why the model stopped."""
 
     FINISHED = "finished"
     LENGTH = "length"  # it ran into its output limit; calls in this answer may be cut and must not be used

@@ -64,7 +64,7 @@ class NamedModel:
 
     @property
     def host(self) -> str:
-        """Whose server it is, as people know it."""
+        """The host name of the model's server."""
         return urlsplit(self.base_url or "https://api.openai.com").hostname or ""
 
 
@@ -129,7 +129,7 @@ def _text(value: Any) -> str:
 
 
 def is_one_word(text: str) -> bool:
-    """Whether the text has no blank and nothing invisible in it: `urlsplit` drops line breaks in silence."""
+    """Tell if a text has no space and nothing invisible: `urlsplit` silently drops line breaks."""
     return text.isprintable() and " " not in text
 
 

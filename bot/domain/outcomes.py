@@ -1,4 +1,4 @@
-"""How a proposal stands or ended, in words for the model and for the person whose press came too late.
+"""Outcomes of proposals in words: for the model, and for a person whose press came too late.
 
 Each text for the model begins with one fixed word, so that six different ends stay different.
 """
@@ -114,7 +114,7 @@ def _result(p: Proposal) -> str:
 
 
 def _misread(p: Proposal) -> str:
-    """Return what is not what was approved, by another look after the run."""
+    """Return a warning about fields that differ from what was approved when read again after the run."""
     if not p.misread:
         return ""
     each = one_line(", ".join(f.words for f in p.misread))
@@ -148,7 +148,7 @@ def why_expired(p: Proposal, decided: str = "decided") -> str:
 
 
 def end_of(p: Proposal) -> str:
-    """How it stands in one word, for programs: ``waiting`` until it ended, then a word for each end."""
+    """Return the outcome as one word for programs: ``waiting`` until it ended."""
     match p.state:
         case State.PROPOSED | State.APPROVED | State.EXECUTING:
             return "waiting"

@@ -1,4 +1,4 @@
-"""Addresses that leave the house with a call that only reads, and those that were known before.
+"""Addresses that a reading call would send to other servers, and those that are safe to send.
 
 An address tells its server whatever stands in it. So it is sent unasked only where it cannot carry what the
 agent has read: the requester wrote it letter for letter in this conversation, or it is a link that stands
@@ -42,9 +42,10 @@ def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
 def judge_addresses(
     risk: Risk, addresses: Collection[str], known: Collection[str], hosts: Collection[str]
 ) -> Risk:
-    """What a reading call is by the addresses it sends: a write, to be asked for, where one is not known.
+    """Return the risk of a reading call by the addresses that it sends.
 
-    ``known``: as `known` gives them. ``hosts``: those that rules let be read, with * and ?.
+    It becomes a write, which people are asked for, where an address is neither in ``known`` (see
+    `find_known`) nor at one of ``hosts``, which rules allow; they may hold * and ?.
     """
     for address in addresses:
         host = host_of(address)
@@ -62,7 +63,7 @@ def judge_addresses(
 def find_known(
     transcript: Transcript, accounts: Collection[str], tool_name: str, addresses: Collection[str]
 ) -> set[str]:
-    """Those of ``addresses`` that a call of this tool may send, for the Person with these accounts."""
+    """Return those addresses that a call of this tool may send, for the Person with these accounts."""
     wanted = {_plain(each): host_of(each) for each in addresses}
     found: set[str] = set()
     for line in transcript.lines:
@@ -92,7 +93,6 @@ def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[
 
 
 def _texts(answer: str) -> Iterator[str]:
-    """The texts in an answer: those of its JSON, or all of it where it is not JSON."""
     try:
         return _strings(json.loads(answer))
     except (ValueError, RecursionError):
@@ -108,7 +108,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _find_words(text: str) -> Iterator[str]:
-    """Each word that may be an address, without what is quoted, and without the marks around it."""
+    """Yield each word that may be an address, without the marks around it. Quoted lines are skipped."""
     for line in text.splitlines():
         if line.lstrip().startswith(">"):
             continue
@@ -123,7 +123,7 @@ def _find_words(text: str) -> Iterator[str]:
 
 
 def _plain(address: str) -> str:
-    """Without what is never sent: the fragment, the scheme, and the slash that stands for no path."""
+    """Return an address without its fragment, its scheme, and the slash of an empty path."""
     bare = address.partition("#")[0]
     scheme, mark, rest = bare.partition("://")
     rest = rest if mark and scheme.lower() in ("http", "https") else bare

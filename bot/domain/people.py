@@ -1,4 +1,4 @@
-"""Who did something: an `Actor` as a channel knows them, the `Person` behind it, and their names.
+"""People and accounts: an `Actor` as a channel knows them, the `Person` behind it, and their names.
 
 Rows and rules keep accounts and addresses; people read names.
 """
@@ -29,7 +29,7 @@ def _like_nods_own(name: str) -> bool:
 
 
 class Membership(StrEnum):
-    """Whether an account belongs to the team that Nod works for, as its platform says."""
+    """The relation of an account to the team that Nod works for, according to its platform."""
 
     MEMBER = "member"
     GUEST = "guest"  # let in by the team, and restricted there
@@ -81,7 +81,7 @@ _GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
 
 
 def is_group(text: str) -> bool:
-    """Whether it names people whom a platform keeps together: ``slack:T1/S2``, ``telegram:-100/admins``."""
+    """Tell if a text names a user group or a chat's admins: ``slack:T1/S2``, ``telegram:-100/admins``."""
     return _GROUP.fullmatch(text) is not None
 
 
@@ -150,7 +150,7 @@ class Absence:
 
 
 class Role(StrEnum):
-    """What a Person may be beyond the requester of something."""
+    """The rights of a Person beyond those of a requester."""
 
     ADMIN = "admin"  # may decide anything and change the rules
     APPROVER = "approver"  # may decide what others asked for

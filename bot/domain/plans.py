@@ -18,7 +18,7 @@ MAX_ROUNDS = 5
 
 
 class Approver(StrEnum):
-    """Who approves plans; in every case people and the lead agent may reject them or ask for changes."""
+    """The approver of plans. In every case people and the lead agent may reject them or ask for changes."""
 
     HUMAN = "human"  # a person's press, and nothing else
     LEAD = "lead"  # the lead agent may, and people may
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def told(self) -> str:
-        """What it does, with its calls."""
+        """The description of the step and its calls as one text."""
         return "; ".join((self.description, *map(str, self.calls)))
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class Plan:
 
     @property
     def calls(self) -> tuple[PlannedCall, ...]:
-        """Those that run under it once it is approved."""
+        """The calls that run without another question once the plan is approved."""
         return tuple(call for step in self.steps for call in step.calls if not call.asks)
 
     @property
@@ -109,7 +109,6 @@ def _calls(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _lines(given: str | list[str] | None) -> str:
-    """One text, or several, each on a line of its own."""
     return "\n".join(given) if isinstance(given, list) else given or ""
 
 

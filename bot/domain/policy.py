@@ -38,7 +38,7 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What happens to a call, and which rule says so."""
+    """The policy's judgement on a call, and the rule behind it."""
 
     judgement: Judgement
     risk: Risk
@@ -93,7 +93,7 @@ class Policy:
         return frozenset() if person.outside else frozenset(mine)
 
     def _unknown(self, named: Iterable[str], person: Person) -> list[str]:
-        """The groups of which no one can say now whether a person of the team is in them."""
+        """List the groups whose members can't be looked up now, among those that the person could be in."""
         there = set() if person.outside else {account.partition(":")[0] for account in person.accounts}
         unknown = [each for each in named if is_group(each) and each not in self.groups]
         self.missed.update(unknown)
@@ -112,7 +112,10 @@ class Policy:
         return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
 
     def bound_to(self, person: Person) -> str | None:
-        """The one workspace in which a person is an admin; None for an admin of all, and for no admin."""
+        """Return the only workspace in which a person is an admin.
+
+        None for an admin of all workspaces, and for no admin.
+        """
         held = person.accounts & self.holders(Role.ADMIN)
         given = self.book.accounts_with(Role.ADMIN)
         found = {None if given.get(each) else workspace_of(each) for each in held}

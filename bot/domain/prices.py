@@ -1,7 +1,7 @@
-"""What models cost: a file that people can edit, one line for each model.
+"""Prices of models: a file that people can edit, one line for each model.
 
-``gpt-5-mini 0.25 2 0.025`` says what a million tokens cost: of prompts, of answers and, if that is another
-price, of what the server had of a prompt already. ``currency EUR`` says in which currency all lines are.
+``gpt-5-mini 0.25 2 0.025`` gives the prices of a million tokens: of prompts, of answers and, if that is
+another price, of cached prompts. ``currency EUR`` sets the currency of all lines.
 """
 
 import re
@@ -17,7 +17,7 @@ _DATED = re.compile(r"-20\d\d-?\d\d-?\d\d$")  # a version of a model, as its mak
 
 
 class Price(NamedTuple):
-    """Of a million tokens: of prompts, of answers, and of what the server had of a prompt already."""
+    """The price of a million tokens: of prompts, of answers, and of cached prompts."""
 
     prompt: float
     answer: float
@@ -98,7 +98,7 @@ def _price(words: list[str]) -> Price:
 
 
 def money(amount: float, currency: str) -> str:
-    """As people read it: ``20 EUR``, ``0.0312 EUR``."""
+    """Format an amount for people: ``20 EUR``, ``0.0312 EUR``."""
     digits = 2 if amount >= 1 or not amount else 4
     said = f"{amount:,.{digits}f}"
     said = said.removesuffix("0").removesuffix("0") if digits > 2 else said  # noqa: PLR2004 - of money

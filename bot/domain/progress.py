@@ -1,4 +1,4 @@
-"""How far work is that takes long: told as it goes, to those who look."""
+"""Progress of long work, reported while it runs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar

@@ -26,10 +26,10 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """How much a call can harm, and why we think so, in words that fit on a card.
+    """The harm that a call can do, and the reason, in words that fit on a card.
 
-    ``vouched``: someone Nod trusts says that it is no worse than this. Where only what cannot be undone
-    asks, a change that no one vouches for asks as well.
+    ``vouched``: someone Nod trusts says that it is no worse than this. Where a rule asks only for destructive
+    calls, a write that no one vouches for is asked for as well.
     """
 
     level: Level
@@ -78,7 +78,7 @@ WARN_SHARE = 0.2
 
 
 class Cause(StrEnum):
-    """Why a state was reached, where the state alone would blur two different ends."""
+    """The cause of a state, where the state alone would blur two different ends."""
 
     ERROR = "error"  # failed: the tool refused or raised
     OUTCOME_UNKNOWN = "outcome_unknown"  # failed: it may or may not have happened
@@ -95,7 +95,7 @@ class Cause(StrEnum):
 
 
 class Tone(StrEnum):
-    """How the outcome should look; never the only sign of it."""
+    """The tone of an outcome's display. A text always says the same."""
 
     WAITING = "waiting"
     GOOD = "good"
@@ -171,12 +171,10 @@ class Inverse:
 
 
 def _quote_value(value: str | None) -> str:
-    """A value of one line, as a sentence says it."""
     return "none" if value is None else value or "empty"
 
 
 def _short(field: PreviewField) -> bool:
-    """Return whether its values fit a sentence."""
     values = (field.old_value or "", field.new_value or "")
     return all(len(value) <= _SHORT and "\n" not in value for value in values)
 
@@ -200,7 +198,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What one edit changed, without secrets, and the round that began with it."""
+    """The fields that one edit changed, without secrets, and the round that began with it."""
 
     round: int
     by: str
@@ -220,12 +218,11 @@ class Edited:
 
 
 def _is_nested(field: PreviewField) -> bool:
-    """Return whether one of its values is an object or a list of them, which the card shows as an outline."""
+    """Tell if one of the values is an object or a list of them, which the card shows as an outline."""
     return any((value or "").startswith(("{", "[{", "[[")) for value in (field.old_value, field.new_value))
 
 
 def _change(field: PreviewField) -> str:
-    """Return the old and the new value; where there was none before, the new one alone."""
     new = _brief(field.new_value)
     return new if field.old_value is None else f"{_brief(field.old_value)} → {new}"
 
@@ -238,9 +235,9 @@ def _brief(text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Those who may decide: accounts that are named, and everyone else in words; ``but`` one of them.
+    """The people who may decide: named accounts, and all others in words. ``but``: an exception.
 
-    ``stand_ins``: who decides for whom, such as ``Ben for Ana``.
+    ``stand_ins``: people who decide for others, such as ``Ben for Ana``.
     """
 
     members: tuple[Actor | str, ...]
@@ -264,7 +261,7 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Deciders:
-    """Who may decide, frozen with the proposal so that the card tells the truth."""
+    """The rule on who may decide, frozen with the proposal so that the card tells the truth."""
 
     requester: bool
     roles: tuple[str, ...] = ()
@@ -276,13 +273,13 @@ class Deciders:
     place: str | None = None  # where it was asked for: some roles count only in some places
 
     def named(self, requester: Actor) -> tuple[Actor, ...]:
-        """Those who may decide by name and not by a role: reminders name them."""
+        """Return the accounts that may decide by name, not by a role. Reminders mention them."""
         asker = (requester,) if self.requester and not self.four_eyes else ()
         people = (each for each in self.people if ":" in each.strip(":"))
         return tuple(dict.fromkeys((*asker, *map(Actor.parse, people))))
 
     def circle(self, requester: str, *, chat: str = "this chat", names: Names = NO_NAMES) -> "Circle":
-        """Those who may decide; ``chat`` is what the chat where it was asked is called where this is read."""
+        """Return the people who may decide. ``chat``: the name of the originating chat for this reader."""
         found: list[Actor | str] = [requester] if self.requester and not self.four_eyes else []
         found += [f"any {role}" for role in self.roles]
         found += [
@@ -300,7 +297,7 @@ class Deciders:
 
 
 class Sibling(NamedTuple):
-    """What the card that carries a group's buttons needs to know of each proposal of the same answer."""
+    """The facts on a proposal of the same answer, for the card that has the buttons of the group."""
 
     id: str
     state: State
@@ -419,7 +416,7 @@ class ProposalKind:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One row, as a value.
+    """A proposal, read from its row.
 
     ``call_id`` is empty where no model made the call: its message is then a notice, which only people see.
     ``version`` counts every change, ``round`` what a button is about: contents (edits, changed previews) and
@@ -500,7 +497,7 @@ class Proposal:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every run of this proposal, so that a tool that remembers keys acts once."""
+        """The key that every run of this proposal passes to its tool, which can use it to act only once."""
         return f"nod-{self.id}"
 
     @property
@@ -586,14 +583,14 @@ def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> s
 
 
 class Order(StrEnum):
-    """By what a list runs."""
+    """The order of a list."""
 
     CHANGED = "changed"  # from the newest change to the oldest
     EXPIRES = "expires"  # from what expires first to what expires last
 
 
 class Mark(NamedTuple):
-    """A place in a list, which runs by time: what stands there."""
+    """A position in a list ordered by time: the row at it."""
 
     at: datetime
     id: str
@@ -616,7 +613,7 @@ class Mark(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """Which proposals of a list; an empty field matches all. ``own``: only what they asked for.
+    """A filter of proposals; an empty field matches all. ``own``: only the person's own requests.
 
     ``words`` stand in its title, its tool's name or the name of who asked; ``channel`` is where it was asked.
     ``accounts`` are those of one who asked.

@@ -1,4 +1,4 @@
-"""The audit log: what its rows say was done, and which of them are asked for."""
+"""The vocabulary of the audit log: the acts in its rows, and the filter to find them by."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +9,7 @@ from bot.domain.verbs import Verb
 
 
 class Act(StrEnum):
-    """What was done besides a press."""
+    """The acts in the audit log that are no presses."""
 
     # to a proposal
     PROPOSE = "propose"
@@ -70,7 +70,7 @@ Done = Verb | Act | State
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows of the record; empty fields match all.
+    """A filter of audit rows; empty fields match all.
 
     ``who`` is an account, and stands for every account of that Person. ``tool`` finds rules about it, too
     (``known`` False: there is no such tool now, so rules for many tools are not about it). ``grant`` finds
@@ -87,9 +87,9 @@ class Wanted:
     after: int | None = None  # only rows with a larger one
 
     def below(self, number: int | None) -> "Wanted":
-        """The same, further down the record."""
+        """Return the query for rows with lower numbers."""
         return replace(self, before=number)
 
     def between(self, after: int, before: int) -> "Wanted":
-        """The same, of the rows between two numbers, without them."""
+        """Return the query for rows between two numbers, both excluded."""
         return replace(self, after=after, before=before)

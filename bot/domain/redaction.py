@@ -1,4 +1,4 @@
-"""Secrets never reach a card, a log or an export. The digest still covers the true value.
+"""Redaction: secrets never reach a card, a log or an export. The digest still covers the true value.
 
 A value is hidden by its name, by its schema, by its shape, or because it repeats one that is hidden by its
 name or schema (`secrets_in`). Texts are hostile, so shapes are found by a linear engine (RE2).
@@ -223,7 +223,7 @@ class _Hiding:
 
 
 def find_referred(root: Any, reference: Any) -> Any:
-    """What a local reference in a schema, such as ``#/$defs/Name``, is to; None where that is nothing."""
+    """Resolve a local reference in a schema, such as ``#/$defs/Name``; None where it leads nowhere."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     place = root
@@ -246,7 +246,7 @@ def _is_named_like_secret(name: str, value: Any) -> bool:
 
 
 def _secret_words(name: str) -> tuple[frozenset[str], bool]:
-    """Its words that make it secret, and whether something else in it does."""
+    """Return the words in a name that make it secret, and True if anything else in it does."""
     words = [word.lower() for word in _WORD.findall(name)]
     keys = any(one in _SECRET_KEYS and two in ("key", "keys") for one, two in pairwise(words))
     return _SECRET_WORDS.intersection(words), keys or not _SECRET_LAST.isdisjoint(words[-1:])

@@ -37,7 +37,7 @@ _MEMO = 4096  # subjects times tools for which a book keeps what it found
 
 
 class Subject(StrEnum):
-    """What a rule is about, and the type of its value."""
+    """The subject of a rule, which also sets the type of its value."""
 
     POLICY = "policy"  # Mode
     RISK = "risk"  # Level: what this tool's calls are, whatever the tool says
@@ -67,7 +67,7 @@ class Subject(StrEnum):
 
 
 class Mode(StrEnum):
-    """What needs approval."""
+    """The calls that need approval."""
 
     ALWAYS = "always"  # every tool, reads too
     WRITES = "writes"  # every tool that isn't read-only
@@ -104,14 +104,14 @@ class Quorum(NamedTuple):
 
 
 class Escalation(NamedTuple):
-    """Where a card is posted too when no one has decided for that long: an address as text."""
+    """The place where a card is posted, too, when no one has decided in time. ``to``: an address as text."""
 
     after: timedelta
     to: str
 
 
 class Hours(NamedTuple):
-    """From when to when on a clock; they may go over midnight."""
+    """The hours of a day in which a rule holds; they may go over midnight."""
 
     begin: time
     end: time
@@ -123,7 +123,7 @@ class Hours(NamedTuple):
 
 
 class DailyDigest(NamedTuple):
-    """When, on the team's clock, and at which address (as text) people are told what is open."""
+    """The time of day, on the team's clock, and the address of a digest of open proposals."""
 
     at: time
     to: str
@@ -155,7 +155,7 @@ RuleValue = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call was asked for: the conversation's address as text, and whether it is a private chat."""
+    """The place where a call was asked for: the conversation's address as text, and if it is private."""
 
     address: str
     private: bool
@@ -163,7 +163,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What rules look at of one call. ``schema`` is the tool's JSON schema, with what runs by default."""
+    """The facts on one call that rules look at. ``schema``: the tool's JSON schema, with its defaults."""
 
     tool_name: str
     risk: Risk  # as the tool says
@@ -186,7 +186,7 @@ class CallFacts:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """To what a rule is limited besides tools and a place: arguments, a person, hours, an end."""
+    """The limits of a rule besides tools and a place: arguments, a person, hours, an end."""
 
     condition: Condition | None = None
     who: str = ""  # an account: only what this Person asks for
@@ -219,13 +219,13 @@ class Limits:
         return not self.days or self._find_beginning(local).weekday() in weekdays(self.days)
 
     def _find_beginning(self, local: datetime) -> datetime:
-        """A moment of the day on which the hours began in which this one lies."""
+        """Return a moment of the day on which the current hours began, which may be yesterday."""
         over = self.hours and self.hours.begin > self.hours.end > local.time()
         return local - timedelta(days=1) if over else local
 
     @property
     def said(self) -> str:
-        """As an admin says it, at the end of a rule."""
+        """The limits as an admin types them at the end of a rule."""
         parts = [f"by {self.who}"] if self.who else []
         parts += [f"until {format_moment(self.until)}"] if self.until else []
         parts += [f"between {self.hours.begin:%H:%M} and {self.hours.end:%H:%M}"] if self.hours else []
@@ -247,9 +247,9 @@ class Rule:
 
     @property
     def slot(self) -> tuple[object, ...]:
-        """What one rule replaces another by; of roles and routes there can be several side by side.
+        """The key by which one rule replaces another; roles and routes can have several rules side by side.
 
-        One that ends by itself replaces only one that does, too, and one that forbids only one that forbids.
+        Rules that expire replace only expiring rules; forbid rules replace only forbid rules.
         """
         limits = self.limits or Limits()
         many: object = self.value is Mode.FORBID
@@ -266,7 +266,7 @@ class Rule:
         return bool(_WILD.search(self.pattern))
 
     def hold(self, call: CallFacts, zone: tzinfo) -> bool | None:
-        """As `Limits.hold`; True for a rule without limits."""
+        """Tell if the limits hold for a call, or None where that can't be known. True without limits."""
         return self.limits is None or self.limits.hold(call, zone, of_several=self.is_pattern)
 
     def lacks(self, schema: Mapping[str, Any]) -> str | None:
@@ -279,7 +279,7 @@ class Rule:
 
     @property
     def budget(self) -> Budget:
-        """Of one about budgets; raises TypeError for another."""
+        """The value of a budget rule; raises TypeError for another rule."""
         if not isinstance(self.value, Budget):
             raise TypeError(self.subject)
         return self.value
@@ -298,7 +298,7 @@ class Rule:
 
     @property
     def said(self) -> str:
-        """As an admin says it after ``/approvals``."""
+        """The rule as an admin types it after ``/approvals``."""
         tools = "" if self.pattern == EVERYWHERE else f" for {self.pattern}"
         word = "for" if self.subject in FOR_WHOM else "in"
         where = "" if self.scope == EVERYWHERE else f" {word} {self.scope}"
@@ -307,7 +307,7 @@ class Rule:
 
 
 class Found(NamedTuple, Generic[T]):
-    """What the strictest matching rule says, and that rule; ``rule`` None says: the default."""
+    """The value of the strictest matching rule, and that rule; ``rule`` is None for the default."""
 
     value: T
     rule: Rule | None
@@ -315,7 +315,7 @@ class Found(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Rulebook:
-    """All current rules, at one version. ``paused``: nothing executes, clocks stand.
+    """The current rules, at one version. ``paused``: nothing executes, timers stop.
 
     A rule whose condition can't be told of a call (`Limits.hold` gives None) counts where it makes the call
     stricter than what holds without it, and not where it would spare anything.
@@ -505,7 +505,7 @@ class Rulebook:
 
 
 class Pause(NamedTuple):
-    """Since when nothing runs, and who paused it: an account as text, and its name; both may be empty."""
+    """The pause of everything: its start, and who paused, as account and name; both may be empty."""
 
     since: datetime
     by: str
@@ -513,7 +513,7 @@ class Pause(NamedTuple):
 
 
 def _narrowness(words: Sequence[str]) -> tuple[int, ...]:
-    """Compares circles: first by the widest word in them, then by how many words let people in."""
+    """Return the sort key of a circle: its widest word first, then the number of words that admit people."""
     roles = sum(":" not in word for word in words)
     return (-("member" in words), -("requester" in words), -roles, -len(words))
 

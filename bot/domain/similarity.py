@@ -1,4 +1,4 @@
-"""Approve similar: the ladder of what a grant may allow, and whether a call is within a grant.
+"""Approve similar: the scopes that a grant may have, and the check that a call is within one.
 
 A grant is matched against full canonical arguments, never against what a card displayed. Its middle rung uses
 the tool's own key (for files the resolved folder), computed again for each call, so a spelling of the same
@@ -17,7 +17,7 @@ from bot.domain.rules import covers
 
 
 class GrantScope(StrEnum):
-    """How far a grant reaches, narrowest first."""
+    """The scope of a grant, narrowest first."""
 
     EXACT = "exact"  # exactly these arguments
     KEY = "key"  # the same tool with the same key arguments
@@ -26,7 +26,7 @@ class GrantScope(StrEnum):
 
 
 class GrantDuration(StrEnum):
-    """How long a grant holds. It always ends with its conversation if that comes first for CONVERSATION."""
+    """The duration of a grant. A CONVERSATION grant ends with its conversation."""
 
     CONVERSATION = "conversation"
     HOUR = "1h"
@@ -39,7 +39,7 @@ class GrantDuration(StrEnum):
 
     @property
     def words(self) -> str:
-        """As people choose it."""
+        """The duration as people choose it."""
         named = {"1h": "1 hour", "8h": "8 hours", "24h": "24 hours"}
         return named.get(self, "As long as this conversation")
 
@@ -48,7 +48,7 @@ _HERE, _CHAT = "the conversation where it was asked", "the chat where it was ask
 
 
 class GrantAudience(StrEnum):
-    """Whose calls a grant lets run, and where: narrowest first, and that one where nothing is said."""
+    """The people and places a grant covers, narrowest first; the first is the default."""
 
     HERE = "here"  # the requester's, in the conversation of the card
     REQUESTER = "requester"  # the requester's, everywhere
@@ -88,7 +88,7 @@ NO_BEGINNING = Beginning()
 
 
 class Likeness(NamedTuple):
-    """By what a call is like others: its tool's own key, and how it begins."""
+    """The keys by which a call is like others: its tool's own key, and its beginning."""
 
     key: Mapping[str, Any] | None = None
     begins: Beginning = NO_BEGINNING
@@ -96,7 +96,10 @@ class Likeness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a grant covers. ``match`` is canonical JSON: all arguments, the key, first words; or empty."""
+    """The calls a grant covers. ``match`` is canonical JSON: all arguments, the key, first words.
+
+    Or empty.
+    """
 
     tool_name: str
     tool_version: str

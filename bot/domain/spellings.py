@@ -31,7 +31,7 @@ _SURELY_TEXT = 300  # characters of one line, from which a text without a mark o
 
 
 class Referent(StrEnum):
-    """What the text in an argument names."""
+    """The kind of thing that a text argument names."""
 
     PATH = "path"  # one file or folder, itself
     TREE = "tree"  # a file, or a folder with all that is below it
@@ -44,7 +44,7 @@ class Referent(StrEnum):
 
 
 class NamedText(NamedTuple):
-    """What a rule names: a text, or with ``pattern`` many, written with * and ?."""
+    """The text in a rule; with ``pattern`` it may hold * and ?."""
 
     text: str
     pattern: bool
@@ -150,7 +150,10 @@ def _agree(*answers: Answer) -> Answer:
 
 
 def _text(found: str, wanted: NamedText) -> Answer:
-    """Compare names and free text: case, width, unseen characters and white space around can't be told."""
+    """Compare names and free text.
+
+    Differences in case, width, unseen characters and white space are unclear.
+    """
     strict = wanted.fits(found, wanted.text)
     if len(found) > _MAX_CHARS:
         return strict
@@ -163,7 +166,7 @@ def _name_or_id(found: str, wanted: NamedText) -> Answer:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Yield a name as people and programs write it: with a mark in front, as a reference of git."""
+    """Yield the spellings of a name: as it is, without a mark in front, without a git reference's prefix."""
     plain = _fold(text)
     yield plain
     yield plain.lstrip("@#/")
@@ -172,7 +175,7 @@ def _names(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _fold(text: str) -> str:
-    """Return a text without what some programs make no difference of."""
+    """Return a text without the differences that some programs ignore."""
     seen = "".join(each for each in text if unicodedata.category(each) not in ("Cf", "Cc") or each in "\t\n")
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).split())
 
@@ -217,7 +220,7 @@ def _folder(found: str, wanted: NamedText) -> Answer:
 
 
 def _steps(text: str) -> tuple[str, ...]:
-    """Return the names on a path, an empty one in front of an absolute path."""
+    """Split a path into names; an absolute path begins with an empty one."""
     names = tuple(name for name in text.split("/") if name not in ("", "."))
     return ("", *names) if text.startswith("/") else names
 
@@ -282,14 +285,13 @@ def _place_in_one_folder(
 
 
 def _is_inside(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
-    """Return whether a path is below the folder that a rule names."""
     return any(wanted.fits(_join_steps(found[:at]), _join_steps(named)) for at in range(1, len(found)))
 
 
 def _is_above(
     found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText, below: Referent | None
 ) -> bool:
-    """Whether a path is the folder whose content a rule names, or one above it in a call that reaches it."""
+    """Tell if a path is the folder whose content a rule names, or a parent in a call that reaches below."""
     content = wanted.pattern and len(named) > 1 and set(named[-1]) == {"*"}
     if content and wanted.fits(_join_steps(found), _join_steps(named[:-1])):
         return True
@@ -331,7 +333,6 @@ def _address(found: str, wanted: NamedText) -> Answer:
 
 
 def _split(text: str) -> tuple[SplitResult, str, int | None] | None:
-    """Return an address in parts, its host and its port; None where it has none."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(text if _SCHEME.match(text) else f"//{text}")
         return parts, parts.hostname or "", parts.port
@@ -353,7 +354,7 @@ def _write_address(text: str) -> str | None:
 
 
 def _escape_reserved(text: str) -> str:
-    """Return a text with only those characters escaped that must be, in capitals."""
+    """Normalise percent-escapes: only necessary ones, in capitals."""
     plain = _UNRESERVED.sub(lambda found: unquote(found[0]), text)
     escaped = re.sub(r"%[0-9a-fA-F]{2}", lambda found: found[0].upper(), plain)
     return quote(escaped, safe="!#$%&'()*+,/:;=?@[]~{}|^`\"<>")
@@ -430,7 +431,6 @@ def _loose_host(text: str) -> str:
 
 
 def _unicode_label(label: str) -> str:
-    """Return a label of a host name in Unicode."""
     if label.startswith("xn--") and len(label) <= 63:  # noqa: PLR2004 - RFC 1035
         with contextlib.suppress(UnicodeError):
             label = label[4:].encode().decode("punycode")

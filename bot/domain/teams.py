@@ -68,7 +68,7 @@ class Teammate:
 
     @property
     def about(self) -> str:
-        """What to show next to its name and state: the first line of its last words."""
+        """The text next to its name and state: the first line of its last words."""
         said = self.words if self.standing is not Standing.WORKING else self.doing
         return one_line(next((line for line in said.splitlines() if line.strip()), ""))
 

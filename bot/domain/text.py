@@ -22,9 +22,9 @@ _MARKUP = re.compile(r"([\\`*_\[\]~<>|#])")
 
 
 def storable(value: T) -> T:
-    """The same without NUL characters and lone surrogates, which models and tools do send.
+    """Remove NUL characters and lone surrogates, which models and tools do send.
 
-    Of a text, and of each text in a list, a tuple or the values of a dictionary.
+    Works on a text, and on each text in a list, a tuple or the values of a dictionary.
     """
     clean: Any = value
     if isinstance(value, str) and _UNSTORABLE.search(value):
@@ -66,7 +66,10 @@ _LONGEST = 64  # code points of what people see as one character, so that a long
 
 
 def whole_until(text: str, at: int) -> int:
-    """Where to cut, ``at`` at the latest: not within what people see as one character, such as a family."""
+    """Return the last index up to ``at`` where a text can be cut without splitting a visible character.
+
+    Such a character may be several code points, as with a family emoji.
+    """
     if at >= len(text):
         return len(text)
     end = start = max(0, at - _LONGEST)
@@ -163,14 +166,14 @@ def in_reply_to(author: str, quoted: str, words: str) -> str:
 
 
 def format_forwarded(author: str, quoted: str, words: str) -> str:
-    """The same for what someone else wrote and a person passes on; ``words`` may be empty."""
+    """Format a forwarded message of someone else above the words of the person, which may be empty."""
     return _above(f"Forwarded, written by {one_line(author)}", quoted, words, _THREAD)
 
 
 def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
-    """The same for a thread that Nod is called into: each message with its author, the first one first.
+    """Format a thread that Nod is called into above the person's words: messages with authors, oldest first.
 
-    Of a long thread what began it and the newest messages stay.
+    Of a long thread, the first message and the newest ones stay.
     """
     if len(said) < 2:  # noqa: PLR2004 - what began the thread, alone
         return in_reply_to(*said[0], words) if said else words
@@ -179,7 +182,7 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
 
 
 def in_group(said: Sequence[tuple[str, str]], words: str) -> str:
-    """The same for what people said in a group since Nod was last called; of much the newest stays."""
+    """Format what a group said since Nod's last turn above the person's words; the newest messages stay."""
     lines = "\n".join(_newest(_lines(said)))
     return _above("Said here since your last turn", lines, words, _THREAD + 100)
 
@@ -189,7 +192,7 @@ def _lines(said: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _newest(lines: Sequence[str]) -> list[str]:
-    """As many of the last ones as there is room for, after a line that says how many are left out."""
+    """Return the last lines that fit, after a line with the number of those left out."""
     kept: list[str] = []
     room = _THREAD
     for each in reversed(lines):

@@ -1,4 +1,4 @@
-"""Lengths of time, read and written in one place; how far away a moment is, and when it is where people are.
+"""Times and durations, parsed and formatted in one place, for people in their time zone.
 
 ``36h`` is how an admin writes a length, in settings and rules; `span` gives it as people say it: "36 h".
 
@@ -58,7 +58,7 @@ def stamp(at: datetime, zone: tzinfo) -> str:
 
 
 def local(at: datetime) -> str:
-    """The same of a moment that is in their time zone."""
+    """Format a moment that is already in the reader's time zone."""
     return f"{at.day} {at:%b, %H:%M %Z}"
 
 
@@ -150,7 +150,6 @@ def is_repeated(at: datetime) -> bool:
 
 
 def _offsets(at: datetime) -> tuple[timedelta, timedelta]:
-    """Return how far its clock is ahead of UTC, by the rule before a change of the clocks and after it."""
     before, after = (at.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return before, after
 
@@ -184,7 +183,7 @@ def weekdays(text: str) -> frozenset[int]:
 
 
 def days_said(days: Collection[int]) -> str:
-    """The same as an admin writes it, as short as there are words for it."""
+    """Format weekdays as an admin types them, in the shortest way."""
     some = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
     return f"{some}s" if some else " and ".join(DAYS[day] for day in sorted(days))
 

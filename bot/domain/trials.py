@@ -31,11 +31,11 @@ class TriedFile:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a trial led to. ``token``: SHA-256, in hex, of what an approval applies.
+    """The result of a trial. ``token``: SHA-256, in hex, of what an approval applies.
 
     Without a token nothing can be applied, and ``why`` says why not: it was not ``tried``, or what it would
     change can't be applied. ``output`` is the end of what it printed, ``exit`` the exit code, if it has one.
-    ``cage`` says in which cage it ran, ``final`` why what is applied can't be undone.
+    ``cage`` names the cage it ran in, ``final`` says why what is applied can't be undone.
     """
 
     tried: bool = True
@@ -59,7 +59,7 @@ class Trial:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """As it is stored: what is as usual is left out."""
+        """The trial as stored JSON, without default values."""
         usual = Trial()
         return {
             name: value

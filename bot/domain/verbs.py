@@ -1,13 +1,11 @@
-"""What people can do with a proposal: one enum of verbs, and the button for each.
+"""Verbs of proposals: everything people can do with one, and the button of each verb.
 
-Every channel reads the label, the words while it works and what the verb asks for from here, so a new button
-is a member of `Verb`, a row of `BUTTONS`, and what the core does with it (`bot/approvals/decide.py`).
-What it says on the card of one proposal is in ``bot/domain/buttons.py``.
-Each channel has one way to ask for words, whatever verb they go with.
+Every channel reads the label, the text while it works and the input of a verb from here, so a new button is a
+member of `Verb`, a row of `BUTTONS`, and what the core does with it (`bot/approvals/decide.py`). The text on
+the card of one proposal is in ``bot/domain/buttons.py``. Each channel has one way to ask for words, whatever
+verb they go with.
 
-What a button carries where a platform takes a text with it: an id and a verb, typed and checked.
-
-For platforms whose buttons take about a hundred characters and open windows.
+`ButtonMark` is for platforms whose buttons take about a hundred characters and open windows.
 """
 
 import re
@@ -18,7 +16,7 @@ from typing import Self
 
 
 class Verb(StrEnum):
-    """What a press asks for; the words are kept short because buttons carry them."""
+    """The verb of a press. Its value is short because buttons carry it."""
 
     APPROVE = "approve"  # one vote for; with arguments: edit, then vote
     DECLINE = "decline"  # one vote against, reason optional
@@ -52,7 +50,7 @@ CHOICES = (Verb.FIRST, Verb.SECOND, Verb.THIRD, Verb.FOURTH, Verb.FIFTH)
 
 
 class Needs(StrEnum):
-    """What a verb asks for before it is sent."""
+    """The input that a verb needs before it is sent."""
 
     NOTHING = "nothing"
     REASON = "reason"  # a reason, which may be left out
@@ -63,7 +61,7 @@ class Needs(StrEnum):
 
 
 class Look(StrEnum):
-    """How a button stands out; never the only sign of what it does."""
+    """The emphasis of a button. Its label always says what it does."""
 
     PRIMARY = "primary"
     DANGER = "danger"
@@ -240,7 +238,7 @@ _SHAPE = re.compile(
 
 
 class Way(StrEnum):
-    """How a button or a window leads to its verb."""
+    """The step by which a button or window leads to its verb."""
 
     PRESS = "press"  # as it stands on a card
     READ = "read"  # below everything there is to read
@@ -258,7 +256,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ButtonMark:
-    """What a button carries, and all it carries; who may do it is asked when it comes back."""
+    """The complete data of a button: an id and a verb. Rights are checked when it comes back."""
 
     way: Way
     verb: Verb

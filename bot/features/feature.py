@@ -32,10 +32,10 @@ class FeatureParts:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepParts(FeatureParts):
-    """What sweeps work over in addition.
+    """The additional dependencies of sweeps.
 
-    ``wake`` starts jobs; ``standing`` asks a platform what a person is in a chat; ``redraw`` has cards that
-    are behind redrawn.
+    ``wake`` starts jobs; ``standing`` asks a platform for a person's membership in a chat; ``redraw`` has
+    cards that are behind redrawn.
     """
 
     registry: Registry

@@ -1,4 +1,4 @@
-"""Who else works on this database: no one (SQLite), or others (``bot/jobs/together.py``)."""
+"""Other processes on this database: none (SQLite), or some (``bot/jobs/together.py``)."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +22,7 @@ class Runner(Dispatcher, Protocol):
 
     @property
     def fault(self) -> str | None:
-        """What keeps this process from its work, in words; None where nothing does."""
+        """The reason why this process can't do its work, in words; None while it can."""
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
         """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
@@ -35,14 +35,14 @@ class Runner(Dispatcher, Protocol):
 
 
 class Cluster(Protocol):
-    """What this process must know of others on its database, and the dispatcher that fits."""
+    """The view of other processes on this database, and the dispatcher that fits."""
 
     @property
     def dispatcher(self) -> Runner: ...
 
     @property
     def others(self) -> Peers | None:
-        """Whom to tell what runs here; None where there is no one."""
+        """The other processes, to be told what runs here; None for a single process."""
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
         """Entered before anything else; raises SettingsError where another process excludes this one."""

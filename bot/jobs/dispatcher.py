@@ -51,7 +51,7 @@ class EmbeddedDispatcher:
 
     @property
     def tasks(self) -> Mapping[Job, asyncio.Task[None]]:
-        """What is at work now, or waits for its place."""
+        """The jobs that run or wait for a slot."""
         return self._tasks
 
     def taken(self, work: Work) -> int:
@@ -152,7 +152,7 @@ class EmbeddedDispatcher:
 
 
 class Slots:
-    """How much work of one kind is done at a time: at most ``size``, shared fairly between queues.
+    """Slots for jobs of one kind: at most ``size`` run at a time, shared fairly between queues.
 
     Queues take turns, each within its own bound, ``later`` ones last.
     """
@@ -164,7 +164,7 @@ class Slots:
 
     @property
     def taken(self) -> int:
-        """How many slots are given."""
+        """The number of slots in use."""
         return self._inside.total()
 
     def is_crowded(self, queue: Queue) -> bool:
@@ -201,7 +201,6 @@ class Slots:
             place.given.set_result(None)
 
     def _next(self) -> Queue | None:
-        """The first queue that may send one in."""
         ready = [queue for queue in self._waiting if not self.is_crowded(queue)]
         return min(ready, key=lambda queue: queue.later, default=None)
 

@@ -103,7 +103,7 @@ class DistributedDispatcher:
         await self._app.open_async()
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """As `EmbeddedDispatcher.start`."""
+        """Start the local dispatcher and the workers that take jobs from PostgreSQL."""
         self._handler = handler
         self._local.start(self._do, queue_of)
         if self._works and not self._workers:
@@ -111,12 +111,12 @@ class DistributedDispatcher:
 
     @property
     def tasks(self) -> Mapping[Job, asyncio.Task[None]]:
-        """What is at work in this process, or waits for its place here."""
+        """The jobs that run or wait for a slot in this process."""
         return self._local.tasks
 
     @property
     def fault(self) -> str | None:
-        """What keeps this process from its work; None where nothing does."""
+        """The reason why this process can't do its work; None while it can."""
         failing = ", ".join(sorted(self._failing))
         return f"work can't be taken up, see the log: {failing}" if failing else None
 
@@ -135,7 +135,7 @@ class DistributedDispatcher:
                     await self._defer(job, queue)
 
     async def find(self, *jobs: Job) -> None:
-        """As above; first, the jobs that dead workers had go back to their queues."""
+        """Return the jobs of dead workers to their queues, then wake the jobs like the local dispatcher."""
         if not self._works:
             return
         with _log_outage("the jobs of dead workers"):
@@ -255,7 +255,7 @@ class DistributedDispatcher:
 
 @contextlib.contextmanager
 def _log_outage(what: str) -> Iterator[None]:
-    """Without the database nothing is woken; the rows ask for it when it is back."""
+    """Log an outage of the database instead of raising. The rows have the work when it is back."""
     try:
         yield
     except (ConnectorException, SQLAlchemyError) as error:

@@ -1,7 +1,7 @@
-"""What Prometheus reads: figures of the rows, looked up at each scrape, and of the model in this process.
+"""Metrics for Prometheus: figures of the rows, looked up at each scrape, and of the model in this process.
 
-Nothing is counted while Nod works, except how long the model takes. What comes from rows is the same in every
-process on one database, and is counted from this process's start on.
+Nothing is counted while Nod works, except the time of model calls. Figures of rows are the same in every
+process on one database, and are counted from this process's start on.
 """
 
 import asyncio
@@ -163,7 +163,7 @@ class Metrics:
         self._counted = {ident for ident in self._counted if ident > self._last_turn - counts.LATE}
 
     def timed(self, model: Model) -> Model:
-        """The same model, its calls timed."""
+        """Wrap a model so that its calls are timed."""
         return _Timed(model, self._model, self._first, partial(self._note_tokens, model.name))
 
     def _note_tokens(self, model: str, end: Finished) -> None:

@@ -1,4 +1,4 @@
-"""Finds in the rows what time and crashes left undone: expires, recovers, tries again, forgets.
+"""Recovery: finds in the rows what time and crashes left undone, and expires, restarts or deletes it.
 
 Each sweep is safe at any time and any number of times; who calls them when is in ``bot/jobs/scheduler.py``.
 """
@@ -38,7 +38,7 @@ _EVENTS_KEPT = timedelta(days=3)
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Lets time pass, and finds unfinished work."""
+    """The sweeps that let time pass and find unfinished work."""
 
     database: Database
     gate: Gate

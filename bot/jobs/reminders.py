@@ -1,4 +1,4 @@
-"""What the clock does besides expiring: warnings, reminders, escalation, the daily digest, audit anchors.
+"""Timed messages other than expiry: warnings, reminders, escalation, the daily digest, audit anchors.
 
 Due times live in the proposals' rows and each is taken by a guarded move, so several tickers never tell
 twice. Quiet hours hold back reminders and digests, not warnings before an expiry or escalations.

@@ -46,7 +46,7 @@ class Sweep(NamedTuple):
 
 
 class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """Due so many seconds from now, whenever it was due before.
+    """A trigger that fires a fixed time after now, whenever it was due before.
 
     The interval of the library walks every run that a clock set ahead has missed, and holds the loop.
     """
@@ -55,7 +55,7 @@ class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
         self._pause = timedelta(seconds=seconds)
 
     def get_next_fire_time(self, _: datetime | None, now: datetime) -> datetime:
-        """As the library asks for it."""
+        """Return the next tick. The signature is the library's."""
         return now + self._pause
 
 
@@ -117,7 +117,6 @@ class Scheduler:
                     job.modify(next_run_time=datetime.now(UTC))
 
     async def _tick(self, sweep: Sweep) -> None:
-        """Begin a sweep, unless its last one is still at it."""
         if sweep.name not in self._under_way:
             self._under_way[sweep.name] = asyncio.create_task(self._sweep(sweep), name=sweep.name)
 

@@ -135,7 +135,7 @@ class DatabaseCluster:
 
 @contextlib.contextmanager
 def _as_settings_error() -> Iterator[None]:
-    """What refuses a start is a line, also where it is no fault of SQLAlchemy's."""
+    """Raise SettingsError for any error of the database at start, so that the fault is one line."""
     try:
         yield
     except (psycopg.Error, ConnectorException) as error:

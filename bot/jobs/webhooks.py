@@ -165,7 +165,7 @@ async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: 
 
 
 def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[str, Any]]]:
-    """Each webhook that is due, with the id and the content of what it says."""
+    """Return each due webhook with its message id and content."""
     found = []
     for webhook in webhooks.due(session, now, _AT_ONCE):
         if p := proposals.get(session, webhook.proposal_id):

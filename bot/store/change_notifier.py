@@ -1,4 +1,4 @@
-"""The bell: rung where rows changed, for everything in this process that waits for that."""
+"""Notification of changed rows to everything in this process that waits for them."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Conversations: where they are, whose, and what the model reads of them."""
+"""Conversations as rows: their addresses and owners, and the transcript for the model."""
 
 import secrets
 from collections.abc import Collection, Sequence
@@ -87,7 +87,7 @@ def _get(session: Session, conversation_id: str) -> Conversation | None:
 
 
 def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
-    """Whether one of these accounts wrote at an address (as text), or in a part of it below a slash."""
+    """Tell if one of these accounts wrote at an address (as text), or in a part of it below a slash."""
     channel, _, key = scope.partition(":")
     at = _CONVERSATION.c.key
     there = (_CONVERSATION.c.channel == channel) & ((at == key) | at.startswith(f"{key}/", autoescape=True))
@@ -100,7 +100,7 @@ def wrote_in(session: Session, accounts: Collection[str], scope: str) -> bool:
 
 
 def find_asked_already(session: Session, conversation_id: str, now: datetime) -> dict[str, str]:
-    """What waits or runs in a conversation, or was declined there since a person last asked, by digest.
+    """Return the digests of calls that are open here or were declined since a person last asked.
 
     The value is who declined it; empty for what waits or runs. A person asks by a message, to a team's lead
     agent too, by a schedule's run, and by an answer or the approval of a plan.
@@ -116,7 +116,7 @@ def place_of(session: Session, conversation_id: str) -> Place:
 
 
 def private_among(session: Session, addresses: Collection[str]) -> set[str]:
-    """Those of the addresses, as text, where one person talks with Nod alone."""
+    """Return those addresses, as text, that are private chats of one person."""
     pairs = [(at.channel, at.key) for at in map(Address.parse, addresses)]
     found = select(ConversationRow.channel, ConversationRow.key).where(
         tuple_(col(ConversationRow.channel), col(ConversationRow.key)).in_(pairs),
@@ -144,9 +144,9 @@ def open_at(session: Session, address: Address) -> str | None:
 
 
 class Arrival(NamedTuple):
-    """What there is of a message before it is taken in: its conversation, what its sender said, who that is.
+    """The stored facts on a message before it is accepted: its conversation and its sender.
 
-    ``said``: how many messages the account sent lately. ``person``: the id of the Person behind it.
+    ``said``: the number of messages that the account sent lately. ``person``: the id of the Person behind it.
     """
 
     conversation_id: str | None
@@ -219,9 +219,9 @@ def conversations_of(
     before: tuple[datetime, str] | None = None,
     words: str = "",
 ) -> list[Conversation]:
-    """What one actor began in a channel and did not delete, newest first; ``before``: older than this one.
+    """Return the conversations that an actor began in a channel and did not delete, newest first.
 
-    ``words`` stand in its title or in what was said there.
+    ``before``: only older ones. ``words`` filters by title and messages.
     """
     spot = (_CONVERSATION.c.created_at, _CONVERSATION.c.id)
     rows = session.connection().execute(
@@ -237,7 +237,6 @@ def conversations_of(
 
 
 def _telling(words: str) -> ColumnElement[bool]:
-    """Return whether these words stand in the title or in what was said."""
     said = (_MESSAGE.c.conversation_id == _CONVERSATION.c.id) & _MESSAGE.c.text.icontains(
         words, autoescape=True
     )
@@ -276,7 +275,7 @@ def read_transcript(
 def transcript_of(
     session: Session, conversation: Conversation, limit: int | None = messages.MAX_LINES
 ) -> Transcript:
-    """As `read_transcript`, of a conversation that was read already."""
+    """Return the transcript of a conversation that was read already; else like `read_transcript`."""
     said = messages.latest(session, conversation.id, limit)
     summary = next(
         (line for line in said if line.role is LineRole.SUMMARY), None

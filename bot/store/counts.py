@@ -1,4 +1,4 @@
-"""How much there is of what, and what turns cost: counted in the rows when someone looks."""
+"""Counts of rows and the cost of turns, made when someone looks."""
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
@@ -30,14 +30,14 @@ WEBHOOK = "webhook"
 
 
 class Waiting(NamedTuple):
-    """Work that is asked for: how much, and since when the first of it waits (None: nothing, or not told)."""
+    """The amount of waiting work, and the time since when its first waits (None: nothing, or not told)."""
 
     many: int
     since: datetime | None = None
 
 
 class Counted(NamedTuple):
-    """What there is now."""
+    """The current counts."""
 
     proposals: dict[str, int]  # by state
     unknown: int  # proposals that failed with an unknown outcome
@@ -47,14 +47,14 @@ class Counted(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A proposal came into a state; ``decided_in``: seconds from its making until a person decided."""
+    """A transition of a proposal; ``decided_in``: seconds from its creation until a person decided."""
 
     state: str
     decided_in: float | None
 
 
 class TurnSeen(NamedTuple):
-    """``seconds``: how long it took; None while it is under way."""
+    """A turn and its duration in ``seconds``; None while it is under way."""
 
     id: int
     state: str

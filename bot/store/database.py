@@ -1,4 +1,4 @@
-"""The one bridge between asyncio and the synchronous store.
+"""The database behind an asyncio interface: synchronous transactions, run in threads.
 
 A store function takes a `Session` first and is one short transaction. `Database.write` and `Database.read`
 run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
@@ -171,13 +171,13 @@ class Database:
     def write_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write`, in this thread: for the command line and for tests."""
+        """Run a write in this thread, for the command line and tests; else like `write`."""
         return self._write(lambda session: function(session, *args, **kwargs))
 
     def read_now(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `read`, in this thread."""
+        """Run a read in this thread; else like `read`."""
 
         def once() -> T:
             with self._snapshots.connect() as connection:
@@ -214,7 +214,7 @@ class Database:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """A transaction; on SQLite it waits at its begin for another one that writes."""
+        """Begin a write transaction; on SQLite it waits until no other one is open."""
         with self.engine.begin() as connection:
             if self._file:
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -261,7 +261,7 @@ def is_snapshot(session: Session) -> bool:
 
 
 def keep(session: Session, key: Hashable, found: object) -> None:
-    """What another statement has read as well; `once` need not read it again in this snapshot."""
+    """Cache a value that another statement has read, so that `once` need not read it in this snapshot."""
     if (kept := session.info.get(READ_ONCE)) is not None:
         kept[key] = found
 
@@ -325,7 +325,7 @@ class _Write:
 
 
 class _Waiting:
-    """Writes in the order they came, but what a person waits for before the rest. For several threads."""
+    """A thread-safe queue of writes; those that a person waits for come first."""
 
     def __init__(self) -> None:
         self._first: deque[_Write] = deque()
@@ -338,7 +338,7 @@ class _Waiting:
             (self._first if first else self._rest).append(write)
 
     def take(self, most: int) -> list[_Write]:
-        """Those whose turn it is, without those whose callers went away."""
+        """Take up to ``most`` writes from the queue, without those whose callers are gone."""
         taken: list[_Write] = []
         with self._lock:
             while len(taken) < most and (self._first or self._rest):

@@ -1,9 +1,9 @@
-"""What platforms delivered: kept before it is acknowledged, so that a crash loses nothing.
+"""Incoming events of platforms, stored before they are acknowledged, so that a crash loses nothing.
 
-A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the
-next start is handled then; a second delivery of the same event is not recorded again.
+A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the next
+start is handled then; a second delivery of the same event is not recorded again.
 
-What a channel is asking a person is kept here as well, so that it survives a restart.
+The state of dialogues is stored here as well: questions that a channel is asking a person.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class EventRow(Row, table=True):
 
 
 class DialogueRow(Row, table=True):
-    """What a channel is in the middle of asking a person, so that it survives a restart."""
+    """The state of a dialogue between a channel and a person, stored so that it survives a restart."""
 
     __tablename__ = "dialogue"
 

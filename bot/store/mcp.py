@@ -19,7 +19,7 @@ from bot.store.tables.row import Row, value_of
 
 
 class McpLoginRow(Row, table=True):
-    """Who is signed in at a server. Only one process at a time asks for new tokens: see `claim`."""
+    """The sign-in at an MCP server. Only one process at a time refreshes its tokens: see `claim`."""
 
     __tablename__ = "mcp_login"
 

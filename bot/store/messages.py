@@ -1,6 +1,6 @@
-"""What was said in a conversation: people, the agent and Nod, one line each.
+"""The lines of conversations: messages of people, the agent and Nod.
 
-The order the model reads them in is made in ``bot/store/conversations.py``.
+``bot/store/conversations.py`` puts them in the order the model reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ def add_results(session: Session, message_id: int, results: dict[str, CallResult
 
 
 def call_row(call: Call) -> list[Any]:
-    """As it is kept; what only some have is left out where it is not there."""
+    """Return a call as stored JSON; an empty ``extra`` is left out."""
     plain = [call.id, call.tool_name, call.arguments, call.summary]
     return [*plain, dict(call.extra)] if call.extra else plain
 

@@ -1,4 +1,4 @@
-"""What Nod wants to post by itself, as rows: texts, reminders at a card, cards in further places.
+"""The outbox of Nod's own notices: texts, reminders at a card, cards in further places.
 
 ``bot/channels/delivery/notices.py`` posts them. A crash before the row is gone posts one again rather than
 never.
@@ -61,7 +61,7 @@ def keep(
 
 
 def due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
-    """Those whose time has come, oldest first."""
+    """Return the notices that are due, oldest first."""
     at = col(NoticeRow.next_at)
     query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))
     return list(session.exec(query.limit(limit)))

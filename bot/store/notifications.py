@@ -1,4 +1,4 @@
-"""What the processes that work on one PostgreSQL tell each other, by NOTIFY.
+"""Messages between the processes on one PostgreSQL, sent by NOTIFY.
 
 Nothing here is truth: what is lost, as while a connection is made again, is found in the rows. A message is
 cut to what NOTIFY takes and put together again where it arrives.
@@ -42,7 +42,7 @@ def conninfo(url: str, *, hasty: bool = False) -> str:
 
 
 class Wire:
-    """One connection listens and one speaks; both are made again when they break."""
+    """Two connections to PostgreSQL, one for LISTEN and one for NOTIFY; both reconnect when they break."""
 
     def __init__(self, url: str, process: str) -> None:
         self._conninfo = conninfo(url, hasty=True)
@@ -82,7 +82,10 @@ class Wire:
                 await connection.close()
 
     def reckon(self, *, others: bool, heard: int) -> None:
-        """Whether the rows named others, when those had been heard so often: one may have begun since."""
+        """Set ``others`` from the rows, unless a message of another process came since they were read.
+
+        ``heard`` is the number of such messages at that time.
+        """
         if others or self.heard_of_others == heard:
             self.others = others
 
@@ -94,7 +97,7 @@ class Wire:
             yield
 
     def notify(self) -> None:
-        """As another process would."""
+        """Wake this process, as a message of another would."""
         self._rang.set()
 
     def broadcast(self, kind: str, body: Any) -> None:
@@ -122,7 +125,7 @@ class Wire:
             await asyncio.sleep(_PAUSE)
 
     def _cut(self, kind: str, body: Any) -> list[str]:
-        """``sender number left text``: the pieces of one message count down to 0."""
+        """Cut a message into pieces ``sender number left text``, whose ``left`` counts down to 0."""
         text = json.dumps([kind, body])  # all of it ASCII, so that characters are bytes
         texts = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
         number = next(self._numbers)

@@ -243,7 +243,7 @@ def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[
 
 
 def find_attached(session: Session, conversation_id: str, handles: Collection[str]) -> dict[str, Attachment]:
-    """Those of the files that are still kept, by handle: the beginning of their text, without their bytes."""
+    """Return the files that are still stored, by handle: the beginning of their text, without their bytes."""
     out = _OUTPUT.c
     begins = func.substr(out.text, 1, MAX_RESULT)
     columns = (out.id, out.name, out.size, out.kind, begins, func.length(out.text), out.fault, out.ready)

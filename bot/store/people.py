@@ -1,4 +1,4 @@
-"""Which accounts are one person, and what channels last called accounts and places.
+"""Linked accounts, and the latest names of accounts and places.
 
 Rows keep addresses, and people read names. How accounts come together: ``bot/approvals/accounts/linking.py``.
 """

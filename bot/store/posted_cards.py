@@ -1,4 +1,4 @@
-"""Where cards were posted, and which of those copies are behind their proposal."""
+"""Posted copies of cards: their places, and which of them are behind their proposal."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def of_proposal(session: Session, proposal_id: str) -> list[Copy]:
 
 
 class Known(NamedTuple):
-    """What is known of a posted message: whose card it carries, and whether it was given up."""
+    """The proposal of a posted message, and if the message was given up."""
 
     proposal_id: str
     gone: bool
@@ -129,7 +129,7 @@ def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) 
 
 
 def show_again(session: Session) -> list[int]:
-    """What every card of an open proposal says has changed, but no proposal did; gives their messages."""
+    """Mark every open proposal's copies as behind, though no proposal changed. Return their messages."""
     changing = select(ProposalRow.id).where(col(ProposalRow.state).in_(("proposed", "approved")))
     session.execute(
         update(CopyRow)

@@ -1,4 +1,4 @@
-"""Which processes work on this database. What one owns whose row is gone is taken over by the others.
+"""The processes on this database. The work of one whose row is gone is taken over by others.
 
 A process says that it is there by counting up its ``beats``, as often as all the others; who stopped is
 judged by `bot/domain/jobs.py`, which needs no clock.
@@ -34,7 +34,7 @@ class ProcessRow(Row, table=True):
 
 
 class HoldRow(Row, table=True):
-    """What one process at a time may do, by name, such as polling Telegram."""
+    """A task that one process at a time does, by name, such as polling Telegram."""
 
     __tablename__ = "hold"
 
@@ -60,7 +60,7 @@ def enter(session: Session, process: Process, now: datetime) -> None:
 
 
 def enter_alone(session: Session, process: Process, now: datetime) -> None:
-    """As `enter`, where no other process can be at work."""
+    """Register this process and remove all others: none can be at work."""
     session.execute(delete(_PROCESS).where(_PROCESS.c.id != process.id))
     enter(session, process, now)
 
@@ -112,11 +112,12 @@ def release(session: Session, name: str, process: str) -> None:
 
 
 class Leases:
-    """What one process at a time may do, by name: post in a conversation, redraw the cards of an answer.
+    """Leases on named tasks that one process at a time may do.
 
-    Rows, held for as long as their process lives. On SQLite there is one process, and no row.
+    Such tasks are: post in a conversation, redraw the cards of an answer.
 
-    They keep other processes out; in this one, the caller sees to it that a name is held once at a time.
+    Rows, held for as long as their process lives. On SQLite there is one process, and no row. They keep other
+    processes out; in this one, the caller sees to it that a name is held once at a time.
     """
 
     def __init__(self, database: Database, process: str) -> None:

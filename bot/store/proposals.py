@@ -1,4 +1,4 @@
-"""Proposals as rows, read, with the schema of every tool version that was proposed and what would undo them.
+"""Proposals as rows, with the schemas of proposed tool versions and the arguments of inverse calls.
 
 What changes one is in ``bot/store/transitions.py``.
 """
@@ -69,7 +69,6 @@ _UNSETTLED = (
 
 
 def _count_up_to(which: Any, most: str) -> Any:
-    """Return how many these are, counted up to the parameter ``most``."""
     found = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(most)).subquery()
     return select(func.count()).select_from(found)
 
@@ -115,7 +114,10 @@ def of_batch(session: Session, batch: str) -> list[Proposal]:
 
 
 def group_of(session: Session, p: Proposal) -> list[Proposal]:
-    """What is decided together with a proposal: its batch, or what stands in none of the same answer."""
+    """Return the proposals that are decided together with this one.
+
+    They are its batch or, outside a batch, the single proposals of its answer. A question is by itself.
+    """
     if p.batch:
         return of_batch(session, p.batch)
     alone = p.kind.is_answer  # which is answered by itself
@@ -124,9 +126,9 @@ def group_of(session: Session, p: Proposal) -> list[Proposal]:
 
 
 def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[Sibling]]:
-    """What is decided together of each answer, by the id of the first: its card carries the buttons for all.
+    """Return the groups of each answer by the id of their first proposal, whose card has the shared buttons.
 
-    A batch is by itself; what stands in none is together.
+    A batch is one group; the other proposals of an answer are another.
     """
     groups: dict[tuple[int, str | None], list[Sibling]] = {}
     if not message_ids:
@@ -145,7 +147,7 @@ def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:
 
 
 def room(session: Session, bounds: Bounds, conversation_id: str, accounts: Collection[str]) -> AnswerRoom:
-    """How many proposals the next answer of a conversation may open, for a person with these accounts."""
+    """Return the number of proposals that the next answer may open, for a person with these accounts."""
     counted = {
         "conversation_id": conversation_id,
         "most_here": bounds.open_in_conversation,
@@ -177,9 +179,10 @@ def in_states(session: Session, states: Sequence[State], limit: int = 200) -> li
 
 
 class Reach(NamedTuple):
-    """Where to look: at what ``accounts`` asked for, or at ``everything``.
+    """The search space of a query: the requests of ``accounts``, or ``everything``.
 
-    ``named``: also at what these asked for, are named for or voted on, except in a list of one's own.
+    ``named``: also the proposals that these accounts asked for, are named in or voted on, except in a list of
+    one's own.
     """
 
     accounts: frozenset[str]
@@ -195,11 +198,11 @@ def list_seen(
     before: Mark | None = None,
     sought: Sought = Sought(),  # noqa: B008 - frozen
 ) -> list[Proposal]:
-    """What is within reach, in the order that is sought; ``before`` continues a list below what stands there.
+    """Return a page of the proposals within reach, in the order of ``sought``, after the mark ``before``.
 
     Each part (a state of all, a state of one requester) is read from an index in the order of changes and no
-    further than ``limit``, so a page costs the same however much there is. What else is ``sought`` is not
-    in an index: a rare tool, or what expires first, may cost a look at all there is.
+    further than ``limit``, so a page costs the same however much there is. Other filters are not indexed and
+    may scan the table, as may the order of expiry.
     """
     parts = [_TABLE.c.state == state for state in states]
     if sought.own or not reach.everything:
@@ -238,7 +241,7 @@ def list_seen(
 def soonest(
     session: Session, scope: str = EVERYWHERE, limit: int | None = None
 ) -> tuple[list[Proposal], int]:
-    """What is open at the places of a scope (`covers`), the first to expire first, and how many there are."""
+    """Return the open proposals in a scope (see `covers`), in order of expiry, and the number of all."""
     there = (
         select(_TABLE.c.id)
         .join(_CONVERSATION, _CONVERSATION.c.id == _TABLE.c.conversation_id)
@@ -323,7 +326,6 @@ def has_unsettled(session: Session, message_id: int) -> bool:
 
 
 def _read(session: Session, found: Any, **values: Any) -> list[Proposal]:
-    """The proposals that a statement finds, with the values of its parameters."""
     return [from_row(row) for row in session.connection().execute(found, values)]
 
 
@@ -366,7 +368,6 @@ def _same(value: Any) -> Any:
 
 
 def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """None or nothing stays None."""
     return lambda value: convert(value) if value else None
 
 

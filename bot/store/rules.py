@@ -52,7 +52,6 @@ def know_version(session: Session, version: int | None, paused_at: datetime | No
 
 
 def _version(session: Session) -> tuple[int | None, datetime | None]:
-    """The version of the book, and since when nothing runs; None for neither."""
     row = database.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
     return (row[0], row[1]) if row else (None, None)
 
@@ -128,7 +127,6 @@ class Policies:
 
 
 def _count_workspaces(session: Session) -> int:
-    """Count the workspaces that Nod is installed in, where each has a token of its own."""
     there = select(func.count()).select_from(WorkspaceRow).where(col(WorkspaceRow.off_at).is_(None))
     return session.exec(there).one()
 
@@ -263,7 +261,7 @@ def pause_of(session: Session) -> Pause | None:
 
 
 def pause_words(session: Session, zone: tzinfo) -> str:
-    """Who stopped everything and since when, for people in a time zone; empty when nothing is paused."""
+    """Return who paused everything and when, in words for people in a time zone; empty without a pause."""
     found = pause_of(session)
     if found is None:
         return ""

@@ -26,13 +26,13 @@ _LISTED = 50
 
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
-    """As ``conversations.read_transcript``, with the teammate where it is one's conversation."""
+    """Return the transcript of a conversation, with its teammate if it belongs to one."""
     transcript = conversations.read_transcript(session, conversation_id)
     return _with_teammate(session, transcript) if transcript else None
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
-    """As ``turns.take_up``, with the teammate where it is one's conversation."""
+    """Take up the turn of a conversation, with its teammate if it belongs to one."""
     turn = turns.take_up(session, conversation_id)
     return replace(turn, transcript=_with_teammate(session, turn.transcript)) if turn else None
 

@@ -67,7 +67,7 @@ def _record(session: Session, label: str, name: str, verb: Act, by: Actor, now: 
 
 
 def working(session: Session) -> list[IssuedToken]:
-    """Those that were not revoked, oldest first."""
+    """Return the tokens that are not revoked, oldest first."""
     live = select(TokenRow).where(col(TokenRow.revoked_at).is_(None))
     return [
         value_of(IssuedToken, row)

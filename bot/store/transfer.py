@@ -58,6 +58,6 @@ def _count(connection: Connection, table: Table) -> int:
 
 
 def _find_counted_column(table: Table) -> str | None:
-    """The column that the database counts by itself, if there is one."""
+    """Return the table's autoincrement column, or None."""
     keys = list(table.primary_key)
     return keys[0].name if len(keys) == 1 and isinstance(keys[0].type, Integer) else None

@@ -1,4 +1,4 @@
-"""Changes of proposals. `move` is the only function that moves one, and it is guarded by the database."""
+"""Changes of proposals. `move` is the only function that changes their state, guarded by the database."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -199,7 +199,7 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
 
 
 def _name_deciders(session: Session, proposal: Proposal) -> None:
-    """Keep the accounts named for it, or that voted, where `seen_by` finds them; none is ever dropped."""
+    """Store the accounts that are named in it or voted, for `list_seen`. None is ever removed."""
     accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
     if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
         session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
@@ -211,7 +211,7 @@ def has_cards_behind(session: Session, proposal: Proposal) -> bool:
 
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
-    """Its copies are behind now, and so is the card of its batch or with the buttons of its group."""
+    """Mark as behind its copies, and the card of its batch or group."""
     behind = {"message_id": proposal.message_id, "moved_id": proposal.id, "batch": proposal.batch}
     if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
         session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)

@@ -1,4 +1,4 @@
-"""Trials: the record of who tried what and how it ended, and what an approval would apply, by its hash.
+"""Trials as rows: who tried what, the outcome, and the content that an approval applies, by its hash.
 
 Every function is one short transaction.
 """
@@ -30,7 +30,7 @@ _HOUR = timedelta(hours=1)
 
 
 class TrialTokenRow(Row, table=True):
-    """What an approval of a trial applies; the proposal has its hash, which is checked before."""
+    """The content that an approval of a trial applies. The proposal has its hash, which is checked before."""
 
     __tablename__ = "trial_token"
     __table_args__ = (Index("trial_token_created", "created_at"),)

@@ -118,9 +118,10 @@ def is_wanted(session: Session, conversation_id: str) -> bool:
 
 
 def queue(session: Session, conversation_id: str, most: int, process: str) -> Queue:
-    """Where a conversation's turn waits: ``most`` of one person's at a time, after a crash a few of all.
+    """Return the queue in which a conversation's turn waits, with ``most`` of one person's at a time.
 
-    Where no person spoke or decided (what had been proposed expired, a note came), it can come later.
+    After a crash, only a few of all run at a time. A turn that no person caused (an expired proposal, a note)
+    can wait longer.
     """
     which = {"conversation_id": conversation_id, "process": process}
     found = session.connection().execute(_WAITS, which).first()
@@ -148,7 +149,7 @@ def take_up(session: Session, conversation_id: str) -> Turn | None:
 
 
 class Answered(NamedTuple):
-    """The id of what was said, and how the turn ended, if it did."""
+    """A stored answer: the id of its line, and how the turn ended, if it did."""
 
     message_id: int
     ending: Ending | None
@@ -229,7 +230,7 @@ def hold_turn(session: Session, turn: Turn) -> None:
 
 
 def hold_wanted(session: Session, conversation_id: str) -> None:
-    """As `hold_turn`, of whatever turn a conversation wants."""
+    """Lock the wanted turn of a conversation, like `hold_turn`."""
     session.connection().execute(_LOCKED_TURN, {"conversation_id": conversation_id}).first()
 
 

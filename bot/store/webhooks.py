@@ -1,4 +1,4 @@
-"""Webhooks as rows: whom to tell when a request has ended. ``bot/jobs/webhooks.py`` sends them."""
+"""Webhooks as rows: the addresses to call when requests have ended. ``bot/jobs/webhooks.py`` sends them."""
 
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
 
 
 def due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
-    """Those of ended requests whose time has come, oldest first."""
+    """Return the due webhooks of ended requests, oldest first."""
     ended = (
         select(CallbackRow)
         .join(ProposalRow, col(ProposalRow.id) == col(CallbackRow.proposal_id))

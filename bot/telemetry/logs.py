@@ -54,7 +54,7 @@ def _without_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> Mutabl
 
 
 def _outage_in_a_line(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Where the database is away or full, every sweep says so: without the way there, which says nothing."""
+    """Log an outage of the database without a traceback, which every sweep would repeat."""
     from bot.telemetry.outages import in_a_line  # what only prints does without SQLAlchemy
 
     found = event.get("exc_info")
@@ -78,7 +78,7 @@ def _count(source: Any, level: str, event: MutableMapping[str, Any]) -> MutableM
 
 
 class _Aside(QueueHandler):
-    """Hands lines to a thread that writes them: a reader who doesn't read stops no one.
+    """A handler that passes lines to a writing thread: a slow reader of the log stops no one.
 
     What doesn't fit is dropped, and counted in `problems`.
     """
@@ -112,7 +112,7 @@ class _Listener(QueueListener):
 
 
 def _finish(lines: "queue.Queue[logging.LogRecord]") -> None:
-    """Give what is left a moment, and no more: the end doesn't wait for a reader."""
+    """Wait a moment for the remaining lines; the process does not wait longer for a reader."""
     until = time.monotonic() + _AT_THE_END
     while lines.unfinished_tasks and time.monotonic() < until:
         time.sleep(_LOOK)

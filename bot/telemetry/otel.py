@@ -31,7 +31,7 @@ _chosen: ContextVar[SpanContext | None] = ContextVar("chosen", default=None)
 
 
 class _Ids(RandomIdGenerator):
-    """Random ones, but for the span that others find by what it is about."""
+    """A generator of random ids, except for the span that others find by its key."""
 
     def generate_trace_id(self) -> int:
         chosen = _chosen.get()
@@ -43,7 +43,7 @@ class _Ids(RandomIdGenerator):
 
 
 def _place_of(key: str) -> SpanContext:
-    """Return where the trace of ``key`` begins, the same in every process."""
+    """Return the root span of the trace of ``key``, the same in every process."""
     made = hashlib.sha256(f"nod {key}".encode()).digest()
     trace, span = int.from_bytes(made[:16]), int.from_bytes(made[16:24])
     return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))

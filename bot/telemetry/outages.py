@@ -1,4 +1,4 @@
-"""Whether a fault is the database's own, whatever it was asked: then the same may succeed in a moment."""
+"""Recognition of database outages: errors after which the same statement may succeed in a moment."""
 
 import os
 import sqlite3
@@ -50,12 +50,12 @@ def in_a_line(error: BaseException | None) -> str:
 
 
 def _code(error: BaseException | None) -> str:
-    """SQLite's name or PostgreSQL's code for it; psycopg has none where there is no connection."""
+    """Return SQLite's name or PostgreSQL's code of an error; "08" for psycopg without a connection."""
     return str(getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None) or "08")
 
 
 def files_left() -> bool:
-    """Whether this process can open one more file, without which it takes no connection and makes none."""
+    """Tell if this process can open another file; without that it takes and makes no connection."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError:

@@ -1,4 +1,4 @@
-"""What is traced for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin`.
+"""Tracing for OpenTelemetry: turns, calls of the model, tools and approvals. Off until `begin`.
 
 Names follow https://opentelemetry.io/docs/specs/semconv/gen-ai/ (1.41), and ``nod.*`` where that has none. No
 span holds a text: no message, no argument, no result, no person.
@@ -21,7 +21,7 @@ _otel: Any = None  # the one of this process; its library is loaded only where a
 
 
 class Noted:
-    """A span, of which more can be said while its work is under way; of none where nothing is traced."""
+    """A span that can be given more attributes while its work runs; empty where nothing is traced."""
 
     def __init__(self, span: Any = None) -> None:
         self.span = span

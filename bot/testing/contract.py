@@ -1,4 +1,4 @@
-"""What every channel must get right, whatever it looks like; driven as people would, over the real core."""
+"""The contract test of channels: every channel must pass it, driven as people would, over the real core."""
 
 import asyncio
 from datetime import timedelta
@@ -81,7 +81,7 @@ async def hears(driver: Driver, words: str) -> None:
 
 
 class RulesContract:
-    """Who may decide, how many, what admin commands do: the same wherever they are typed."""
+    """Tests of rules and admin commands: who may decide, and how many must."""
 
     async def test_where_two_must_approve_the_card_counts_and_one_alone_is_not_enough(
         self, driver: Driver
@@ -255,7 +255,7 @@ async def approved_elsewhere(driver: Driver) -> None:
 
 
 class PlacesContract:
-    """Where Nod posts: the place of a conversation may go away while something is asked there."""
+    """Tests of places: the place of a conversation may go away while something is asked there."""
 
     async def test_an_answer_to_a_place_that_is_gone_goes_to_the_person_who_asked_and_says_why(
         self, driver: PlacedDriver
@@ -316,7 +316,7 @@ class PlacesContract:
 
 
 async def settles(driver: Driver) -> None:
-    """What is still to be said is said, and said again where it was refused."""
+    """Let time pass until all posts are made, also those that were refused at first."""
     for _ in range(3):
         await driver.world.let_pass(timedelta(minutes=1))
         await driver.world.app.core.reminders.remind(driver.world.clock())

@@ -1,4 +1,4 @@
-"""What a test controls: the time, and where work stops."""
+"""Controls for tests: a clock, and points where work stops."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

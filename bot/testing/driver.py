@@ -1,7 +1,7 @@
-"""What a channel must let a test do, as a person in it would: the only part that differs between channels.
+"""The driver interface: the actions of a person in a channel. It is all that differs between channels.
 
-To add a channel, write a `Driver` over its fake and a class that inherits ``scenarios.Contract``, with
-a ``driver`` fixture.
+To add a channel, write a `Driver` over its fake and a class that inherits ``scenarios.Contract``, with a
+``driver`` fixture.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class Driver(Protocol):
         """The next redraws fail, as when the platform is down for a moment."""
 
     async def ben_presses(self, card: SeenCard, verb: Verb) -> None:
-        """As `press`, but by Ben."""
+        """Press a button of a card as Ben."""
 
     async def approve_similar(self, card: SeenCard, rung: GrantScope, lasting: GrantDuration) -> str:
         """Ana presses "Approve similar", chooses, and confirms; gives all she could read before confirming.

@@ -86,7 +86,7 @@ class ScriptedModel:
 
 
 def _is(name: str, transcript: Sequence[Entry]) -> bool:
-    """Return whether a transcript is that of the teammate of this name."""
+    """Tell if a transcript is that of the teammate with this name."""
     return isinstance(transcript[0], SystemText) and f"\nYour name: {name}\n" in transcript[0].text
 
 

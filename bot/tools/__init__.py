@@ -1,4 +1,4 @@
-"""What a tool is, the tools Nod brings, those of MCP servers and your own.
+"""Tools: the interface, the built-in ones, those of MCP servers and a team's own.
 
 Begin with `tool.py`. A tool never asks by itself: the gate does.
 """

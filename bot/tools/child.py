@@ -33,7 +33,10 @@ class _Ended(Exception):
 
 
 class Child:
-    """``seconds`` is how much processor time one question may take, after the child has started.
+    """A child process. ``seconds`` is the processor time that one question may take.
+
+    It begins to count after the child has started. On a busy machine that may last longer, five times that at
+    most. `ask` blocks: call it in a thread.
 
     On a busy machine that may last longer, five times that at most. `ask` blocks: call it in a thread.
     """

@@ -27,7 +27,7 @@ _TAKEN_BY_MODELS = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one name in ``NOD_TOOLS`` brought."""
+    """The toolsets behind one name in ``NOD_TOOLS``."""
 
     name: str
     toolsets: tuple[Toolset, ...]

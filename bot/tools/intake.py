@@ -1,4 +1,4 @@
-"""What an MCP server or a sign-in provider sends, bounded before anything parses it.
+"""Bounds on the responses of MCP servers and sign-in providers, applied before anything parses them.
 
 A message is parsed in the event loop, and that takes as long as it has values; so there are bounds on its
 length and its values, and one beyond them is refused. What is nested too deeply is replaced by a few words,
@@ -143,7 +143,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class Lines:
-    """Cuts what comes into lines, without reading anything twice. `cut` raises TooLarge.
+    """A splitter of a byte stream into lines that reads nothing twice. `cut` raises TooLarge.
 
     ``rest`` is the line that has not ended yet.
     """

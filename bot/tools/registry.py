@@ -1,4 +1,4 @@
-"""All tools there are right now, by name."""
+"""The registry of tools: all that are available now, by name."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from bot.tools.tool import CallContext, Tool, Toolset, list_tools
 
 @dataclass(frozen=True, slots=True)
 class AvailableTools:
-    """The tools of one moment; a turn keeps the one it started with."""
+    """A snapshot of the tools; a turn keeps the one it started with."""
 
     tools: Mapping[str, Tool]
     withheld: Mapping[str, str] = field(default_factory=dict)  # tools out of reach here, each with the reason
@@ -30,13 +30,13 @@ class AvailableTools:
 
     @property
     def offered(self) -> "AvailableTools":
-        """Those that a model may be told of and may call."""
+        """The tools that a model may be told of and may call."""
         if all(tool.offered for tool in self):
             return self
         return AvailableTools({tool.name: tool for tool in self if tool.offered})
 
     def without(self, withheld: Mapping[str, str]) -> "AvailableTools":
-        """Those whose names are not ``withheld``, which gives the reason for each that is."""
+        """Return the tools without those in ``withheld``, which gives a reason for each name."""
         if not withheld:
             return self
         left = {name: tool for name, tool in self.tools.items() if name not in withheld}
@@ -84,7 +84,10 @@ class AvailableTools:
 
 
 def _parse_arguments(call: Call) -> Any:
-    """The arguments as the model wrote them, but storable; None for what is no JSON, so that nothing ran."""
+    """Parse the model's arguments, without unstorable characters.
+
+    None where they are no JSON: nothing ran.
+    """
     try:
         return storable(json.loads(call.arguments or "{}"))
     except (ValueError, RecursionError):

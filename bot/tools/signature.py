@@ -95,7 +95,7 @@ class Signature:
         return value is None and name in self.defaults
 
     def _checkable(self, raw: Any) -> Any:
-        """The arguments without the defaults that their own types refuse: the function has them anyway."""
+        """Return the arguments without unchanged defaults that their own types would refuse."""
         if not isinstance(raw, Mapping):
             return raw
         unchecked = self.unchecked
@@ -152,7 +152,10 @@ _KINDS = {
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
-    """What would fit, in our own words: a form shows it at the field, the model and scripts read it."""
+    """Return an error of pydantic in our own words, as it is displayed at a form's field.
+
+    The model and scripts read it, too.
+    """
     kind, context = fault["type"], fault.get("ctx", {})
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."

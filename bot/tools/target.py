@@ -39,9 +39,9 @@ _ISATAP = 0x5EFE  # RFC 5214: an IPv4 address behind these bits
 
 
 def public(address: Address) -> bool:
-    """Whether the address belongs to the open Internet; other spellings of an IPv4 address do not count.
+    """Tell if an address belongs to the open Internet. Other spellings of an IPv4 address do not.
 
-    The one taken is NAT64's, and only where the IPv4 address in it is public.
+    The only exception is NAT64's, where the IPv4 address in it is public.
     """
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in _NOT_V4)
@@ -68,7 +68,10 @@ _OWN_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to go: ``host`` is a lower-case name or a bare address; ``path`` includes the query."""
+    """The target of a request: ``host`` is a lower-case name or a bare address.
+
+    ``path`` includes the query.
+    """
 
     scheme: str
     host: str
@@ -172,5 +175,4 @@ def _host(text: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """Other letters percent-encoded, as browsers send them."""
     return "".join(each if each.isascii() else "".join(f"%{b:02X}" for b in each.encode()) for each in text)

@@ -1,4 +1,4 @@
-"""A tool: what it is called, what it takes, how much it can harm, what it would change, how it runs.
+"""The `Tool` value: its name, its arguments, its risk, its preview, its run.
 
 A team's own tool is a typed async function under `@tool`. Other sources (an MCP server, the built-in issue
 tracker) hand over the same `Tool` values through a `Toolset`. Nothing here decides whether a tool may run:
@@ -52,15 +52,15 @@ async def _no_one(words: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a tool may know about its call; taken by a parameter annotated ``CallContext``.
+    """The context of a tool's call, passed to a parameter annotated ``CallContext``.
 
     Every callable of a tool that looks before or after a run may take it so, too (`preview`, `title`, `key`,
     `undo` and the others); so may `Toolset.tools`, which then says for whom and where it is asked. Both ids
     are empty where that is not known. ``idempotency_key`` is the same for every run of one proposal and empty
-    for reads and looks. ``preview`` is what the
-    card showed, so that a tool can check that nothing changed up to the moment it acts; empty for reads.
-    ``progress`` tells people how far it is, such as ``await context.progress("3 of 10 files")``; it never
-    raises, and what comes too often is left out. ``printed`` does so with the last lines of its output.
+    for reads and looks. ``preview`` is what the card showed, so that a tool can check that nothing changed up
+    to the moment it acts; empty for reads. ``progress`` tells people how far it is, such as ``await
+    context.progress("3 of 10 files")``; it never raises, and what comes too often is left out. ``printed``
+    does so with the last lines of its output.
     """
 
     conversation_id: str
@@ -73,13 +73,13 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a tool answers: JSON data or text for the model, and a link to it if there is one.
+    """The output of a tool: JSON data or text for the model, and a link to it if there is one.
 
-    ``told`` is the same in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
-    without it, people see the data. ``files`` are for people: the model does not see them.
-    ``ended_badly`` is for what did run, but not to a good end ("Ended with code 3"): the card says that
-    instead of "Done", and the model is told. ``kept`` is what ``undo=`` needs to know of what was there
-    before; it is handed to that alone.
+    ``told`` is the output in one sentence for people, such as ``Created issue #1 “Printer is on fire”``;
+    without it, people see the data. ``files`` are for people: the model does not see them. ``ended_badly`` is
+    for what did run, but not to a good end ("Ended with code 3"): the card says that instead of "Done", and
+    the model is told. ``kept`` is what ``undo=`` needs to know of what was there before; it is handed to that
+    alone.
     """
 
     data: Any
@@ -103,11 +103,11 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class TrialOutput:
-    """What a trial found: what a call would change, and a ``token`` that `apply` takes to do exactly that.
+    """The result of a trial: the changes of a call, and a ``token`` that `apply` takes to make exactly those.
 
-    ``token`` is JSON data. ``exit`` and ``output`` are of a command that ran, ``cage`` says in what. With
-    ``refused``, why it can't be applied, the call can only be run for real. ``final`` says why what it
-    applies can't be undone.
+    ``token`` is JSON data. ``exit`` and ``output`` are of a command that ran, ``cage`` names where. With
+    ``refused``, the reason why it can't be applied, the call can only be run for real. ``final`` says why
+    what it applies can't be undone.
     """
 
     changes: Sequence[PreviewField]
@@ -122,11 +122,11 @@ class TrialOutput:
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """How a tool's calls are tried before people decide, and how what was tried is applied.
+    """The functions by which a tool's calls are tried before people decide, and their trials applied.
 
     ``trial`` changes nothing; where it raises ToolError, the call was not tried, and the card says why.
     ``apply`` changes what the trial showed, or raises ToolError before it changes anything. ``unchanged``
-    says whether what a token was made from is still so; without it, the call is tried again and compared.
+    says if what a token was made from is still so; without it, the call is tried again and compared.
     ``settle`` says how an `apply` ended that was cut off, by its context's idempotency key: it returns what
     `apply` would have, raises ToolError where nothing was changed, and returns None where it can't say.
     ``current`` tells what the fields of these files are now, ``undo`` what undoes what was applied. While it
@@ -187,7 +187,7 @@ Current = Callable[..., Awaitable[Mapping[str, str | None]]]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A call, for the tool's ``undo=``: before people decide, with no ``output``, and once it has run."""
+    """A call, for the tool's ``undo=``; ``output`` is None before people decide, and set once it has run."""
 
     arguments: Arguments
     preview: tuple[PreviewField, ...]
@@ -195,7 +195,7 @@ class Ran:
 
     @property
     def kept(self) -> Any:
-        """What the tool kept of what was there before, or None."""
+        """The tool's own record of the state before, or None."""
         return self.output.kept if self.output else None
 
     def old(self, name: str) -> str | None:
@@ -223,7 +223,7 @@ Begins = Callable[..., Awaitable[Beginning]]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What an effect may know: ``call`` names the call, the same however often its turn is run."""
+    """The context of an effect. ``call`` names the call, the same however often its turn is run."""
 
     conversation: Conversation
     asker: Actor
@@ -234,7 +234,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Effected:
-    """What an effect tells the model, and the work it made."""
+    """The result of an effect: a text for the model, and jobs to start."""
 
     text: str
     jobs: tuple[Job, ...] = ()
@@ -318,7 +318,7 @@ class Tool:
 
     @property
     def harm(self) -> str:
-        """How much it can harm, as far as that can be said before its arguments are known."""
+        """The risk level, as far as it is known without arguments."""
         try:
             return str(self.classify({}).level)
         except Exception:  # noqa: BLE001 - it needs arguments, and has not got any
@@ -331,7 +331,7 @@ class Tool:
         return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
 
     async def is_same_call(self, stored: Arguments, arguments: Arguments) -> bool:
-        """Whether stored arguments are these; an earlier release stored them without their defaults."""
+        """Tell if stored arguments equal these. An earlier release stored them without their defaults."""
         try:
             return canonical(await self.checked(dict(stored))) == canonical(arguments)
         except BadArguments:
@@ -656,7 +656,6 @@ class _Wording(string.Formatter):
 
 
 def _brief(value: Any) -> str:
-    """A value in a title, which leaves to the card what is nested or has several lines."""
     return sum_up_value(value) or "…"
 
 

@@ -91,7 +91,7 @@ async def _in_words(request: Request, error: HTTPException) -> Response:
 
 
 def _is_looked_at(request: Request) -> bool:
-    """Return whether a browser opens the address for a person; what a program asks for is below ``/api``."""
+    """Tell if a browser opens the address for a person; programs ask below ``/api``."""
     if request.method not in {"GET", "HEAD"} or request.url.path.startswith(("/api/", "/static/")):
         return False
     return "text/html" in request.headers.get("accept", "")

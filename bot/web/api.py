@@ -117,7 +117,7 @@ def create(
 
 
 async def _agui(_: Request) -> ASGIApp:
-    """The part of AG-UI, loaded with its first request: its library takes a tenth of a start."""
+    """Load the AG-UI routes with their first request: their library takes a tenth of a start."""
     routes = await asyncio.to_thread(import_module, "bot.web.ag_ui.routes")
     found: ASGIApp = routes.app
     return found
@@ -194,13 +194,11 @@ def _version() -> str:
 
 @cache
 def _page() -> str:
-    """The console's page, with its scripts and styles below the version of now."""
     text = (_STATIC / "index.html").read_text(encoding="utf-8")
     return _PART.sub(rf"\1static/{_version()}/\2", text)
 
 
 def _name_pauser(pause: Pause, caller: Actor) -> str:
-    """Return who paused, as the caller knows them; empty where that would be no more than an ID."""
     return caller.label if pause.by == str(caller) else pause.name
 
 

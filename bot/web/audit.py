@@ -103,7 +103,7 @@ async def verify(
 
 
 class _Watch:
-    """How far work in another thread is: the newest is kept, and who left is noticed there."""
+    """The progress of work in a thread: its newest figure. The work stops once the reader has left."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

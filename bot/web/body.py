@@ -1,4 +1,4 @@
-"""What every request's body and every list must be: known fields only, storable text, a page at a time."""
+"""The rules of request bodies and lists: known fields only, storable text, a page at a time."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -68,7 +68,10 @@ Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
 
 
 def _since(value: datetime) -> datetime:
-    """UTC unless it says; the ends of the calendar have no UTC everywhere."""
+    """Return the time in UTC, which is also the default zone.
+
+    Raises ValueError at the ends of the calendar.
+    """
     try:
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
@@ -79,7 +82,7 @@ Since = Annotated[datetime, AfterValidator(_since)]
 
 
 def cursor(mark: Mark | None) -> str | None:
-    """As a client sends it back."""
+    """Return the mark as text, which a client sends back for the next page."""
     return str(mark) if mark else None
 
 

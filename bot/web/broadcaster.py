@@ -1,6 +1,6 @@
-"""Who listens to which conversation right now, here and in other processes.
+"""Listeners of conversations, here and in other processes.
 
-Nothing is kept: who comes later reads the rows.
+Nothing is kept: a listener that comes later reads the rows.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from bot.web.schemas.events import TurnEvents
 
 
 class Heard(NamedTuple):
-    """A turn's event, None for another change; and what people are told of it, None for nothing."""
+    """A turn's event, or None for another change, with its form for listeners, or None for none."""
 
     event: TurnEvent | None
     told: TurnEvents | None
@@ -113,7 +113,10 @@ class Broadcaster:
 
 
 def _end(listener: Listener) -> None:
-    """Its stream ends: the server stops, or its reader has fallen behind and reads the rows instead."""
+    """End a listener's stream.
+
+    The server stops, or the reader has fallen behind and reads the rows instead.
+    """
     while not listener.empty():
         listener.get_nowait()
     listener.put_nowait(None)

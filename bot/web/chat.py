@@ -79,14 +79,14 @@ _JSON_OR_FORM = {
 
 
 class _Said(NamedTuple):
-    """What a request says, and the files that it brings."""
+    """The message of a request, and its files."""
 
     chat: Chat
     files: tuple[Upload, ...] = ()
 
 
 async def _read_message(request: Request, site: Here) -> _Said:
-    """Of JSON or of a form; raises RequestValidationError."""
+    """Read a message from JSON or a form. Raises RequestValidationError."""
     given: Any = None
     kind = request.headers.get("content-type", "application/json").lower()
     if not kind.startswith("multipart/form-data"):

@@ -71,7 +71,6 @@ def _is_form(scope: Scope) -> bool:
 
 
 async def _wait_for_end(receive: Receive) -> Message:
-    """Return the message that the caller left; a rest of the body is dropped."""
     while (message := await receive())["type"] == "http.request":
         pass
     return message

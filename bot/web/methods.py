@@ -47,7 +47,7 @@ class HeadAndOptions:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Return whether a browser asks on behalf of another site, which is refused like any other method."""
+    """Tell if a browser asks on behalf of another site, which is refused like any other method."""
     return any(name == b"access-control-request-method" for name, _ in scope["headers"])
 
 

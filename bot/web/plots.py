@@ -124,7 +124,6 @@ def _time(parts: Sequence[InsightPart]) -> str:
 
 
 def _along(seconds: float) -> float:
-    """Return where a time lies between 10 s and 14 d."""
     share = log(min(max(seconds, 10), 14 * 86400) / 10) / log(14 * 86400 / 10)
     return _NAMES + share * (_FIELD + 30)
 
@@ -189,5 +188,4 @@ def _svg(title: str, said: str, height: float, drawn: Sequence[str]) -> str:
 
 
 def _safe(words: str) -> str:
-    """For XML, which takes no control characters."""
     return escape(make_visible(one_line(storable(words)), lambda point: f"U+{point:04X}"))

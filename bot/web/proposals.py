@@ -253,7 +253,6 @@ async def _with_turns(http: HttpChannel, actor: Actor, changes: AsyncIterator[st
 
 
 async def _turns(listener: Listener) -> AsyncIterator[str]:
-    """The turns of a person's conversations; what changes a proposal is told by the changes."""
     while (item := await listener.get()) is not None:
         told = item.told
         if told is not None and told.type != "proposal_update":
@@ -298,5 +297,4 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
 
 
 def _at(shown: Seen, actor: Actor) -> Address:
-    """Return where the caller presses: their own conversation of that name, which no one else can name."""
     return Address(NAME, key_of(actor, conversation_of(shown)))

@@ -40,7 +40,7 @@ class _Rule(Body):
 
     @property
     def words(self) -> str:
-        """As an admin would say it: the subject, each value in its order, and what the rule is limited to."""
+        """The rule as an admin types it: the subject, each value in its order, and the limits."""
         apart = (*_Rule.model_fields, *_CallRule.model_fields)
         values = {name: value for name, value in self if name not in apart and value is not None}
         subject = str(values.pop("subject"))
@@ -52,7 +52,7 @@ class _Rule(Body):
 
     @property
     def limits(self) -> list[str]:
-        """What narrows it further, in words."""
+        """The further limits of the rule, in words."""
         return []
 
 

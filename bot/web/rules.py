@@ -113,7 +113,7 @@ async def change(site: Site, actor: Actor, words: str, name: str = "approvals") 
 
 
 async def say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
-    """As `say`, with the answer for the person."""
+    """Run a command like `say`, and return its answer for the person."""
     return SaidBody(text=(await say(site, actor, *words)).text)
 
 

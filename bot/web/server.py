@@ -48,7 +48,7 @@ def most_connections(wanted: int) -> int:
 
 
 class Seldom(logging.Filter):
-    """Lets what a flood of connections makes libraries say again and again through once a minute."""
+    """A log filter that lets repeated lines of libraries through once a minute."""
 
     _REPEATED = ("Invalid HTTP request", "Exceeded concurrency", "Unsupported upgrade", "socket.accept()")
 
@@ -102,7 +102,7 @@ async def wait_until_started(server: uvicorn.Server, serving: asyncio.Task[None]
 
 @contextlib.contextmanager
 def say_seldom() -> Iterator[None]:
-    """What libraries say again and again in a flood is in the log once a minute."""
+    """Limit repeated log lines of libraries to one a minute."""
     seldom = Seldom()
     for name in _TALKATIVE:
         logging.getLogger(name).addFilter(seldom)

@@ -1,4 +1,4 @@
-"""What routes ask for: the parts of the running Nod, who calls, a stream or a long poll to answer with."""
+"""Dependencies of routes: the parts of the running Nod, the caller, streams and long polls."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ _FAULTS: dict[int | str, dict[str, Any]] = {
 
 @dataclass
 class Site:
-    """What the web application works with; ``demo`` is told by ``/api/me``.
+    """The parts that the web application works with; ``demo`` is told by ``/api/me``.
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
@@ -93,7 +93,7 @@ class Site:
 
     @property
     def lookup(self) -> Lookup:
-        """What may be looked up. Raises RuntimeError before the channel is started."""
+        """The queries of the channel. Raises RuntimeError before the channel is started."""
         if self.channel.lookup is None:
             raise RuntimeError("the channel was not started")
         return self.channel.lookup
@@ -155,7 +155,7 @@ Streaming = Annotated[Callable[[AsyncIterator[str]], EventStream], Depends(_guar
 
 @dataclass(frozen=True, slots=True)
 class LongPoll:
-    """A request that waits, ``seconds`` at most, for as long as its caller's token counts."""
+    """A long poll, ``seconds`` at most, for as long as its caller's token counts."""
 
     request: Request
     site: Site
@@ -180,7 +180,7 @@ class LongPoll:
             await http.notifier.wait(rings, min(left, http.pace.feed))
 
     def at_once(self) -> "LongPoll":
-        """The same without waiting."""
+        """Return a poll that does not wait."""
         return replace(self, seconds=0)
 
 
@@ -233,7 +233,6 @@ async def _check_query_names(request: Request) -> None:  # else a thread does it
 
 
 def _parameters(needed: Any) -> Iterator[str]:
-    """The names of the query parameters of a route's ``dependant``, its dependencies' included."""
     yield from (field.alias for field in needed.query_params)
     for each in needed.dependencies:
         yield from _parameters(each)

@@ -1,4 +1,4 @@
-"""Server-sent events: how one is written, what keeps a quiet stream open, and that a stop ends them all."""
+"""Server-sent events: their format, comments that keep a quiet stream open, and one stop for all."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ _TOO_MANY = "You have {} open at the same time, which is the most. Close one fir
 
 
 class Places:
-    """How many answers that stay open each person has; ``most`` at a time."""
+    """The number of streams that each person has open; at most ``most`` at a time."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -44,10 +44,10 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """In seconds. ``feed``: how soon changes made by other processes are noticed at the latest.
+    """Times of streams and bodies, in seconds. ``feed``: the delay of changes made by other processes.
 
-    ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it.
-    ``body``: how long one may take to arrive; ``files``: one that brings files.
+    ``quiet``: a silent stream gets a comment line this often, so that no proxy closes it. ``body``: how long
+    one may take to arrive; ``files``: one that brings files.
     """
 
     feed: float = 2.0
@@ -73,7 +73,7 @@ def streaming(events: AsyncIterator[str]) -> EventStream:
 
 
 async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The events, and after each the loop's chance to note that the connection is closed."""
+    """Yield the events, and let the loop notice a closed connection after each."""
     async for block in events:
         yield block
         await asyncio.sleep(0)
@@ -102,7 +102,7 @@ async def _take_next(source: AsyncIterator[str]) -> str | None:
 
 
 async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
-    """What the listener receives until the server stops; None after each ``quiet`` seconds of silence."""
+    """Yield what the listener receives until the server stops; None after ``quiet`` seconds of silence."""
     while True:
         try:
             async with asyncio.timeout(quiet):

@@ -1,10 +1,10 @@
-"""A history in the one order that all known makers of models take. Pure.
+"""Arrangement of a history in the one order that all model servers accept. Pure.
 
 Nod's rows give a history as it happened: people write while a call waits, one after the other, and a model
 stops in the middle. Some servers and many chat templates refuse that: a person's words after a tool's, two
 messages of one role in a row, the system's in the middle, an answer without words, the ids of another maker.
-Here the same is said in an order that none of them refuses, and nothing of it is left out. Sources:
-the checkers of the tests' model server.
+Here the same is said in an order that none of them refuses, and nothing of it is left out. Sources: the
+checkers of the tests' model server.
 """
 
 import hashlib

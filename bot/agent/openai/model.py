@@ -79,7 +79,7 @@ _MAX_SEARCHES = 4  # for a tool that a server refuses without a word on which
 
 
 class _Interface(NamedTuple):
-    """``field``: what an answer that is no stream has."""
+    """One of the two interfaces of a server. ``field``: the field that marks an answer without a stream."""
 
     path: str
     body: BodyOf
@@ -101,7 +101,7 @@ _INTERFACES = {
 
 
 class OpenAIModel:
-    """Implements `Model` for one that has a name. Its ``timeout`` is per read: a stream may take longer.
+    """Implements `Model` for a named model. Its ``timeout`` is per read: a stream may take longer.
 
     An outage is waited out for at most ``max_retries`` tries, with ``pause`` (seconds) between them; where
     another model may answer instead, two.

@@ -1,4 +1,4 @@
-"""A tool as all known makers of models take it: its name, its description, its schema. Pure.
+"""Tools in the form that all model servers accept: name, description, schema. Pure.
 
 Makers refuse a complete request because of one part of one schema, each for parts of its own: no ``items``, a
 list of types, ``anyOf`` next to other keys or at the top, numbers in an ``enum``, a ``$ref``, a pattern. What

@@ -1,4 +1,4 @@
-"""A request to a model's server, in what all known makers take, and less of it where one still refuses.
+"""Requests to a model's server in a form that all makers accept, reduced where one still refuses.
 
 `RequestWriter` belongs to one model. What a server refused is remembered while the process runs, so that no
 conversation meets the same refusal again; a restart costs one more.
@@ -220,7 +220,6 @@ def _score_shared_words(spec: ToolSpec, words: set[str]) -> int:
 
 
 def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
-    """Insert notes after the system prompt."""
     return [*transcript[:1], *map(SystemText, notes), *transcript[1:]] if notes else transcript
 
 

@@ -71,7 +71,10 @@ def new_code(session: Session, actor: Actor, now: datetime) -> str:
 
 
 def look(session: Session, policies: Policies, actor: Actor, code: str, now: datetime) -> Pair | None:
-    """Whom a code would join with this account; None where it is unknown, used, too late or its own."""
+    """Return the pair that a code would link.
+
+    None if the code is unknown, used, expired or the account's own.
+    """
     row = session.exec(select(LinkCodeRow).where(_fresh(code, actor, now))).first()
     return _pair(session, policies, Actor.parse(row.actor, row.name), actor) if row else None
 

@@ -1,4 +1,4 @@
-"""The people that a command names: each is someone whom their platform knows."""
+"""Validation of the people that a command names: their platform must know each."""
 
 import asyncio
 import difflib

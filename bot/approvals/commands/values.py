@@ -1,4 +1,4 @@
-"""The words with which admins set rules: parsed strictly, stored with who set them."""
+"""Parsing of the values in rules, as admins type them. Strict."""
 
 import difflib
 import re
@@ -165,7 +165,6 @@ def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> da
 
 
 def _is_loosening(subject: Subject, value: RuleValue) -> bool:
-    """Tell if calls need fewer approvals while such a rule holds."""
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
@@ -257,7 +256,7 @@ def _address(text: str) -> str:
 
 
 def _check_channel(channel: str) -> None:
-    """Raises CommandError for a near miss: a rule for ``slak:`` would never apply unnoticed."""
+    """Raise CommandError for a misspelt channel: a rule for ``slak:`` would silently never apply."""
     near = difflib.get_close_matches(channel, channel_names(), 1)
     if near and near[0] != channel:
         raise CommandError(f"There is no channel {channel}. Did you mean {near[0]}?")

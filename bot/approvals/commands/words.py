@@ -1,4 +1,4 @@
-"""A table of words behind one slash command, with help and the near word for a wrong one.
+"""The subcommands of a slash command, with help and a suggestion for a wrong word.
 
 `CommandParts` is what all commands work over.
 """
@@ -74,7 +74,7 @@ class CommandError(NodError):
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """One word: how it is used, what it means, and what does it (given what follows the word).
+    """A subcommand: its usage, its meaning, and its handler, which gets the text after the word.
 
     ``usage`` begins with the word. ``here`` says that it is about the conversation it is typed in.
     """
@@ -92,7 +92,7 @@ class Subcommand:
 
 @dataclass(frozen=True, slots=True)
 class CommandSet:
-    """Words of a feature: of ``/nod``, of ``/approvals`` for everyone, and of ``/approvals`` for admins.
+    """The subcommands of a feature: of ``/nod``, of ``/approvals`` for everyone, and for admins.
 
     ``everywhere`` says that those for admins concern every workspace, so an admin of one may not use them.
     """
@@ -119,7 +119,7 @@ def first_word(text: str) -> tuple[str, str]:
 
 
 class Words:
-    """The words of ``/<name>``. ``help`` is always one of them."""
+    """The subcommands of ``/<name>``. ``help`` is always one of them."""
 
     def __init__(self, name: str, words: Sequence[Subcommand]) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Questions of the agent: those it names answer, not those whom the rules name."""
+"""The procedure of the agent's questions: the people it names answer, not the deciders of the rules."""
 
 from sqlmodel import Session
 

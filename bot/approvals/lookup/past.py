@@ -1,4 +1,4 @@
-"""A rule tried on the past: what the last changes would have met under it, judged as live calls are.
+"""Simulation of a rule: the outcome of the last changes under it, judged as live calls are.
 
 Each is judged twice by `Policy.judge`, by the rules there are now and by those with the rule, with the risk
 that was stored. What was only read left no proposal, so nothing is said about it.
@@ -38,7 +38,7 @@ class Effect(StrEnum):
 
 
 class Priced(NamedTuple):
-    """A call of which people would not have been asked, without secrets, and what they did about it."""
+    """A call that people would not have been asked about, without secrets, and the correction they made."""
 
     id: str
     tool_name: str
@@ -55,7 +55,7 @@ class Priced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One page. ``looked``: at how many changes; ``back_to``: when the oldest of them was proposed.
+    """A page of a simulation. ``looked``: the number of changes; ``back_to``: the time of the oldest.
 
     ``price`` names the newest of those that people had declined, edited or undone, ``priced`` counts them.
     ``before`` continues with what is older, if there is any.

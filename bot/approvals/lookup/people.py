@@ -28,7 +28,7 @@ class HeldRole:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """``linked_at`` is None for an account that is a Person of its own."""
+    """An account of a person. ``linked_at`` is None for an account that is a Person of its own."""
 
     account: str
     name: str

@@ -1,4 +1,4 @@
-"""Proposals as a person may see them in a list or one by one, each with its card as it is for them.
+"""Proposals as a person may see them, in a list or one by one, each with its card for that person.
 
 One snapshot per answer. How each is told is the channel's: ``bot/web/schemas/``.
 """
@@ -30,7 +30,10 @@ _LOOKS = 20  # how many pages are looked through for one that can be shown
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A proposal as one person sees it. ``teammate``: whose work it is part of, also without its call."""
+    """A proposal as one person sees it.
+
+    ``teammate``: the name of the one whose work it is part of, if any.
+    """
 
     proposal: Proposal
     card: Card
@@ -58,7 +61,7 @@ class SeenBatch:
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """A script's request, and whom its end is told to, if anyone."""
+    """A script's request, and its webhook, if it has one."""
 
     seen: Seen
     webhook: CallbackRow | None
@@ -294,7 +297,6 @@ def cards_of(
 
 
 def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
-    """Return the position of the proposal in its batch, or None without a batch."""
     places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
     return PlaceInBatch(p.batch, len(rows), next(places)) if p.batch else None
 

@@ -28,7 +28,7 @@ _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """``value`` is what applies, as one writes it; None for a secret, and for what has no value.
+    """A setting as admins may read it. ``value`` applies; None for a secret, and for an empty one.
 
     ``given``: it is set, in the environment or ``.env``.
     """
@@ -41,7 +41,7 @@ class ShownSetting:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The findings of the doctor and their time; ``fault`` says why there are none."""
+    """The findings of the doctor and their time; ``fault`` says why it found nothing."""
 
     at: datetime
     findings: tuple[Finding, ...] = ()

@@ -29,9 +29,9 @@ _NEW = "was submitted"
 
 
 def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """Make a plan the current one of its agent, before it is stored; it replaces one that still waits.
+    """Make a plan the current one of its agent before it is stored; an earlier open one is superseded.
 
-    The calls of an earlier one that have not run are no longer allowed by it.
+    Calls of an earlier plan that have not run are no longer allowed by it.
     """
     found = teams.get(session, p.conversation_id)
     version = f"version {found.rounds + 1}" if found else "a newer version"
@@ -58,12 +58,12 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
 
 
 def lacks_lead(session: Session, policies: Policies, p: Proposal) -> bool:
-    """Return whether the lead agent's own approval of a plan is needed and missing."""
+    """Tell if a plan needs the lead agent's own approval and lacks it."""
     return _approver(session, policies, p) is Approver.BOTH and not was_reviewed(p)
 
 
 def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
-    """People approved a plan that the lead agent must approve, too: it is asked once more."""
+    """Ask the lead agent again for its approval of a plan that people have approved."""
     found = teams.get(session, p.conversation_id)
     why = "was approved by people and needs your approval as well"
     return teammates.request_review(session, found, p, why, now) if found else ()
@@ -77,7 +77,7 @@ def review(
     feedback: str,
     now: datetime,
 ) -> tuple[str, tuple[Job, ...]]:
-    """The lead agent approves, rejects or sends back a plan. Raises ToolError where it may not, or cannot."""
+    """Apply the lead agent's verdict on a plan. Raises ToolError where it may not give one."""
     p = teammate.plan
     if p is None or p.state is not State.PROPOSED:
         raise ToolError(f"{teammate.name} has no plan waiting for review.")
@@ -92,7 +92,7 @@ def review(
 
 
 def describe_stop(session: Session, p: Proposal) -> str:
-    """Return what to say where the end of a plan ended its teammate's work; empty where it continues."""
+    """Return the note that the end of a plan ended its teammate's work, or an empty text."""
     if not p.teammate:
         return ""
     found = teams.get(session, p.conversation_id)
@@ -125,14 +125,14 @@ def _approver(session: Session, policies: Policies, p: Proposal) -> Approver:
 
 
 def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetime) -> tuple[Job, ...]:
-    """Show on the card of an approved plan which of its steps are done."""
+    """Store which steps of an approved plan are done, and return the job that redraws its card."""
     steps = ", ".join(map(str, sorted(set(ticked) - set(plan.ticked))))
     p = transitions.move(session, plan, By.nod(Act.TICK, f"step {steps} is done"), now, ticked=ticked)
     return (redraw(session, p),) if p else ()
 
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
-    """Tick off a step that lists no calls; raises ToolError where it can't be."""
+    """Tick off a step without listed calls. Raises ToolError where it can't be."""
     plan = current(proposals.of_conversation(session, conversation_id))
     if plan is None:
         raise ToolError("You have no approved plan.")
@@ -147,7 +147,7 @@ def tick_named(session: Session, conversation_id: str, number: int, now: datetim
 
 
 def was_reviewed(p: Proposal) -> bool:
-    """Return whether the lead agent approved a plan."""
+    """Tell if the lead agent approved a plan."""
     return any(v.verb == Act.REVIEWED for v in p.votes)
 
 
@@ -188,7 +188,7 @@ def _withdraw_all(session: Session, teammate: Teammate, by: By, who: str, now: d
 def stop_all(
     session: Session, lead: Conversation, by: By, who: str, why: str, now: datetime
 ) -> tuple[list[str], tuple[Job, ...]]:
-    """Stop the whole team of a conversation; gives the ids of those who were at work."""
+    """Stop the complete team of a conversation, and return the ids of those who were at work."""
     stopped, jobs = [], list[Job]()
     for each in teams.of_lead(session, lead.id):
         if each.standing is Standing.WORKING:

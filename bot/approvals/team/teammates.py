@@ -1,6 +1,6 @@
-"""Teammates at work: started, woken, ended. Each function is a part of one short transaction.
+"""Work of teammates: started, woken, ended. Each function is a part of one short transaction.
 
-Who they are is in ``bot/store/teams.py``; what a plan goes through, and how a teammate is stopped, is in
+Their rows are read in ``bot/store/teams.py``. Plans, and the end of a teammate by force, are in
 ``bot/approvals/team/plans.py``.
 """
 
@@ -87,7 +87,6 @@ def spawn(
 
 
 def _last_asked(session: Session, lead_id: str) -> int:
-    """Return the id of the last line that a person wrote, or 0."""
     found = select(func.max(MessageRow.id)).where(
         MessageRow.conversation_id == lead_id, MessageRow.role == LineRole.USER
     )
@@ -95,7 +94,7 @@ def _last_asked(session: Session, lead_id: str) -> int:
 
 
 def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> None:
-    """Raises ToolError when too many are at work, or were started for one request of a person."""
+    """Raise ToolError when too many are at work, or were started for one request of a person."""
     at_work = sum(row.standing == Standing.WORKING for row in team)
     since = sum(row.asked == asked for row in team)
     if at_work >= limits.teammates:
@@ -110,7 +109,7 @@ def _check_room(team: Sequence[TeammateRow], asked: int, limits: TeamLimits) -> 
 
 
 def lock_lead(session: Session, teammate: Teammate) -> None:
-    """Take the lead's turn before the teammate's own, as the lead does: so neither waits for the other."""
+    """Lock the lead's turn before the teammate's own, in the order that the lead does, against deadlocks."""
     conversation_lock.in_conversation(session, teammate.id)
     turns.hold_wanted(session, teammate.lead_id)
 
@@ -125,9 +124,10 @@ def send(session: Session, teammate_id: str, text: str, asker: Actor, now: datet
 def after_answer(
     session: Session, teammate: Teammate, text: str, now: datetime, *, silent: bool
 ) -> tuple[Job, ...]:
-    """Return what a teammate's answer leads to. ``silent``: it fell silent, so the text is its result.
+    """Handle a teammate's answer and return the jobs.
 
-    While it has open proposals it is only waiting: their end wakes it again.
+    ``silent``: it ended its turn, so the text is its result. While it has open proposals it is only waiting:
+    their end wakes it again.
     """
     if silent and not proposals.open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
@@ -186,7 +186,7 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
 
 
 def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
-    """A proposal of a teammate is open again: if it was done it is at work once more, and can be stopped."""
+    """Set a finished teammate to work again after its proposal was opened again."""
     if not p.teammate:
         return ()
     lead_id = session.execute(
@@ -213,7 +213,7 @@ def request_review(
 def _to_lead(
     session: Session, lead_id: str, text: str, now: datetime, *, wake: bool = True
 ) -> tuple[Job, ...]:
-    """Tell the lead agent, unless its conversation has ended."""
+    """Send a note to the lead agent, unless its conversation has ended."""
     lead = conversations.get_conversation(session, lead_id)
     if lead is None or lead.ended_at is not None:
         return ()

@@ -1,4 +1,4 @@
-"""The team: what the lead agent starts and steers teammates with, and how a teammate submits its plan.
+"""Tools of the team: the lead agent starts and steers teammates, and a teammate submits its plan.
 
 All but ``plan_submit`` change only Nod's own rows, in the transaction that stores the answer which asks for
 them (`Effect`): a turn that is run again after a crash asks again, so nothing is started twice.

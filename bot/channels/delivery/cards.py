@@ -1,7 +1,7 @@
-"""Proposals become cards in every place where people may decide; copies are redrawn until they are current.
+"""Delivery of cards: they are posted wherever people may decide, and redrawn until they are current.
 
-Everything here happens after the commit it shows. A crash in between shows it again later rather than
-never: copies stay behind until their row says otherwise.
+Everything here happens after the commit it shows. A crash in between shows it again later rather than never:
+copies stay behind until their row says otherwise.
 """
 
 import asyncio
@@ -128,7 +128,6 @@ class Cards:
     def _destinations(
         self, session: Session, conversation: Conversation, proposal: Proposal
     ) -> tuple[set[Address], list[Address]]:
-        """Return where its card was posted already, and where it is to be."""
         there = {copy.address for copy in posted_cards.of_proposal(session, proposal.id)}
         return there, self._addresses(session, conversation, proposal)
 
@@ -296,7 +295,6 @@ class Cards:
         return behind
 
     def _replace_lost(self, session: Session, copy: Copy, *, again: bool) -> None:
-        """The copy is gone; while people still decide, another card takes its place."""
         posted_cards.mark_gone(session, copy)
         if again:
             notices.keep(session, copy.address, "", self.clock(), copy.proposal_id)
@@ -319,7 +317,7 @@ class Cards:
         return await self.database.read(find, proposal_id, available, self.policies, at)
 
     async def _at(self, proposal_id: str, address: Address) -> tuple[Proposal, Card]:
-        """The card for this place: without the group's buttons where not all of the group is there."""
+        """Return the card for a place, with the group's buttons only where the complete group is posted."""
         proposal, card = await self.card(proposal_id, address, together=True)
         group = card.group
         there = group is None or await self.database.read(posted_cards.stand_at, group.members, address)

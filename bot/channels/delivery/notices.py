@@ -1,4 +1,4 @@
-"""Notices: what Nod says by itself, to admins, to approvers, about a card that waits.
+"""Delivery of notices: Nod's own messages to admins and approvers, and about waiting cards.
 
 Answers to questions about a proposal are told here, too, below the card on which they were asked. `Pauses`
 says when what a platform refused for a moment is tried again.
@@ -73,12 +73,12 @@ class Notices:
         return poster.find_place_around(address) if poster else None
 
     def for_approvers(self, session: Session, text: str) -> None:
-        """As part of a transaction: have a text posted in the chats that the settings name for approvers."""
+        """Queue a text for the approvers' chats that the settings name, within the caller's transaction."""
         for address in self.routes:
             notices.keep(session, address, text, self.clock())
 
     def for_admins(self, session: Session, text: str) -> None:
-        """As part of a transaction: have each admin told."""
+        """Queue a text for each admin, within the caller's transaction."""
         for admin in audience.find_admins(self.policies.load(session)):
             notices.keep(session, admin, text, self.clock())
 
@@ -91,7 +91,7 @@ class Notices:
             notices.keep(session, address, as_written(text), self.clock(), proposal.card_id)
 
     def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
-        """As part of a transaction: tell who asked and the admins where a card can't be posted."""
+        """Tell the requester and the admins that a card can't be posted, within the caller's transaction."""
         place = place_called(str(address), people.find_known_names(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
         text += "\nAn admin can decide it in the console."

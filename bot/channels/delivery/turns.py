@@ -1,4 +1,4 @@
-"""Turns: what one says becomes posts, what it proposed becomes cards, one turn of a conversation at a time.
+"""Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
 A crash in between shows it again later rather than never: messages stay undelivered until their row says
 otherwise.
@@ -126,12 +126,11 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def _posting(self, conversation_id: str) -> AsyncIterator[None]:
-        """Inside, no one else posts in a conversation, here or in another process."""
+        """Hold the exclusive right to post in a conversation, across all processes."""
         async with self._alone(conversation_id), self.leases.held(_posts(conversation_id)):
             yield
 
     def _alone(self, conversation_id: str) -> asyncio.Lock:
-        """Lets one caller at a time post in a conversation, or things would be posted twice."""
         return self._speaking.setdefault(conversation_id, asyncio.Lock())
 
     async def _deliver(
@@ -232,7 +231,11 @@ def _posts(conversation_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What a stream showed: all of it, or so many posts of the turn's last text, or of why it failed."""
+    """The part of a turn that a stream has displayed.
+
+    ``complete``: all of it. Else ``arrived`` posts of ``text``, the turn's last text or the reason of its
+    failure.
+    """
 
     complete: bool = False
     arrived: int = 0
@@ -303,7 +306,7 @@ def _join_texts(events: Sequence[TurnEvent]) -> list[TurnEvent]:
 
 
 class _Waiting(NamedTuple):
-    """What people in a conversation have not been shown; lines with their proposals."""
+    """The rows of a conversation that people have not been shown; lines with their proposals."""
 
     conversation: Conversation | None  # of which nothing waits but answers
     lines: list[tuple[Line, list[Proposal]]]

@@ -234,7 +234,10 @@ class DiscordChannel(Platform):
         await self._rest.check(DiscordPlace.of(address))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """What they are in the conversation's server; in direct messages the most that they are in any."""
+        """Return the account's membership in the conversation's server.
+
+        In direct messages, the highest that it has in any of the configured servers.
+        """
         place, found = DiscordPlace.of(address), None
         if not actor.key.isdecimal():
             return None
@@ -299,7 +302,7 @@ class DiscordChannel(Platform):
 
 
 def _pieces(shown: Display, call: Interaction) -> list[str]:
-    """Return what is said, in messages; whom the answer to a command names is shown by name."""
+    """Split a text into messages; an answer to a command shows mentioned people by name."""
     pieces = split(shown.words)
     if shown.public or call.kind != COMMAND:
         return pieces

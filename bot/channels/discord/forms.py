@@ -1,4 +1,4 @@
-"""Windows: a reason, the fields of a tool in pages of five, and how far "approve similar" reaches. Pure.
+"""Modals: a reason, a tool's fields in pages of five, and the scopes of "approve similar". Pure.
 
 Shapes and limits: https://docs.discord.com/developers/components/reference (label, text input).
 """
@@ -115,7 +115,6 @@ def _write_field(ident: str, field: Field) -> Json:
 
 
 def _options(field: Field) -> Sequence[Any]:
-    """Return what there is to choose from; nothing where it is more than a menu holds."""
     found = field.choices or (field.options if field.shape is Shape.CHOICES else ())
     return found if len(found) <= OPTIONS else ()
 

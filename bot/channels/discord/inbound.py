@@ -1,4 +1,4 @@
-"""What Discord sends over HTTP: signed interactions, read strictly; and what people say with a command.
+"""Incoming HTTP requests of Discord: signed interactions, read strictly, and people's commands.
 
 Sources, below https://docs.discord.com/developers: interactions/overview (signatures) and
 interactions/receiving-and-responding (shapes, 3 seconds to answer, 15 minutes for what follows).
@@ -68,7 +68,7 @@ def _list_forwarded(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str]:
-    """The words of a message or a component, of its embeds, and of what it forwards."""
+    """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
     yield str(message.get("content") or "")
     for embed in message.get("embeds") or ():
         yield from (str(embed.get(part) or "") for part in ("title", "description"))
@@ -79,7 +79,7 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A command, press or sent window; ``ref`` is the pressed card, None for what only they see."""
+    """A command, a press or a submitted modal; ``ref`` is the pressed card, None for ephemeral messages."""
 
     id: str
     kind: int
@@ -92,7 +92,10 @@ class Interaction:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError, ValueError or AttributeError for what Discord would not send."""
+        """Parse an interaction.
+
+        Raises KeyError, TypeError, ValueError or AttributeError for a malformed one.
+        """
         member = body.get("member") or {}
         actor = actor_of(member.get("user") or body["user"], member)
         server, channel, message = body.get("guild_id"), str(body["channel_id"]), body.get("message")
@@ -106,7 +109,7 @@ class Interaction:
 
     @property
     def _about(self) -> Mapping[str, Any]:
-        """The message that it is about; empty for words of their own."""
+        """The message that a message command was used on; empty for other commands."""
         if self.data["name"] != ASK:
             return {}
         about: Mapping[str, Any] = self.data["resolved"]["messages"][self.data["target_id"]]
@@ -114,14 +117,14 @@ class Interaction:
 
     @property
     def marked(self) -> tuple[str, Names]:
-        """The words as written, with Discord's marks, and the names that came along."""
+        """The text as written, with Discord's mention syntax, and the names of those mentioned."""
         if about := self._about:
             return "\n".join(filter(None, _texts(about))), names_in(about)
         options = self.data.get("options") or ()
         return next((str(o["value"]) for o in options if o["name"] == "words"), "").strip(), {}
 
     def said(self, names: Names) -> tuple[str, str]:
-        """The command and its words; what was asked about a message quotes it."""
+        """Return the command and its text; a question about a message quotes it."""
         name, (words, _) = str(self.data["name"]), self.marked
         if about := self._about:
             author, words = actor_of(about["author"]).label, as_words(words, names)
@@ -132,7 +135,7 @@ class Interaction:
 
     @property
     def files(self) -> tuple[Upload, ...]:
-        """What was attached with the command's options, or to the message that it is about."""
+        """The files attached to the command's options, or to the message that it was used on."""
         resolved = self.data.get("resolved") or {}
         messages = (resolved.get("messages") or {}).values()
         found = [
@@ -148,6 +151,6 @@ class Interaction:
 
     @property
     def filled(self) -> dict[str, Any]:
-        """What was written and chosen in a window, by custom_id: a text, or a list of values."""
+        """The values that a person entered in a modal, by custom_id: a text, or a list of values."""
         inner = [part.get("component") or {} for part in self.data["components"]]
         return {str(c["custom_id"]): c["values"] if "values" in c else str(c["value"]) for c in inner if c}

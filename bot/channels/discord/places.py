@@ -1,8 +1,7 @@
-"""Where things are in Discord: a channel or thread of a server, or a person; and posted messages.
+"""Addresses in Discord: a channel or thread of a server, or a person; and posted messages.
 
-A copy's reference is ``CHANNEL/MESSAGE``.
-
-What Discord accepts; lengths in characters, counted here in UTF-16 units, which is never too few.
+A copy's reference is ``CHANNEL/MESSAGE``. The limits are Discord's: lengths in characters, counted here in
+UTF-16 units, which is never too few.
 
 Pages, below https://docs.discord.com/developers: resources/message (create message, embed limits),
 components/reference, interactions/receiving-and-responding, reference (uploading files).

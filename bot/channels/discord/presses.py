@@ -1,6 +1,6 @@
-"""Buttons and windows: what someone pressed, checked with the core, and what only they are then shown.
+"""Buttons and modals of Discord: each press is checked with the core, and answered to the person alone.
 
-A press on a card that does not show everything leads to all of it first, whatever the button said.
+A press on a card that does not show everything leads to the full content first, whatever the button said.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,7 +41,7 @@ _FEW = 1500  # units of a text that is shown in place; a longer one is a file
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Answer to the person who acted. ``replaces``: instead of the message with the pressed button."""
+    """The response to the person who acted. ``replaces``: it replaces the message with the pressed button."""
 
     words: str = ""  # CommonMark; empty: nothing to tell
     rows: Sequence[Mapping[str, Any]] = ()
@@ -53,13 +53,16 @@ class Display:
 
 @dataclass(frozen=True, slots=True)
 class DiscordPresses:
-    """Turns interactions into presses, and gives what to show for each."""
+    """The handler of interactions, which returns the response to each."""
 
     inbox: Inbox
     lookup: Lookup
 
     async def handle(self, call: Interaction) -> Display:
-        """Do what was pressed or sent. Raises KeyError, ValueError for a window that is not of our making."""
+        """Handle a press or a submitted modal.
+
+        Raises KeyError or ValueError for a modal that Nod did not make.
+        """
         pressed = str(call.data.get("custom_id"))
         if words := read_choice(pressed):
             return await self._say(call, words)
@@ -82,7 +85,7 @@ class DiscordPresses:
         return await self._first(press, card, data) or await self._press(press, data.way)
 
     async def _say(self, call: Interaction, words: str) -> Display:
-        """Hand in what a button says, and show everybody who said it."""
+        """Submit a choice button's words in the person's name, and show everybody who chose."""
         at, private = call.place.address, bool(call.place.person)
         message = make_said(words, call.ref or call.id, call.actor, at, private=private, names=call.names)
         told = refusal(await self.inbox(message))
@@ -90,7 +93,7 @@ class DiscordPresses:
         return Display(told or echo, public=not told)
 
     async def _press(self, press: Press, way: Way = Way.PRESS) -> Display:
-        """Hand it on; what the card tells by itself is not said."""
+        """Submit the press, and return the response; empty where the card shows it."""
         reply = await self.inbox(press)
         if way is Way.READ:
             return Display(reply.text or "Done.", replaces=True)
@@ -98,7 +101,7 @@ class DiscordPresses:
         return Display("" if told else reply.text)
 
     async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return what stands before the press: a window, or everything there is to read."""
+        """Return what precedes the press: a modal, or the full content of the card; None for nothing."""
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
         if data.way in (Way.VIEW, Way.ROW):
             verbs = _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP
@@ -127,7 +130,7 @@ class DiscordPresses:
         return await self._form(press, card, data) if needs is Needs.FORM else None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
-        """The cards a press is about, where any of them does not show everything."""
+        """Return the cards of a press if any of them does not show everything."""
         about = [card]
         if press.verb is Verb.APPROVE_ALL and card.group:
             found = [await self.lookup.card(each, press.actor, press.address) for each in card.group.members]
@@ -142,7 +145,7 @@ class DiscordPresses:
         verbs: Collection[Verb],
         first: str = "",
     ) -> Display:
-        """Show all of these to this person, with what may then be pressed, and ``first`` what to know."""
+        """Return the full content of these cards with the next buttons, below the note ``first``."""
         said = "\n\n".join(filter(None, (first, *map(everything, cards))))
         may = await self.lookup.may_press(under.proposal_id, press.actor, press.address) or not under.pending
         offered = [verb for verb in under.verbs if may and verb in verbs]
@@ -152,7 +155,7 @@ class DiscordPresses:
         return _display_text(said, first or "Everything it does:", rows)
 
     async def _choose(self, press: Press, card: Card, data: ButtonMark) -> Display:
-        """Show rows of a batch to pick from, or decide those that are picked."""
+        """Show the rows of a batch to pick from, or decide those that are picked."""
         if card.batch is None or not (card.pending or data.way is Way.LOOK):
             return Display(_NOT_OPEN)
         if data.round != card.round:
@@ -208,7 +211,7 @@ class DiscordPresses:
         return await self._press(chosen)
 
     async def _keep_edit(self, press: Press, card: Card, page: int, sent: Mapping[str, Any]) -> Display:
-        """Keep what was written and ask again; who may can approve it from there."""
+        """Store a submitted edit, and return the new card for this person to decide."""
         original = await self._arguments(press, card)
         if card.round != press.round or original is None:
             return await self._press(press)
@@ -228,5 +231,4 @@ class DiscordPresses:
 
 
 def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
-    """A text in place, or as a file where it is long."""
     return Display(fence(text), rows) if width(text) <= _FEW else Display(head, rows, text)

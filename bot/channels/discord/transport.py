@@ -206,7 +206,6 @@ class DiscordRest:
 
 
 def _pause(answer: httpx2.Response) -> float | None:
-    """Return how many seconds Discord asks us to wait; None where it does not."""
     try:
         return float(answer.headers.get("Retry-After", ""))
     except ValueError:

@@ -146,7 +146,7 @@ def _rich(lines: list[ContextLine]) -> Block:
 
 
 def _block_for(line: ContextLine) -> str:
-    """Return the element for text as it is: code, or a quote where its lines have directions of their own."""
+    """Return the element type for literal text: code, or a quote where lines run from right to left."""
     turned = any(runs_right_to_left(run.text) for run in line.runs)
     return "rich_text_quote" if turned else "rich_text_preformatted"
 

@@ -55,7 +55,10 @@ _SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "
 
 @dataclass(frozen=True, slots=True)
 class SlackCard:
-    """What to post: ``text`` is the notification, ``whole`` says that nothing of the change was cut."""
+    """A card ready to post: its blocks and the text of its notification.
+
+    ``whole``: nothing of the change was cut.
+    """
 
     blocks: list[Block]
     text: str
@@ -63,7 +66,7 @@ class SlackCard:
 
     @property
     def message(self) -> dict[str, Any]:
-        """What Slack's methods take."""
+        """The card as keyword arguments of Slack's methods."""
         return {"text": self.text, "blocks": self.blocks}
 
 
@@ -225,7 +228,6 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool
 
 
 def _write_in_lines(label: Run, aside: str, value: str | None) -> list[ContextLine]:
-    """A value in lines of its own."""
     return [
         ContextLine((label, Run(aside, "italic"))),
         ContextLine((Run(value or b.BLANK),), preformatted=True),
@@ -242,7 +244,7 @@ def _inline(old: str | None, new: str | None) -> tuple[Run, ...]:
 
 
 def _notes(card: Card) -> list[Block]:
-    """What else to know before or after deciding: what features say, the tally, edits, that no one was asked.
+    """Return a block with the notes of a card, such as the tally, edits and lines of features.
 
     It is plain text, in which Slack makes no links.
     """
@@ -262,7 +264,7 @@ def _write_asker(card: Card, team: str) -> str | Block:
 
 
 def _deciders(card: Card, team: str) -> str | Block:
-    """Who may decide; people of the workspace by a mention, which notifies them when the card is posted."""
+    """Return who may decide. Members of the workspace are mentioned, which notifies them of a new card."""
     if card.asker_decides:
         return ""
     parts = card.circle.parts
@@ -272,7 +274,6 @@ def _deciders(card: Card, team: str) -> str | Block:
 
 
 def _mention(part: Actor | str, team: str) -> str:
-    """A person or a user group of the workspace as their mention, anyone else in words."""
     found = user_of(part) if isinstance(part, Actor) else None
     if found is not None and found[0] == team and is_id(found[1]):
         return mention_of(found[1])
@@ -361,7 +362,6 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
-    """Yield what the menu offers of that kind."""
     for verb in card.verbs:
         if verb not in _PLACED and card.button(verb).needs is needs:
             yield card.button(verb).label, f"{verb}:{value}"
@@ -471,7 +471,7 @@ def render_team(board: TeamStatus) -> SlackCard:
 
 
 def brief_team(board: TeamStatus) -> SlackCard:
-    """The same in rich text, for a Slack that refuses the blocks."""
+    """Render a team's status in rich text only, for a Slack that refuses the other blocks."""
     lines = (ContextLine((Run(line),)) for line in team_text(board).splitlines())
     return SlackCard(b.rich(lines), text.escape(board.title), whole=True)
 

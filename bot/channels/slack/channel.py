@@ -258,7 +258,6 @@ class SlackChannel(Platform):
         return BoltResponse(status=200, body="")
 
     def _log_stranger(self, body: Mapping[str, Any]) -> None:
-        """Log once for each workspace that something came for it, though Nod is not installed there."""
         named = ", ".join(list_names(body))[:80]
         if named not in self._strangers and len(self._strangers) < _MOST_STRANGERS:
             self._strangers.add(named)
@@ -281,7 +280,7 @@ class SlackChannel(Platform):
 
     @property
     def _absent(self) -> str:
-        """What people are told whose request is for no installation that Nod knows."""
+        """The refusal of a request from a workspace without a known installation."""
         return _CONNECTING if self._workspaces.connecting else _NOT_INSTALLED
 
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
@@ -417,7 +416,7 @@ class SlackChannel(Platform):
         return await self._post(place, card.proposal_id, shown, self._maybe_posted(card))
 
     def _maybe_posted(self, card: Card) -> datetime | None:
-        """Since when it may have been posted, by the process before this one or by one that is gone."""
+        """Return the time since which an earlier process may have posted this card, or None."""
         if card.asked_at is None or self._started is None:
             return None
         others_since = self._clock() - _SOON if self._with_others else self._started
@@ -489,7 +488,6 @@ class SlackChannel(Platform):
 
 
 def _render_forms(card: Card, team: str) -> Sequence[Message]:
-    """The card in full, and in its brief form."""
     return render(card, team).message, brief(card, team).message
 
 

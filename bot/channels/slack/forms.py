@@ -33,7 +33,6 @@ def _name_blocks(fields: Sequence[Field]) -> list[tuple[str, Field]]:
 
 
 def _editable(asked: Field) -> bool:
-    """Return whether a modal can hold the value it has."""
     return text.width(clean(asked.as_text)) <= blocks.INPUT_VALUE
 
 

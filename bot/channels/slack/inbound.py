@@ -1,4 +1,4 @@
-"""Events and slash commands from Slack to the inbox: what people said, and for whom.
+"""Incoming events and slash commands of Slack.
 
 Slack counts an event as delivered once it is acknowledged, so a message is in the database before that:
 bolt's middleware calls `Events.take_in` and answers after it. Whatever fails there is answered with an error,
@@ -77,7 +77,7 @@ _LINK = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A person's message; ``addressed`` when it is for the bot by itself (a DM or a mention)."""
+    """A person's message; ``addressed`` when it is for Nod in any case (a DM or a mention)."""
 
     place: SlackPlace
     user: str
@@ -92,7 +92,7 @@ class Said:
 
 
 def read_said(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
-    """Read an Events API body; None for what is not a person talking (edits, bots, joins, ourselves)."""
+    """Parse an event into a person's message; None for others (edits, bots, joins, ourselves)."""
     event = body.get("event") or {}
     kind, user = event.get("type"), event.get("user")
     if kind not in ("message", "app_mention") or event.get("subtype") not in _HEARD_SUBTYPES:
@@ -128,7 +128,7 @@ def read_said(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """An edit or a deletion of what a person said; ``shown_at`` is where a word about it is seen."""
+    """An edit or deletion of a person's message; ``shown_at`` is where a reply about it is seen."""
 
     place: SlackPlace
     shown_at: SlackPlace
@@ -138,7 +138,7 @@ class Corrected:
 
 
 def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Corrected | None:
-    """Read an Events API body; None for what changes no person's words (previews of links, ourselves)."""
+    """Parse an event into a correction; None for others (previews of links, ourselves)."""
     event = body.get("event") or {}
     now, before = event.get("message") or {}, event.get("previous_message") or {}
     user, ts = before.get("user"), before.get("ts")
@@ -162,7 +162,7 @@ def _nothing(event: Mapping[str, Any]) -> str:
 
 
 def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
-    """Yield what was attached, snippets included, and what came with a message that is passed on."""
+    """Yield the attached files, snippets and files of forwarded messages included."""
     for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:MAX_ATTACHED])):
         for each in filter(_is_mapping, holder.get("files") or ()):
             size = each.get("size")
@@ -176,7 +176,7 @@ def _is_mapping(value: object) -> bool:
 
 
 def _newest_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return what began a thread, and as many of its newest messages as there is room for."""
+    """Return a thread's first message, and as many of its newest as fit."""
     room, kept = _ROOM_CHARS, 0
     for author, text in reversed(lines[1:]):
         room -= len(author) + min(len(text), _MOST_KEPT_CHARS) + 3
@@ -187,7 +187,6 @@ def _newest_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _author_of(message: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return who wrote a message of a thread: a person's name, or what a program is called."""
     known = names.get(str(message.get("user")))
     if known == "you" or not message.get("bot_id"):
         return known or name_program(message) or "someone"
@@ -214,14 +213,14 @@ def with_addresses(text: str, team: str, accounts: Mapping[str, Actor]) -> str:
 
 
 def find_names(text: str, team: str) -> dict[str, str]:
-    """Return what Slack calls the people and channels in a text, by account and address, where it says so."""
+    """Return the names that Slack gives for people and channels in a text, by account and address."""
     each = (*_USER.finditer(text), *_GROUP.finditer(text))
     people = {f"{NAME}:{team}/{m[1]}": m[2] for m in each if m[2]}
     return people | {f"{NAME}:{team}/{m[1]}": f"#{m[2]}" for m in _CHANNEL.finditer(text) if m[2]}
 
 
 def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
-    """The name of a channel, where Slack gives one: what only some may read is not named."""
+    """Return the name of a channel by its address; empty for a private one."""
     if not channel.startswith("C") or name in _UNNAMED or not name:
         return {}
     return {f"{NAME}:{team}/{channel}": f"#{name}"}
@@ -237,7 +236,6 @@ def readable(text: str, names: Mapping[str, str]) -> str:
 
 
 def _bare(link: str) -> str:
-    """An address or a number as people write it."""
     return link.removeprefix("mailto:").removeprefix("tel:")
 
 
@@ -248,25 +246,25 @@ _ALL = "I answer every message in this thread."
 
 @dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """What people chose with the button below Nod's first answer in a thread."""
+    """The threads in which people chose, by a button, to talk without mentioning Nod."""
 
     database: Database
     clock: Clock
 
     async def offer(self, place: SlackPlace) -> list[Block]:
-        """The button, for the first answer in a thread among people; nothing below the others."""
+        """Return the button for Nod's first answer in a thread among people, else nothing."""
         if place.private or place.thread is None or await self._state(place) is not None:
             return []
         await self._keep(place, only=False)
         return [b.actions(b.button("Only when mentioned", ACTION, "thread"))]
 
     async def listens(self, place: SlackPlace) -> bool:
-        """Return whether what does not mention Nod is for it, too."""
+        """Tell if messages without a mention are for Nod, too."""
         state = await self._state(place)
         return state is None or not state["only"]
 
     async def pressed(self, place: SlackPlace) -> str:
-        """Change it; gives what to tell the person."""
+        """Toggle the choice, and return the reply for the person."""
         only = await self.listens(place)
         await self._keep(place, only=only)
         return _ONLY if only else _ALL
@@ -281,7 +279,7 @@ class FollowedThreads:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Takes in what the Events API and slash commands deliver."""
+    """The handler of events and slash commands."""
 
     workspaces: Workspaces
     sessions: Sessions
@@ -297,7 +295,7 @@ class Events:
     )
 
     async def take_in(self, body: Mapping[str, Any], team: str) -> None:
-        """Keep what matters of an event before it is acknowledged; raises when it could not be kept."""
+        """Store an event's content before it is acknowledged. Raises when it could not be stored."""
         event: Mapping[str, Any] = body.get("event") or {}
         match event.get("type"):
             case "message" if event.get("subtype") in _CORRECTIONS:
@@ -316,9 +314,9 @@ class Events:
                 pass  # subscribed for what Slack wants to see, nothing to do
 
     async def _check_end(self, team: str, why: str) -> None:
-        """Ask whether an installation ended: such an event may come after it began again.
+        """Check with Slack if an installation has ended: such an event may come late, after a new one began.
 
-        Should Slack not say so soon, its answer to the next call does.
+        If that takes too long, Slack's response to the next call tells.
         """
         try:
             async with asyncio.timeout(_LOOKING):
@@ -327,7 +325,7 @@ class Events:
             log.info("Slack did not say whether an installation ended", team=team, why=why)
 
     async def _take_correction(self, body: Mapping[str, Any], team: str) -> None:
-        """Say that a correction was not read where Nod has the words; take in a mention that came by it."""
+        """Tell a person that their correction was not read, or take in a mention that it adds."""
         workspace = await self.workspaces.find(team)
         found = read_correction(body, team, workspace.bot_user) if workspace else None
         if found is None:
@@ -387,7 +385,7 @@ class Events:
                 self.background.start(self._tell(said, reply.text))
 
     async def _tell(self, said: Said, words: str) -> None:
-        """Tell who said something a word where they see it.
+        """Reply to the author where they see it.
 
         Slack shows an ephemeral message of a thread to no one before the thread has a reply.
         """
@@ -399,7 +397,7 @@ class Events:
             await tell(self.workspaces, at, said.user, words)
 
     async def _thread(self, said: Said, bot_user: str) -> tuple[list[tuple[str, str]], str]:
-        """Return who wrote what in the thread before, and what of it was not read, in words.
+        """Return the earlier messages of a thread with their authors, and a note on what was not read.
 
         Slack gives the oldest first and waits for its acknowledgement, so of a very long thread the last
         pages may be out of reach in time; then the newest are asked for by themselves.
@@ -431,7 +429,7 @@ class Events:
         return lines, _THREAD_CUT.format(f"{missing:,}") if missing else ""
 
     async def _read_pages(self, client: Client, said: Said, found: dict[str, dict[str, Any]]) -> bool:
-        """Read a thread's pages into ``found``, by time; False where there are more than are read."""
+        """Read a thread's pages into ``found``, by time. Return False where there are more than are read."""
         place = said.place
         given: dict[str, Any] = {
             "channel": place.channel,
@@ -453,7 +451,7 @@ class Events:
         return False
 
     async def _keep_program(self, body: Mapping[str, Any], workspace: Workspace) -> None:
-        """Keep what another program wrote in a followed thread: it comes with what a person says next."""
+        """Store a message of another program in a followed thread, for a person's next turn."""
         event: Mapping[str, Any] = body.get("event") or {}
         thread, channel = event.get("thread_ts"), event.get("channel")
         is_program = bool(event.get("bot_id")) or event.get("subtype") == "bot_message"
@@ -476,13 +474,11 @@ class Events:
         await self.threads.database.write(events.keep_dialogue, NAME, key, state, self.threads.clock())
 
     async def _people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
-        """The first few of these users, by their ids."""
         few = list(users)[:_MOST_NAMED]
         found = await asyncio.gather(*(self.workspaces.actor(team, user) for user in few))
         return dict(zip(few, found, strict=True))
 
     async def _follows(self, place: SlackPlace) -> bool:
-        """Return whether the bot takes part in this thread, and listens without a mention."""
         return await self.lookup.follows(place.address) and await self.threads.listens(place)
 
     async def _take_stop(self, event: Mapping[str, Any], team: str) -> None:
@@ -504,14 +500,14 @@ class Events:
         )
 
     async def refuse_shortcut(self, body: Mapping[str, Any]) -> None:
-        """Tell a person that the shortcut they used, which Nod's manifest has not, does nothing."""
+        """Tell a person that their shortcut, which is not in Nod's manifest, does nothing."""
         workspace = await self.workspaces.find_named(body)
         user = str((body.get("user") or {}).get("id") or "")
         if workspace is not None and user:
             self.background.start(tell(self.workspaces, None, user, _NO_SHORTCUTS, workspace.team))
 
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
-        """Hand on a slash command; it carries no thread, so its address is the channel."""
+        """Handle a slash command; it carries no thread, so its address is the channel."""
         place = SlackPlace(team, body["channel_id"])
         name = str(body.get("user_name") or "")
         actor = await self.workspaces.actor(team, body["user_id"], name=name)

@@ -1,4 +1,4 @@
-"""Where things are in Slack: team, channel, thread; written ``T1/C2/1700.1`` in addresses and copies."""
+"""Addresses in Slack: team, channel, thread; written ``T1/C2/1700.1`` in addresses and copies."""
 
 import re
 from dataclasses import dataclass

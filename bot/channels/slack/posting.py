@@ -1,6 +1,6 @@
-"""What Nod posts in Slack outside of a turn: words for one person, files, and what must not be posted twice.
+"""Posts in Slack outside of a turn: ephemeral messages, files, and messages that must not be posted twice.
 
-Where no answer said whether something was posted, it is looked for before the next try.
+Where no answer said if something was posted, it is looked for before the next try.
 """
 
 from collections.abc import Mapping, Sequence

@@ -44,7 +44,7 @@ _NOT_AFFECTED = "The proposal is not affected."
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """A press on a message or at home, out of a ``block_actions`` body."""
+    """A press on a message or in App Home, parsed from a ``block_actions`` body."""
 
     team: str
     user: str
@@ -103,7 +103,7 @@ class Click:
 
 @dataclass(frozen=True, slots=True)
 class SlackPresses:
-    """What happens when someone presses or submits."""
+    """The handlers of buttons, menus and submitted modals."""
 
     workspaces: Workspaces
     threads: FollowedThreads
@@ -111,7 +111,7 @@ class SlackPresses:
     lookup: Lookup
 
     async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
-        """Handle a press that is acknowledged already; whatever goes wrong is told to the person."""
+        """Handle a press that is acknowledged already, and tell the person of any failure."""
         click = Click.of(body, action, team)
         place = click.place
         try:
@@ -137,7 +137,7 @@ class SlackPresses:
             log.exception("outcome of a press not delivered")
 
     async def _say(self, click: Click, choice: str, place: SlackPlace) -> str:
-        """Hand in what a button says, and show in the thread who said it; gives the words for the person."""
+        """Submit a choice button's words in the person's name, and return the reply for them."""
         actor = await self._actor(click)
         at, private = place.address, place.private
         reply = await self.inbox(
@@ -156,7 +156,7 @@ class SlackPresses:
         return ""
 
     async def _click(self, click: Click) -> str:
-        """Do what the button says; gives the words for the person, empty where the card tells."""
+        """Carry out a press, and return the reply for the person; empty where the card shows it."""
         proposal_id, round_ = cards.parse_value(click.value)
         actor = await self._actor(click)
         together = not click.inside
@@ -195,7 +195,7 @@ class SlackPresses:
         *,
         together: bool = False,
     ) -> tuple[Card | None, Address | None]:
-        """Look the card up where it was pressed; a person's own chat also goes by their id."""
+        """Return the card where it was pressed; a person's own chat is also found by their id."""
         card = await self.lookup.card(proposal_id, actor, at, ref, together=together)
         if card is None and at is not None and (place := SlackPlace.of(at)).private and place.thread is None:
             at = Address(actor.channel, actor.key)
@@ -203,7 +203,7 @@ class SlackPresses:
         return card, at
 
     async def _to_read(self, group: Group, actor: Actor, at: Address | None) -> list[Card]:
-        """Every open change of an answer where any of their cards was cut; nothing where all showed all."""
+        """Return all open changes of an answer if any of their cards was cut, else none."""
         found = [(await self._card(member, actor, at))[0] for member in group.members]
         each = [card for card in found if card is not None]
         if len(each) < len(found):
@@ -243,7 +243,7 @@ class SlackPresses:
         return await self._show(click, screens.edit(card, arguments, subject, click.team, may_approve=may))
 
     async def _offer(self, click: Click, actor: Actor, card: Card) -> str:
-        """Open the ladder of "approve similar"; gives the reason if this person has no rungs."""
+        """Open the modal of "approve similar", or return why this person may not use it."""
         at = click.at
         ladder = screens.sayable(await self.lookup.ladder(card.proposal_id, actor, at))
         reaches = await self.lookup.reaches(card.proposal_id, actor, at)
@@ -256,7 +256,7 @@ class SlackPresses:
         return await self._show(click, review.view, review.file, card.tool_name)
 
     async def _show(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
-        """Open a window, and post as a file what no window can hold; there is nothing more to tell."""
+        """Open a modal, and post as a file what does not fit. Returns an empty reply."""
         client = await self.workspaces.client(click.team)
         with translate_errors():
             async with within(_TRIGGER):
@@ -268,7 +268,7 @@ class SlackPresses:
         return ""
 
     async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
-        """Handle a modal's submit; gives what to acknowledge it with, empty to close the modal."""
+        """Handle a modal's submit, and return the acknowledgement; empty closes the modal."""
         try:
             return await self._submit(body, view, team)
         except ValueError:
@@ -323,7 +323,7 @@ class SlackPresses:
         return _answer(press, await self.inbox(press))
 
     async def _choose(self, press: Press, card: Card, subject: ModalSubject) -> dict[str, Any]:
-        """Decide the rows that were chosen, and say how many."""
+        """Decide the chosen rows, and return a modal with their number."""
         picked, place = Picked.parse(subject.picked), press.address
         choice = picked.choice(
             card, press.actor, press.round, place, declines=subject.declines, ref=press.ref
@@ -360,7 +360,6 @@ _OPENERS |= {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.
 
 
 def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
-    """The window of a batch: to choose rows, or everything they do."""
     if verb == cards.CHOOSING:
         return screens.choose(card, subject)
     submit = card.button(Verb.APPROVE_ALL).label if may and Verb.APPROVE_ALL in card.verbs else ""
@@ -368,7 +367,7 @@ def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> scr
 
 
 def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what choosing comes to, to be confirmed; the fault where nothing was chosen."""
+    """Return a modal that asks to confirm the choice, or an error where nothing was chosen."""
     ticked = (
         int(option["value"])
         for block in state.values()
@@ -385,7 +384,7 @@ def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> 
 
 
 def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any]:
-    """Put each fault at the input of its field; one without an input stands at the end of the form."""
+    """Return the errors at the inputs of their fields; a field without an input has its error at the end."""
     blocks = blocks_of(fields)
     errors: dict[str, str] = {}
     for name, problem in faults.items():
@@ -397,7 +396,6 @@ def _faulty(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, Any
 
 
 def _read_choice(state: Mapping[str, Any], block_id: str) -> str:
-    """Return what was chosen by radio buttons; empty for nothing."""
     chosen = (state.get(block_id) or {}).get(VALUE, {}).get("selected_option") or {}
     return str(chosen.get("value") or "")
 
@@ -413,7 +411,7 @@ def _why_no_ladder(card: Card, *, may: bool) -> str:
 
 
 def _answer(press: Press, reply: Reply) -> dict[str, Any]:
-    """Close the modal where the card tells the rest; else say it."""
+    """Return the acknowledgement: close the modal where the card shows the rest, else display the reply."""
     if reply.answer is not Answer.ACCEPTED:
         return _update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):

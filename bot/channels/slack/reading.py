@@ -89,7 +89,7 @@ def _is_table(block: Mapping[str, Any]) -> bool:
 
 
 def _is_pasted(attachment: Mapping[str, Any]) -> bool:
-    """Tell whether a person pasted it as part of what they say: a table, and no author."""
+    """Tell if a person pasted the attachment into their message: it is a table without an author."""
     says = {key for key, value in attachment.items() if value}
     return says <= _OF_A_TABLE and any(map(_is_table, _mappings(attachment.get("blocks"))))
 

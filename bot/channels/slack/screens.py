@@ -1,4 +1,4 @@
-"""The modals: everything of a change or of several, edit, decline, approve similar, and a last word. Pure.
+"""Modals: the full content of a card, edit, decline, approve similar, and confirmations. Pure.
 
 A modal carries in ``private_metadata`` what its submit is about; `ModalSubject` is that, typed.
 """
@@ -51,9 +51,9 @@ _RUNG = 2000  # units; a permission that cannot be said in full is not offered
 
 @dataclass(frozen=True, slots=True)
 class ModalSubject:
-    """What a modal is about; ``address`` is the key of the address it was opened from, empty at home.
+    """The subject of a modal: its proposal, and the place it was opened from.
 
-    ``ref`` is the card it was opened from, empty at home.
+    ``address`` is the key of that place, ``ref`` the card. Both are empty in App Home.
     """
 
     proposal_id: Annotated[str, Field(alias="proposal")]  # windows that are open at an upgrade say so
@@ -126,7 +126,6 @@ def _review(
 
 
 def _write_context_button(card: Card) -> list[Block]:
-    """The button to what led to it, where something did."""
     return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))] if card.led else []
 
 
@@ -257,7 +256,6 @@ def _short(words: str) -> str:
 
 
 def _choice(label: str, block_id: str, options: list[Block]) -> Block:
-    """Radio buttons, the first one chosen."""
     element = {"type": "radio_buttons", "options": options, "initial_option": options[0]}
     return b.input_block(block_id, label, element)
 

@@ -22,7 +22,7 @@ log = logger(__name__)
 
 
 class Status(StrEnum):
-    """Of an agent session."""
+    """The status of an agent session."""
 
     PROCESSING = "processing"  # a turn runs; Slack shows its stop button
     SUSPENDED = "suspended"  # open proposals: it waits for people

@@ -108,7 +108,7 @@ def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
 
 
 def readable(body: bytes, content_type: str) -> bool:
-    """Whether a body is one of the shapes Slack sends: a JSON object, or a form, maybe with one in it."""
+    """Tell if a body has a shape that Slack sends: a JSON object, or a form that may hold one."""
     try:
         text = body.decode()
         if not content_type.startswith("application/x-www-form-urlencoded"):

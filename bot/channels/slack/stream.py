@@ -239,7 +239,7 @@ class SlackStream:
         return True
 
     async def _close_lost(self) -> str | None:
-        """Close the stream that Slack may have started without an answer; edits continue it."""
+        """Close a stream whose start was never answered, and return its message if Slack has one."""
         async with within(_WAITED):
             return await posting.close_stream(self.workspaces, self.place, self.clock()) or None
 
@@ -318,7 +318,6 @@ class SlackStream:
             await self._close(Status.ACTIVE, _ABANDONED)
 
     def _fall_back(self, error: Exception) -> None:
-        """Continue with edits; where nothing can arrive at all, they are refused as well."""
         code = _code(error)
         log.info("a Slack stream ended early, edits follow", why=code, place=str(self.place.address))
         self._editing = True
@@ -367,7 +366,6 @@ class SlackStream:
 
 
 def _code(error: Exception) -> str | None:
-    """Slack's word for its refusal; None where it did not answer."""
     return code_of(error) if isinstance(error, SlackApiError) else None
 
 

@@ -28,7 +28,7 @@ def escape(text: str) -> str:
 
 
 def escape_prose(text: str) -> str:
-    """The same for an answer or a notice, of which the marks that words are written with stay."""
+    """Escape the text of an answer or notice, keeping invisible marks that some scripts need."""
     return _escape(clean_prose(text))
 
 

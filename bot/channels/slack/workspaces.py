@@ -129,7 +129,6 @@ class Client(AsyncWebClient):
 
 
 def _make_limit_error() -> SlackApiError:
-    """The error that Slack answers to a call over its limit."""
     said = {"ok": False, "error": LIMITED}
     return SlackApiError("Slack takes no more of this for now.", said)  # type: ignore[no-untyped-call]
 
@@ -161,7 +160,7 @@ class _AfterLostConnection(AsyncConnectionErrorRetryHandler):
 
 
 def _repeatable(request: HttpRequest) -> bool:
-    """Return whether a call done twice does no more than done once; callers that post retry with care."""
+    """Tell if a request is safe to repeat. Callers that post retry with care instead."""
     return request.url.rpartition("/")[2] not in _POSTS
 
 
@@ -311,7 +310,7 @@ class Workspaces(AsyncAuthorize):
         return False
 
     async def _mark_off(self, workspace: Workspace, reason: str) -> None:
-        """Stop using an installation, unless it has another token by now."""
+        """Stop using an installation, unless it has a newer token."""
         if self._own is not None and self._own.team == workspace.team:
             self._off.add(workspace.team)
         await self._database.write(mark_off, workspace.team, workspace.token, reason, self._clock())

@@ -1,7 +1,7 @@
-"""Who may talk to Nod in Telegram: people and chats in the settings, and whom an admin let in.
+"""Access to Nod in Telegram: people and chats from the settings, and those that an admin let in.
 
-A stranger gets one polite line with a code; the admins get the same code with two buttons. No one is
-let in by default.
+A stranger gets one polite line with a code; the admins get the same code with two buttons. No one is let in
+by default.
 """
 
 import secrets
@@ -31,7 +31,7 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Who the settings let in, by Telegram's numeric ids."""
+    """The accounts and chats that the settings let in, by Telegram's numeric ids."""
 
     admins: tuple[int, ...]
     approvers: tuple[int, ...]
@@ -146,7 +146,6 @@ class Admission:
         await self._database.write(events.keep_dialogue, NAME, key, state, self._clock())
 
     async def _room(self) -> bool:
-        """Return whether few enough requests wait for an admin."""
         kept = await self._database.read(events.dialogues, NAME, "pair:")
         return len([1 for state in kept.values() if state["stands"] == "asking"]) < _MOST_ASKING
 
@@ -156,7 +155,6 @@ def _pairing(user_id: int) -> str:
 
 
 def _accounts(setting: str, values: tuple[str, ...]) -> list[int]:
-    """The Telegram ids among accounts such as ``telegram:991``."""
     actors = (Actor.parse(v) for v in values)
     return _ids(setting, tuple(a.key for a in actors if a.channel == NAME))
 

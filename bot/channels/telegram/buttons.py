@@ -1,4 +1,4 @@
-"""What a button carries: what it does, the proposal's opaque id and the round it was shown in.
+"""The data of a button: its action, the proposal's opaque id and the round it was shown in.
 
 Telegram takes 1 to 64 bytes and the library does not check it, so it is checked here when built. What comes
 back is parsed strictly: a client may send whatever it likes.
@@ -36,7 +36,7 @@ def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
 
 
 class Does(StrEnum):
-    """What a button does that is no verb as it stands, and short codes of verbs."""
+    """The actions of buttons that are no plain verb, and short codes of verbs."""
 
     SURE = "su"  # approve what can't be undone: the answer to the question that Approve asks
     KEEP = "ke"  # the other answer
@@ -114,7 +114,7 @@ _DOES: dict[Verb, Does] = {verb: does for does, verb in VERBS.items() if does no
 
 
 def does_of(verb: Verb) -> Does | Verb | None:
-    """What the button of a verb does here; None for one that asks for what Telegram's screens do not know."""
+    """Return the action of a verb's button; None for a verb whose input Telegram's screens do not offer."""
     if verb in _DOES or BUTTONS[verb].needs not in (Needs.NOTHING, Needs.CONFIRM, Needs.WORDS):
         return _DOES.get(verb)
     return verb
@@ -148,9 +148,10 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ButtonData:
-    """What a button carries; ``index`` is the field's or option's position, for the buttons of a form.
+    """The data that a button carries.
 
-    ``picked``: the rows of a batch that are picked, as `Picked` packs them; kept nowhere else.
+    ``index``: the position of a field or option, for the buttons of a form. ``picked``: the picked rows of a
+    batch, as `Picked` packs them; they are stored nowhere else.
     """
 
     does: Does | Verb

@@ -297,7 +297,10 @@ class TelegramChannel(Platform):
         return UserGroup(f"the admins of {title}", frozenset(f"{NAME}:{each.id}" for each in admins))
 
     async def standing(self, actor: Actor, address: Address) -> Membership | None:
-        """Whether they are still let in, and in a group still one of it; None also for Nod and for chats."""
+        """Return MEMBER for an admitted person who is still in the group, else None.
+
+        None also for Nod itself and for chats.
+        """
         if not actor.key.isdecimal() or actor.key == self._token.partition(":")[0]:
             return None
         place, user = self._moves.place(address), int(actor.key)
@@ -369,7 +372,6 @@ class TelegramChannel(Platform):
         )
 
     def _with_admins(self, group: str) -> TelegramPlace:
-        """The chat whose admins are meant by ``telegram:-100/admins``."""
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
     async def _each_of(self, people: Sequence[Actor]) -> list[Actor]:
@@ -451,7 +453,6 @@ class TelegramChannel(Platform):
 
     @staticmethod
     async def _album(updates: Sequence[Update], inbound: Inbound) -> None:
-        """Handle the messages of an album, or a single one, as one: that with the words, if any has some."""
         messages = [each.message for each in updates if each.message]
         if messages:
             said = next((each for each in messages if each.caption), messages[0])

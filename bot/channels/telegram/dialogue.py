@@ -25,7 +25,7 @@ from bot.store.database import Database
 
 
 class DialogueStep(StrEnum):
-    """What is asked right now."""
+    """The question that a dialogue asks now."""
 
     PICK = "pick"  # which field to change
     ASK = "ask"  # the new value of ``asked``

@@ -1,4 +1,4 @@
-"""Leads the dialogues: keeps where each person is, asks the next question, hands in the result.
+"""Conduct of dialogues: it stores where each person is, asks the next question, submits the result.
 
 Where they are is kept with the message that asks, so only the person who began can continue, also after a
 restart.
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is being edited, as it is now."""
+    """The current state of an edit: card, arguments and fields."""
 
     card: Card
     arguments: Mapping[str, Any]
@@ -54,7 +54,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What this person may allow, in words, narrowest first."""
+    """The scopes and audiences of a grant that this person may give, with their texts, narrowest first."""
 
     rungs: Sequence[tuple[GrantScope, str]]
     reaches: Sequence[tuple[GrantAudience, str]]
@@ -127,7 +127,10 @@ class Asker:
         return True
 
     async def _describe_change_since(self, who: Who, proposal_id: str, seen: int) -> str:
-        """Who decided, or what was changed since ``seen``, in the core's words. Asking changes nothing."""
+        """Return who decided or changed the proposal since round ``seen``, in the core's words.
+
+        A long text is sent as a message of its own. Nothing is decided by asking.
+        """
         reply = await self.inbox(who.press(Verb.EDIT, proposal_id, seen))
         if reply.answer not in (Answer.STALE, Answer.ALREADY):
             return MOVED_ON
@@ -290,7 +293,6 @@ class Asker:
         await self.dialogues.prompted(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
-        """None when this person may not edit."""
         arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
         return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
 

@@ -51,14 +51,17 @@ def actor_of(user: User) -> Actor:
 
 
 def place_of(message: MaybeInaccessibleMessage, moves: Moves) -> TelegramPlace | None:
-    """None for a message Telegram no longer shows to bots: its topic is unknown."""
+    """Return the place of a message; None where Telegram no longer shows it to bots: its topic is unknown."""
     if not (isinstance(message, Message) and message.is_accessible):  # the library makes a Message of both
         return None
     return moves.here(message.chat.id, message.message_thread_id if message.is_topic_message else None)
 
 
 def is_meant_for(message: Message, me: User) -> bool:
-    """In private everything; in a group a mention, a reply, a command, or what the bot alone can see."""
+    """Tell if a message is for Nod.
+
+    In private every message is; in a group a mention, a reply, a command, or what only Nod can see.
+    """
     if message.is_automatic_forward:  # a channel's post, which Telegram puts into the channel's group
         return False
     if _private(message.chat) or _find_private_reply(message):
@@ -73,13 +76,16 @@ def is_meant_for(message: Message, me: User) -> bool:
 
 
 def _find_private_reply(message: Message) -> Alone | None:
-    """Return how someone is answered who wrote to Nod alone in a group; None for any other message."""
+    """Return the way to answer a message that only Nod can see in a group, else None."""
     number, user = find_posted(message).message_id, message.from_user
     return Alone(user.id, answer=-number) if number < 0 and user else None
 
 
 def words_of(message: Message, me: User | None = None) -> str:
-    """The text or caption with where its links lead, without ``me``; in commands with accounts for names."""
+    """Return the text or caption without ``me``, with the addresses of links.
+
+    In commands, names of people become their accounts.
+    """
     text = message.text or message.caption or ""
     named = text.startswith(("/nod", "/approvals"))
     units = text.encode("utf-16-le", "surrogatepass")
@@ -96,7 +102,7 @@ def words_of(message: Message, me: User | None = None) -> str:
 
 
 def _says_something(message: Message) -> bool:
-    """Say no for joins, pins and other notices of the chat itself."""
+    """Tell if it is a message of a person: not a join, a pin or another notice of the chat."""
     return bool(message.text or message.caption or describe_attachment(message))
 
 
@@ -105,7 +111,6 @@ def _private(chat: Chat) -> bool:
 
 
 def _list_marks(message: Message) -> list[tuple[MessageEntity, str]]:
-    """Its mentions and links, first to last, with what stands there."""
     found = message.parse_entities(_MARKS) if message.text else message.parse_caption_entities(_MARKS)
     return sorted(found.items(), key=lambda each: each[0].offset)
 
@@ -138,7 +143,7 @@ _KINDS = {
 
 
 class Overheard:
-    """The last messages between people in groups, until Nod is called; a restart forgets them."""
+    """The last messages between people in groups, for Nod's next turn; a restart forgets them."""
 
     def __init__(self) -> None:
         self._said: dict[TelegramPlace, dict[int, tuple[str, str]]] = {}
@@ -146,9 +151,9 @@ class Overheard:
     def keep(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Keep who said what; an edit replaces what is kept and adds nothing.
+        """Remember a message; an edit replaces it.
 
-        What came with it is named, since it is not read. ``album``: all messages that came as one.
+        Files are only named, since they are not read. ``album``: all messages that came as one.
         """
         said = self._said.pop(place, {})
         self._said[place] = said  # the place that was used last is the last to be forgotten
@@ -167,7 +172,7 @@ class Overheard:
             del self._said[next(iter(self._said))]
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
-        """Return who said what since the last `forget`, the first one first."""
+        """Return the messages since the last `forget` with their authors, oldest first."""
         return list(self._said.get(place, {}).values())
 
     def forget(self, place: TelegramPlace) -> None:
@@ -175,13 +180,12 @@ class Overheard:
 
 
 def _unread(what: str, count: int) -> str:
-    """Name what came with words and was not read, and how people can show it."""
     them, each = ("it", "") if count == 1 else ("them", f" of {count}")
     return f"{what}{each} that you can't see; people can reply to {them} to show you {them}"
 
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
-    """Return what comes with a message that Nod can't read, such as "a photo"; empty where nothing does."""
+    """Name an attachment that Nod can't read, such as "a photo"; empty without one."""
     kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
     if kind is not None:
         return _KINDS[kind]
@@ -199,7 +203,7 @@ _FILES = {  # what is a file, and how it is named where its sender does not say
 
 
 def files_of(message: Message) -> list[Upload]:
-    """Return what was attached; of a photo its largest size, of an animation only once."""
+    """Return the attached files: of a photo its largest size, of an animation only one."""
     if message.photo:
         largest = message.photo[-1]
         return [Upload(f"photo-{message.message_id}.jpg", None, largest.file_id, largest.file_size or 0)]
@@ -212,7 +216,7 @@ def files_of(message: Message) -> list[Upload]:
 
 
 def for_model(message: Message, words: str, me: User) -> str:
-    """The words of a message with what they point at, and a note of what the model can't see."""
+    """Return the message for the model, with the quoted message and a note on what it can't see."""
     if (what := describe_attachment(message)) and not files_of(message):
         words = f"{words}\n\n({what} was attached that you can't see)"
     if not words:
@@ -223,7 +227,7 @@ def for_model(message: Message, words: str, me: User) -> str:
 
 
 def _read_replied(message: Message, me: User) -> tuple[str, str]:
-    """Return who wrote what is replied to, and what; the words are empty where nothing is."""
+    """Return the author and text of the message that is replied to; empty without one."""
     quote = message.quote.text if message.quote else ""
     elsewhere, replied = message.external_reply, message.reply_to_message
     if elsewhere is not None:
@@ -239,7 +243,7 @@ def _read_replied(message: Message, me: User) -> tuple[str, str]:
 
 
 def _origin(origin: MessageOrigin) -> str:
-    """Who wrote what comes from elsewhere: a person, one who hides their account, a group or a channel."""
+    """Return the name of a forwarded message's author: a person, a hidden account, a group or a channel."""
     user = getattr(origin, "sender_user", None)
     chat = getattr(origin, "sender_chat", None) or getattr(origin, "chat", None)
     author = user.full_name if user else getattr(origin, "sender_user_name", None)
@@ -256,7 +260,7 @@ def _author(message: Message, me: User) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """Hands messages and commands in, and tells people what the core says to them alone."""
+    """The handler of messages and commands, which posts the core's private replies."""
 
     transport: Transport
     admission: Admission
@@ -271,7 +275,7 @@ class Inbound:
     async def handle(
         self, message: Message, event_id: str, album: Sequence[Message] = (), *, edited: bool = False
     ) -> None:
-        """``album``: all messages of the album that this one is of."""
+        """Handle a message or command. ``album``: all messages of its album."""
         moves = self.transport.moves
         if message.migrate_to_chat_id is not None:
             return await moves.learn(message.chat.id, message.migrate_to_chat_id)
@@ -304,7 +308,7 @@ class Inbound:
         return None
 
     async def _decides(self, who: Who, message: Message) -> bool:
-        """Take what someone who was not let in says of a card that is theirs to decide; else False."""
+        """Handle a reply to a card by a decider who is not admitted; False for any other message."""
         words = words_of(message, self.me)
         typed, dialogue = commands.read(words), await self.asker.dialogues.load(who)
         about = dialogue.proposal_id if dialogue and words else ""
@@ -355,7 +359,7 @@ class Inbound:
             await self._say(who.place, reply.text, message)
 
     async def _is_asked_for_words(self, who: Who, replied: Message) -> bool:
-        """Whether a message asks this person for words: a form of theirs, or the card of an open question."""
+        """Tell if a message asks this person for text: by their form, or as the card of an open question."""
         if replied.from_user != self.me:
             return False
         if await self.asker.asks(who, replied):
@@ -398,7 +402,7 @@ class Inbound:
     async def _answer(
         self, who: Who, reply: Reply, place: TelegramPlace, answer_to: int | None = None
     ) -> None:
-        """Say it, then post the cards it is about, as further copies that are kept up to date."""
+        """Post the reply, then further copies of the cards it is about."""
         if reply.text:
             alone = who.alone if place == who.place else None
             await self.transport.send(place, from_markdown(reply.text), answer_to=answer_to, alone=alone)

@@ -1,9 +1,9 @@
-"""What Telegram accepts, and the pace it accepts it at: one line of waiting per chat, the urgent first.
+"""Rate limits of Telegram: one queue of requests for each chat, the urgent first.
 
 PTB's own limiter stops every chat when one is told to wait; here a 429 holds up only the chat it was for.
-Several processes tell each other what they send and what they were told, so that they keep one pace.
-Edits and sends of a chat count together.
-Numbers: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
+Several processes tell each other what they send and what they were told, so that they keep one pace. Edits
+and sends of a chat count together. Numbers:
+https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
 """
 
 import asyncio
@@ -202,5 +202,5 @@ class ChatPace(BaseRateLimiter[int]):
 
 
 def _window(chat_id: int) -> tuple[int, float]:
-    """Return how many requests in how many seconds a chat takes; people have positive ids."""
+    """Return the number of requests a chat takes, and in how many seconds. People have positive ids."""
     return _PERSON if chat_id > 0 else _GROUP

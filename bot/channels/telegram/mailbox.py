@@ -1,12 +1,12 @@
-"""Updates on their way in: stored before they are acknowledged, handled in order within a chat.
+"""The queue of incoming updates: stored before they are acknowledged, handled in order within a chat.
 
-Both long polling and the webhook put updates into PTB's queue and then acknowledge; this queue keeps each
-one in the database first. A second delivery is dropped there.
+Both long polling and the webhook put updates into PTB's queue and then acknowledge; this queue keeps each one
+in the database first. A second delivery is dropped there.
 
 Updates as Telegram sends them, made readable one by one before the library reads them all together.
 
-The library decodes a getUpdates answer in one go, and one update it cannot decode (a field that it
-demands and the server leaves out) would keep all others from arriving, for as long as it waits at Telegram.
+The library decodes a getUpdates answer in one go, and one update it cannot decode (a field that it demands
+and the server leaves out) would keep all others from arriving, for as long as it waits at Telegram.
 """
 
 import asyncio
@@ -90,7 +90,6 @@ class Mailbox(asyncio.Queue[object]):
         return [KeptUpdate(row_id, Update.de_json(readable(raw) or {}, bot)) for row_id, raw in found]
 
     async def _pieces(self, group: str) -> dict[int, Any]:
-        """Return what is not handled of an album, by row id, oldest first."""
         rows = await self._database.read(events.list_unhandled, NAME)
         return {
             ident: raw for ident, raw in rows if (raw.get("message") or {}).get("media_group_id") == group
@@ -163,7 +162,10 @@ class ReadableUpdates(BotRequests):
         self.contested: float | None = None
 
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        """As any call; PTB would never poll again after the two answers that it takes for a wrong token."""
+        """Make a call and note its outcome. Raises TelegramError for a wrong token.
+
+        PTB would stop polling for good after its own errors for those two answers.
+        """
         status, payload = await super().do_request(*args, **kwargs)
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
             raise TelegramError(f"Telegram does not know this bot token ({status}).")

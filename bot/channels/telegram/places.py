@@ -1,10 +1,9 @@
-"""Where things are in Telegram: a chat with or without a topic, and one posted message.
+"""Addresses in Telegram: a chat with or without a topic, and one posted message.
 
-Groups that became supergroups: Telegram gives them a new id for good and leaves their messages behind.
-
-A chat keeps the id it had when Nod first met it for everything outside this folder: settings, rules,
-conversations and copies of cards name it by that. Only what goes to Telegram, and what comes from there, is
-translated here. Old messages can't be changed; open cards are posted again at the new id.
+A group that becomes a supergroup gets a new id for good, and its messages stay behind. A chat keeps the id it
+had when Nod first met it for everything outside this folder: settings, rules, conversations and copies of
+cards name it by that. Only what goes to Telegram, and what comes from there, is translated here. Old messages
+can't be changed; open cards are posted again at the new id.
 """
 
 from dataclasses import dataclass, replace
@@ -82,7 +81,7 @@ class TelegramPosted:
 
     @property
     def private(self) -> dict[str, int | None]:
-        """How the Bot API names it where one person alone sees it."""
+        """The Bot API parameters that name an ephemeral message, which one person alone sees."""
         return {
             "chat_id": self.chat_id,
             "receiver_user_id": self.receiver,
@@ -107,7 +106,7 @@ class Alone:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it adds to a call that sends (Bot API 10.3)."""
+        """The parameters that make a send ephemeral (Bot API 10.3)."""
         to: dict[str, Any] = {"receiver_user_id": self.user_id}
         if self.query_id is not None:
             return {"ephemeral_message_parameters": {**to, "callback_query_id": self.query_id}}
@@ -122,7 +121,7 @@ log = logger(__name__)
 
 
 class Moves:
-    """Which chats moved, kept in the database and known here in memory."""
+    """The chats that moved to another id, stored in the database and cached here."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database

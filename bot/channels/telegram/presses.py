@@ -1,4 +1,4 @@
-"""Presses: who pressed what where, checked before anything else looks at it, and always answered."""
+"""Presses in Telegram: each is checked for its person and place first, and always answered."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TelegramPresses:
-    """Turns callback queries into presses, and answers each within its time."""
+    """The handler of callback queries, which answers each within its time."""
 
     database: Database
     transport: Transport
@@ -78,7 +78,7 @@ class TelegramPresses:
     lines: WeakValueDictionary[tuple[int, int], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def handle(self, query: CallbackQuery) -> None:
-        """Take the presses of one person in a chat in order, each until it has been answered."""
+        """Handle the presses of one person in a chat in their order, each once the one before is answered."""
         chat_id = query.message.chat.id if query.message else 0
         line = self.lines.setdefault((chat_id, query.from_user.id), asyncio.Lock())
         await line.acquire()
@@ -131,7 +131,10 @@ class TelegramPresses:
     async def _say(
         self, words: str, query: CallbackQuery, below: MaybeInaccessibleMessage
     ) -> tuple[str, bool]:
-        """Hand in what a button says; return what to tell the person, and whether they must dismiss it."""
+        """Submit a choice button's words.
+
+        Return the toast for the person, and True if it must be dismissed.
+        """
         if not await self.admission.admits(query.from_user.id, below.chat.id):
             return _STRANGER, True
         place = place_of(below, self.transport.moves)
@@ -154,9 +157,9 @@ class TelegramPresses:
         return told or words, bool(told)
 
     async def _carry_out(self, callback: ButtonData, who: Who, message: TelegramPosted) -> tuple[str, bool]:
-        """Carry out a press; return what to tell the person, and whether they must dismiss it.
+        """Carry out a press. Return the toast for the person, and True if it must be dismissed.
 
-        Raises ChannelError where what was asked for could not be shown; nothing was decided then.
+        Raises ChannelError where the press could not be shown; nothing was decided then.
         """
         ref = await self._card_of(callback, message)
         together = ref is not None and callback.does is not Does.ROW
@@ -202,7 +205,7 @@ class TelegramPresses:
         return reply.text, reply.answer is not Answer.ACCEPTED
 
     async def _tell_context(self, proposal_id: str, who: Who) -> tuple[str, bool]:
-        """Tell this person alone what led to a card; in a group that is in their own chat with Nod."""
+        """Send the turn that led to a card to this person alone; in a group, to their own chat with Nod."""
         words = await self.lookup.context(proposal_id, who.actor, who.place.address)
         if words is None:
             return NOT_YOURS, True
@@ -217,7 +220,7 @@ class TelegramPresses:
     async def _sure(
         self, does: Does | Verb, card: Card, who: Who, message: TelegramPosted
     ) -> tuple[str, bool] | None:
-        """Ask once more, and say what; None where nothing is asked. What Undo puts back is on no card."""
+        """Ask for confirmation where the verb needs one, else return None. Undo's effect is on no card."""
         if does not in SURE:
             return None
         verb = does if isinstance(does, Verb) else VERBS[does]
@@ -264,7 +267,7 @@ class TelegramPresses:
         return reply.text, reply.answer is not Answer.ACCEPTED
 
     async def _card_of(self, callback: ButtonData, message: TelegramPosted) -> str | None:
-        """Name the card that was pressed; None for a form, and for a payload shown below its card."""
+        """Return the reference of the pressed card; None for a form, and for a payload below its card."""
         if message.receiver is not None:
             return None
         begins = (
@@ -276,14 +279,13 @@ class TelegramPresses:
         return None if shown_below else str(message)
 
     async def _after(self, callback: ButtonData, who: Who) -> None:
-        """Once the person has been answered: bring the buttons around the pressed one up to date."""
         if callback.does in (Does.VIEW, Does.VIEW_GROUP):
             await self.views.settle_group(callback.id, self.lookup, who.actor, who.place)
         elif not callback.asks and callback.does not in CHOOSING:
             await self._settle(callback.id, who, together=callback.verb in _TOGETHER)
 
     async def _find_hidden(self, card: Card, who: Who, does: Does | Verb = Does.VIEW_GROUP) -> list[Card]:
-        """Give the cards a press is about that hide something no one here has viewed yet."""
+        """Return the cards of a press that hide something no one here has viewed yet."""
         about = [card]
         grouped = card.group is not None and does in (Does.VIEW_GROUP, Does.APPROVE_ALL)
         if card.group and grouped:
@@ -299,7 +301,7 @@ class TelegramPresses:
             await self.views.settle(card, who.place.chat_id)
 
     async def _where(self, query: CallbackQuery, message: TelegramPosted, proposal_id: str) -> TelegramPlace:
-        """Give chat and topic: as they were when the card was posted, where the message alone can't tell.
+        """Return chat and topic, from the card's stored copy where the message alone can't tell.
 
         It can't when it is too old to be shown to the bot, or its chat is known by another id.
         """
@@ -318,14 +320,13 @@ class TelegramPresses:
         return place or moves.here(message.chat_id)
 
     async def _again(self, who: Who) -> None:
-        """Say that what was pressed for did not come; the press itself has been answered."""
         with suppress(ChannelError):
             await self.transport.send(who.place, plain(_AGAIN), urgency=Urgency.PRESSED, alone=who.alone)
 
 
 @dataclass(eq=False)
 class _PressAnswer:
-    """The one answer to a press.
+    """The answer to a press, given once.
 
     It is sent before anything slow happens, so that the next press can be read.
     """
@@ -340,7 +341,7 @@ class _PressAnswer:
     _soon: asyncio.Task[None] | None = None
 
     async def moment(self) -> None:
-        """Answer now where what was asked for has to wait, and soon where Telegram takes its time."""
+        """Answer with "a moment" when the press has to wait: now in a busy chat, else after a pause."""
         self.leave()
         if self.busy(self.chat_id):
             await self.tell(_MOMENT)
@@ -352,7 +353,7 @@ class _PressAnswer:
         await self.tell(_MOMENT)
 
     async def tell(self, text: str = "", *, alert: bool = False) -> None:
-        """Answer once; someone who cannot be told is no reason to forget what was pressed."""
+        """Answer the press, unless it is answered. A failure to answer does not stop the press."""
         if self.told:
             return
         self.told = True
@@ -363,13 +364,13 @@ class _PressAnswer:
             log.warning("telegram press not answered", why=error.message)
 
     def close(self) -> None:
-        """It was carried out, or failed."""
+        """End the press, done or failed."""
         self.leave()
         if self._soon is not None:
             self._soon.cancel()
 
     def leave(self) -> None:
-        """Let the next press of this person be looked at."""
+        """Let the next press of this person start."""
         if self.line is not None:
             self.line.release()
             self.line = None

@@ -1,4 +1,4 @@
-"""What each step of a dialogue shows: text, and buttons or a request to reply. Pure."""
+"""Screens of a dialogue's steps: text, and buttons or a request to reply. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -201,7 +201,7 @@ def _button(
 
 
 def _name_person(person: User) -> Rich:
-    """Name the person, so that in a group only they are asked to reply."""
+    """Return a mention of the person: in a group only they are asked to reply."""
     name = plain(person.full_name or "You")
     mention = MessageEntity(MessageEntity.TEXT_MENTION, 0, name.units, user=person)
     return Rich(name.text, (mention,)) + plain(", ")

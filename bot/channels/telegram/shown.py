@@ -1,9 +1,9 @@
-"""What a chat was shown of a proposal: its cards, and by "View all" the whole payload of one that was cut.
+"""Record of what a chat was shown of a proposal: its cards, and the full payload of a card that was cut.
 
-Kept for each proposal: whether its card is cut, and the messages with its payload. So their buttons go away
-when it ends, Approve is refused where the payload has not been shown, and Approve all is not offered before
-every payload of the group has been. In a group a payload may be shown to one person alone: then it counts for
-them alone.
+Kept for each proposal: if its card is cut, and the messages with its payload. So their buttons go away when
+it ends, Approve is refused where the payload has not been shown, and Approve all is not offered before every
+payload of the group has been. In a group a payload may be shown to one person alone: then it counts for them
+alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,7 +80,6 @@ class _Shown:
 
 
 def _key(card: Card) -> str:
-    """By what it is kept how much of a card was shown."""
     return f"{card.proposal_id}{_BATCH}" if card.batch else card.proposal_id
 
 
@@ -244,7 +243,10 @@ class ShownCards:
                 return  # what was drawn is what is there
 
     async def _draw_buttons(self, card: Card, chat_id: int) -> None:
-        """What was pressed for is done only when the buttons that it leads to are there."""
+        """Redraw the buttons of a card and of its payload pages in a chat.
+
+        It returns when they are drawn, so that a press is answered with them in place.
+        """
         view = await self.lay_out(card, chat_id)
         for copy in await self._database.read(posted_cards.of_proposal, card.proposal_id):
             if copy.address.channel == NAME and (ref := TelegramPosted.parse(copy.ref)).chat_id == chat_id:
@@ -255,7 +257,7 @@ class ShownCards:
                 await self._transport.dress(page.ref, below, urgency=Urgency.TEXT)
 
     async def _unseen(self, card: Card, chat_id: int) -> int:
-        """Return how many others of the card's group hide something from this chat."""
+        """Return the number of other cards of the group whose payload this chat has not seen."""
         if card.group is None or Verb.APPROVE_ALL not in card.verbs:
             return 0
         others = [await self._load_shown(m) for m in card.group.members if m != card.proposal_id]

@@ -48,7 +48,6 @@ class TelegramStream(StreamedMessage):
         self._typing = asyncio.create_task(self._type())
 
     async def _type(self) -> None:
-        """Show that Nod is at work until there is a word to read; it never disturbs, and it has an end."""
         for _ in range(_SIGNS):
             with suppress(ChannelError):
                 await self._transport.typing(self.place)
@@ -115,7 +114,6 @@ def _latest(text: str) -> str:
 
 
 def _before(text: str) -> Rich:
-    """Give what was said, ready for something to follow."""
     said = from_markdown(text)
     return said + Rich("\n\n") if said.text.strip() else Rich()
 

@@ -188,9 +188,9 @@ def _sprawls(events: Iterable[tuple[Any, Any]]) -> bool:
 
 
 def _open(source: str, events: Iterable[tuple[Any, Any]]) -> str:
-    """The same with a backslash before whatever would hide what it is, or what stands behind it.
+    """Put a backslash before each mark that would hide text: HTML, formulas, spoilers, references.
 
-    As the console's ``markdown.js``: what a person can't see can't be a part of what they are told.
+    People must see everything they are told. The console's ``markdown.js`` does the same.
     """
     data = source.encode()
     marks: set[int] = set()
@@ -367,17 +367,16 @@ def _clip_entity(entity: MessageEntity, offset: int, length: int) -> MessageEnti
 
 
 def _index(text: str, units: int) -> int:
-    """Return how many characters fit into so many UTF-16 units."""
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
 def _harmless(text: str) -> str:
-    """Keep the length, but leave nothing that Telegram would itself turn into a link into the app."""
+    """Replace links that would open in the app itself, at equal length."""
     return _APP_LINK.sub(lambda m: m[0].replace(":", "\u2236"), text.replace("\x00", " "))
 
 
 def _whole(text: str) -> str:
-    """Without half characters, which cannot be sent."""
+    """Replace lone surrogates, which can't be sent."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
 

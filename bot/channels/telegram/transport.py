@@ -334,7 +334,7 @@ class Transport:
                 await self._bot.delete_message(ref.chat_id, ref.message_id)
 
     async def _private(self, method: str, ref: TelegramPosted, urgency: Urgency, **more: Any) -> None:
-        """Change a message that one person alone sees: a call of Bot API 10.2, which the library lacks."""
+        """Change an ephemeral message by a call of Bot API 10.2, which the library lacks."""
         await self._bot.do_api_request(method, {**ref.private, **more}, rate_limit_args=urgency)
 
     async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
@@ -426,5 +426,5 @@ def _without_links(markup: Markup) -> Markup:
 
 
 def _replying(message_id: int | None, *, must: bool) -> ReplyParameters | None:
-    """None also for the number 0, which messages for one person alone have."""
+    """Return the reply parameters; None also for 0, the number of ephemeral messages."""
     return ReplyParameters(message_id, allow_sending_without_reply=not must) if message_id else None

@@ -20,7 +20,6 @@ def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
 
 
 def _introduce(asker: AskerFacts) -> str:
-    """Return whose question it is; where the one who asked answers, it is asked of them."""
     words = introduce_asker(asker)
     return words.replace("Asked by", "Asked of", 1) if asker.decides else words
 

@@ -88,7 +88,6 @@ def was_asked(row: Any) -> bool:
 
 
 def _ends(row: Any) -> list[str]:
-    """Return what became of it, by the names in `ENDS`."""
     if row.state in _RAN:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
         return ["approved", *(name for name, so in marks.items() if so)]
@@ -96,7 +95,7 @@ def _ends(row: Any) -> list[str]:
 
 
 def _place(row: Any) -> str:
-    """The chat where it was asked for; of private chats their channel."""
+    """Return the chat where it was requested; for a private chat its channel."""
     address = Address.parse(row.place)
     return address.channel if row.private else str(chat_of(address))
 
@@ -107,7 +106,6 @@ def _private(channel: str) -> str:
 
 
 def _parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
-    """Return what is asked most comes first."""
     order = sorted(found, key=lambda key: (-found[key].asked, key))
     return [InsightPart(key, names.get(key) or key, found[key]) for key in order[:_MOST_PARTS]]
 
@@ -118,7 +116,7 @@ def _deciders(yes: Counter[str], no: Counter[str], names: Mapping[str, str]) -> 
 
 
 def words(found: Insights, facet: Facet, now: datetime) -> str:
-    """As a chat tells it."""
+    """Render the insights as text for a chat."""
     whose = "Everyone's" if found.everyone else "Your"
     lines = [f"**{whose} approvals in the last {span(now - found.since)}**: {found.total.words}"]
     if not found.total.asked:

@@ -77,7 +77,7 @@ class _Group:
 
 
 def _rule(arguments: Arguments) -> Rule:
-    """It spares what can be undone: what can't, or may not be, still asks."""
+    """Return the suggested rule, under which destructive calls still ask."""
     return Rule(0, Subject.POLICY, arguments["place"], arguments["tool_name"], Mode.DESTRUCTIVE)
 
 
@@ -151,13 +151,13 @@ def find_suggestions(
 
 
 def _place(row: Any) -> str:
-    """The chat of a thread; of conversations over HTTP the account whose they are."""
+    """Return the chat of a thread; for a conversation over HTTP the account of its owner."""
     origin, asker = Address.parse(row.place), Actor.parse(row.requester)
     return str(asker) if origin.is_own(asker) else str(chat_of(origin))
 
 
 def _harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:
-    """Whether a tool is there, none of its calls loses anything for good, and none of these has a secret."""
+    """Tell if the tool is there and not destructive, and none of these calls has a secret."""
     there = available.tools.get(name)
     if there is None or there.destructive:
         return False
@@ -171,7 +171,6 @@ def _secret(p: Proposal, schema: Mapping[str, Any]) -> bool:
 
 
 def _earlier(session: Session, states: Sequence[State]) -> list[Proposal]:
-    """Suggestions, the newest first."""
     mine = Reach(frozenset({str(_NOD)}), everything=False)
     return proposals.list_seen(
         session, mine, states, _KEPT, sought=Sought(kind=kinds.SUGGESTION.name, own=True)

@@ -47,7 +47,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many open issues one assignee has; None is no one."""
+    """The number of open issues of one assignee; None is no one."""
 
     assignee: str | None
     open: int
@@ -159,7 +159,7 @@ def create(
 
 
 def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Those fields of ``wanted`` that the issue does not have yet."""
+    """Return the fields of ``wanted`` that the issue does not have yet."""
     return {field: value for field, value in wanted.items() if getattr(issue, field) != value}
 
 
@@ -235,7 +235,7 @@ def _in_state(state: IssueState | None) -> ColumnElement[bool]:
 
 
 def _spellings(text: str) -> set[str]:
-    """SQLite folds the case of ASCII only, so other scripts are asked for in the usual cases."""
+    """Return the usual cases of a text: SQLite ignores case in ASCII only."""
     return {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}
 
 

@@ -413,20 +413,17 @@ def _now(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
 
 
 def _find_comment(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """The issue with the comment, or reason, that was given, if someone said exactly that."""
     given = arguments.get("body") or arguments.get("reason")
     there = {each.body for each in issues.comments(session, arguments["number"])}
     return {**_now(session, arguments), "comment": given if given in there else None}
 
 
 def _find_newest(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """The newest issue of that title."""
     found = issues.newest_titled(session, arguments["title"])
     return {name: _format_value(getattr(found, name)) if found else None for name in _CHANGEABLE}
 
 
 def _find_left(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
-    """Return what is left of an issue that was deleted."""
     try:
         return _now(session, arguments)
     except Hopeless:
@@ -459,7 +456,10 @@ def _title_taking_back(arguments: Arguments) -> str:
 
 
 def _read_fields(arguments: Arguments) -> dict[str, Any]:
-    """What an update sets, as the store keeps it (assignee "" is no one). Raises ToolError for none."""
+    """Return the fields that an update sets, as the store has them (assignee "" is no one).
+
+    Raises ToolError where none is given.
+    """
     wanted = {name: arguments[name] for name in _CHANGEABLE if name in arguments}
     if not wanted:
         raise ToolError(f"Say what to change: give at least one of {', '.join(_CHANGEABLE)}.")
@@ -471,7 +471,6 @@ def _read_fields(arguments: Arguments) -> dict[str, Any]:
 
 
 def _format_value(value: Any) -> str | None:
-    """Text for people; None where there is nothing."""
     if isinstance(value, (list, tuple)):
         return ", ".join(value) or None
     return value or None
@@ -485,12 +484,12 @@ def _with_comments(session: Session, number: int) -> tuple[Issue, list[Comment]]
 
 
 def _by(context: CallContext) -> dict[str, Any]:
-    """Return who asked for a row, and the key by which a second run finds it."""
+    """Return a row's author and the idempotency key by which a second run finds it."""
     return {"author": context.requested_by, "key": context.idempotency_key or None}
 
 
 async def _issue(arguments: Arguments) -> Arguments:
-    """Return what makes two calls similar: that they are about the same issue."""
+    """Return the key of similar calls: those about the same issue."""
     return {"issue": f"#{arguments['number']}"}
 
 
@@ -499,7 +498,6 @@ def _update_in_words(arguments: Arguments) -> str:
 
 
 def _listing(fields: Iterable[str]) -> str:
-    """The fields that change, as people list them."""
     *some, last = [name for name in _CHANGEABLE if name in fields] or [""]
     return f"{', '.join(some)} and {last}" if some else last
 

@@ -106,7 +106,7 @@ def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
 
 @asynccontextmanager
 async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
-    """The same over streamable HTTP. The task that entered has to leave it."""
+    """Serve the tools over streamable HTTP. The task that entered the context has to leave it."""
     server = agents_server(connect, patience)
     server.streamable_http_app(
         stateless_http=True,
@@ -172,7 +172,6 @@ async def _wait_for_end(
 
 
 def _describe_request(shown: Json) -> Json:
-    """Return what an agent needs to know of a request."""
     names = ("id", "end", "outcome", "decided_by", "edited_by", "arguments", "expires_at")
     told = {name: shown[name] for name in names if shown.get(name) is not None}
     return told | ({"reason": shown["decline_reason"]} if shown["decline_reason"] else {})

@@ -1,7 +1,7 @@
-"""Who sees which facts that Nod remembers, and who may change them.
+"""Access to remembered facts: who sees which, and who may change them.
 
-What is for a person they alone see and change. What is for a place is seen by who is or wrote there, what is
-for a team by its people; who had it remembered and admins there change it.
+A person's facts are theirs alone. A place's facts are seen by everyone who is or wrote there, a team's by its
+people; the one who had them remembered and admins there change them.
 """
 
 from dataclasses import dataclass, replace
@@ -186,5 +186,4 @@ class _Reader:
         return str(fact.asked_by) in self.person.accounts or self._rules(fact)
 
     def _rules(self, fact: Fact) -> bool:
-        """Return whether they are an admin of where it is for."""
         return self._admin and fact.about is not About.PERSON and covers(self._bound, fact.scope[1])

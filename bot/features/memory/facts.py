@@ -21,7 +21,7 @@ _TOLD = re.compile(
 
 
 class About(StrEnum):
-    """Whom a fact is for: it is told to the model where they are alone."""
+    """The subject of a fact. The model is told it only where they are."""
 
     PERSON = "person"
     PLACE = "place"
@@ -29,7 +29,7 @@ class About(StrEnum):
 
     @property
     def words(self) -> str:
-        """Whom it is for, on a card."""
+        """The subject, as a card names it."""
         return _WORDS[self]
 
 

@@ -100,5 +100,5 @@ def _fact(row: MemoryRow) -> Fact:
 
 
 def _state(row: MemoryRow) -> dict[str, str]:
-    """Return what the log has of it: no words of it, as they may be forgotten."""
+    """Return a fact's state for the audit log: no words of it, as they may be forgotten."""
     return {"about": row.about, "scope": row.scope, "fact": hash_text(row.fact)}

@@ -134,7 +134,7 @@ def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conve
 
 
 def _fitting(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Who asks and where, where something can be remembered there about this; raises ToolError elsewhere."""
+    """Return who asks and where. Raises ToolError where no fact about this subject can be remembered."""
     asker, person, here = _there(session, context)
     if about is About.PLACE and here.private:
         raise ToolError("This chat is private. Remember it about the person.")

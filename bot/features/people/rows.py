@@ -1,4 +1,4 @@
-"""Who is away, and who decides in their place: what changes it, each with its row in the audit log.
+"""Absences: who is away and who decides in their place. Each change has its row in the audit log.
 
 The rows are read with the rules (``bot/store/rules.py``), and every change raises their version.
 """

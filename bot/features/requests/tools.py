@@ -90,6 +90,5 @@ def _permit(arguments: Arguments) -> ToolOutput:
 
 
 def _write_heading(arguments: Mapping[str, Any]) -> str:
-    """Return what the agent says it will do; without that, what it wants to use, on what."""
     inputs = ", ".join(as_text(value) for value in arguments["input"].values())
     return str(arguments.get("summary") or f"{arguments['tool_name']}: {inputs}".removesuffix(": "))

@@ -44,7 +44,7 @@ def add(session: Session, made: Schedule, by: By, now: datetime) -> None:
 
 
 def get(session: Session, ident: str) -> Schedule | None:
-    """The one with this id, or whose id alone begins like that."""
+    """Return the schedule with this id, or the only one whose id begins with it."""
     if not (ident.isalnum() and ident.isascii()):
         return None
     at = col(ScheduleRow.id)  # LIKE finds nothing by an index
@@ -54,7 +54,7 @@ def get(session: Session, ident: str) -> Schedule | None:
 
 
 def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool = False) -> list[Schedule]:
-    """Those of a person with these accounts, or everyone's (None), what is due next first."""
+    """Return the schedules of a person with these accounts, or everyone's (None), the next due first."""
     which = select(ScheduleRow) if ended else select(ScheduleRow).where(_OPEN)
     if accounts is not None:
         which = which.where(_ROW.c.person.in_(sorted(accounts)))
@@ -63,7 +63,7 @@ def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool
 
 
 def of_conversation(session: Session, conversation_id: str) -> list[Schedule]:
-    """Those that run in a conversation."""
+    """Return the schedules that run in a conversation."""
     rows = session.exec(select(ScheduleRow).where(_OPEN, _ROW.c.conversation_id == conversation_id))
     return [_schedule(row) for row in rows]
 
@@ -78,7 +78,7 @@ def count(session: Session, accounts: Collection[str], place: str) -> tuple[int,
 
 
 def due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
-    """Those whose time has come, or whose proposal has ended, what waited longest first.
+    """Return the schedules that are due, or whose proposal has ended, the longest waiting first.
 
     Of each conversation the one that waited longest, none where a turn is under way: each waits for its end.
     ``held``: ids of those that wait for their platform.

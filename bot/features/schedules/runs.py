@@ -198,7 +198,7 @@ def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Sch
 
 
 def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "") -> bool:
-    """End it, and what was allowed for its runs; False where that is so already."""
+    """End a schedule and its grants. Return False if it has ended already."""
     grants.end_with_schedule(session, found.id, by, now)
     ended = {"ended_at": now, "ended_by": by.actor, "why": why}
     return rows.change(session, found.id, by, now, **ended)

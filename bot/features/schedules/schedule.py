@@ -59,7 +59,7 @@ def read_repetition(text: str, first: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a task is due: first at ``start``, then as ``every`` says (see `repeated`), up to ``until``."""
+    """The times of a task: first ``start``, then as ``every`` says (see `repeated`), up to ``until``."""
 
     start: datetime
     every: str
@@ -170,7 +170,7 @@ class Times:
 
 
 class ScheduleState(StrEnum):
-    """What becomes of a schedule by itself."""
+    """The state of a schedule."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -210,7 +210,7 @@ class Schedule:
 
     @property
     def label(self) -> str:
-        """What people call it by."""
+        """The short id that people use."""
         return self.id[:8]
 
     @property

@@ -195,7 +195,6 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
 
 
 def _whole_minute(at: datetime) -> datetime:
-    """Return the moment, or the next whole minute after it."""
     return later(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
 
 
@@ -240,7 +239,7 @@ def _new(
 
 
 def _may(session: Session, policies: Policies, found: Schedule, asked: Proposal) -> bool:
-    """Return whether one who asked for the deletion, or decided it, may; an undo has been decided as such."""
+    """Tell if the requester or a decider of the deletion may delete; an undo was decided already."""
     who = [asked.requester, *(vote.actor for vote in asked.votes)]
     undoes = asked.undoes is not None and asked.undoes == found.id
     return undoes or any(runs.may_change(session, policies, found, each) for each in who)

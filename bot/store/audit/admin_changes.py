@@ -1,8 +1,8 @@
-"""What people change besides proposals: rules, grants, accounts, tokens, sessions, pauses. Append-only.
+"""The audit log of people's changes other than proposals: rules, grants, accounts, tokens, sessions, pauses.
 
-Each row says who, when, and what was before and after, and holds the hash of every table row that the change
-left behind. So a rule, a grant or a link that no one made, or that was altered since, shows (`breaks`). The
-rows are links of the one chain (``bot/store/audit/chain.py``), with those about proposals
+Append-only. Each row says who, when, and what was before and after, and holds the hash of every table row
+that the change left behind. So a rule, a grant or a link that no one made, or that was altered since, shows
+(`breaks`). The rows are links of the one chain (``bot/store/audit/chain.py``), with those about proposals
 (``bot/store/audit/log.py``).
 """
 
@@ -36,7 +36,7 @@ _BATCH = 2000
 
 
 class Thing(StrEnum):
-    """What a row is about, and what its key is; features have more of them, each named by its table."""
+    """The kinds of things that rows are about, and their keys. Features add more, each named by its table."""
 
     RULE = "rule"  # subject, tools and place, as `rule_key` says
     GRANT = "grant"  # G-7
@@ -121,7 +121,7 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 
 
 def rule_key(row: RuleRow) -> str:
-    """What one rule replaces another by: for roles and routes there can be several values side by side."""
+    """Return the key by which one rule replaces another. Roles and routes may have several values."""
     many = f" {canonical(row.value)}" if row.subject in (Subject.ROLE, Subject.ROUTE) else ""
     parts = [f"{row.subject} for {row.pattern} in {row.scope}{many}"]
     parts += [f"by {row.who}"] if row.who else []
@@ -187,7 +187,6 @@ def links_after(session: Session, row: int) -> list[LinkChange]:
 
 
 def _find_audited_tables() -> dict[str, Any]:
-    """Return the tables whose rows the log answers for, by the thing that each is about."""
     tables = SQLModel.metadata.sorted_tables
     return {table.info[AUDITED].thing: table for table in tables if AUDITED in table.info}
 
@@ -212,7 +211,7 @@ def _now(session: Session, name: str) -> str | None:
 
 
 def _content(audited: Audited, row: Any) -> str | None:
-    """Return a row's hash; None where it says nothing, as the book does while there is no pause."""
+    """Return the hash of a row, or None for a row that does not count, such as the book without a pause."""
     kept = {name: value for name, value in row.items() if name not in audited.uncounted}
     return chain.content(kept) if audited.counts(row) else None
 
@@ -230,7 +229,10 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def breaks(session: Session, count: Counter) -> Iterator[str]:
-    """What is there now and was not made that way, or was made and is gone. The chain is checked apart."""
+    """Yield each row that is not as the log recorded it: unrecorded, missing or altered.
+
+    The chain of the log itself is checked apart.
+    """
     made: dict[str, str | None] = {}
     for name, version, schema in log.list_proposed_schemas(session, count):
         made[f"{Thing.TOOL} {name} {version}"] = schema

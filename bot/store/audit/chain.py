@@ -1,4 +1,4 @@
-"""One chain over everything that is recorded: each row carries the hash of the row before it.
+"""The hash chain of the audit log: each row carries the hash of the row before it.
 
 The rows of ``audit`` (proposals) and ``ledger`` (everything else) share one numbering without gaps. The row
 ``chain_end`` holds the newest number and hash, so rows missing at the end show as well as rows missing in the
@@ -231,7 +231,7 @@ def astray(session: Session, anchor: str) -> str | None:
 
 @dataclass(slots=True)
 class _Check:
-    """Rows one after the other: which keys may still have sealed the next one."""
+    """A check of rows in their order; ``keys`` may still have sealed the next one."""
 
     keys: tuple[bytes, ...]  # newest first; the empty key last, for rows from before there was one
 

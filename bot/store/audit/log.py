@@ -29,7 +29,7 @@ from bot.store.tables.row import table_of
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who or what makes a change, and what it is: a person through an account, or Nod itself."""
+    """The author of a change: a person through an account, or Nod itself."""
 
     verb: Done
     actor: str
@@ -111,7 +111,7 @@ def _make_row(change: Change) -> dict[str, Any]:
 
 
 def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Who asked for what and where, without secrets, and the hash of the schema that says what is secret."""
+    """Return the facts on a new proposal for the log, without secrets, with the hash of the tool's schema."""
     name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
     lines = [redact_text(each.words) for each in proposal.frozen_annotations]
     return {

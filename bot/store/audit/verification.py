@@ -1,7 +1,7 @@
-"""The record in all: verification, anchors, export.
+"""The audit log as a whole: verification, anchors, export.
 
-Every row is a link of one chain (``bot/store/audit/chain.py``): of proposals in
-``bot/store/audit/log.py``, of what people change besides in ``bot/store/audit/admin_changes.py``.
+Every row is a link of one chain (``bot/store/audit/chain.py``): of proposals in ``bot/store/audit/log.py``,
+of what people change besides in ``bot/store/audit/admin_changes.py``.
 """
 
 import csv
@@ -125,7 +125,7 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
 
 
 def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
-    """The same, with how many there are in all."""
+    """Return the newest ``limit`` rows that match, as JSON data without secrets, and the number of all."""
     who = _accounts(session, wanted)
     of_proposals, more = _of_proposals(session, wanted, who, limit)
     of_the_rest = _of_the_rest(session, wanted, who)
@@ -173,7 +173,6 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
 
 
 def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
-    """Every account of the Person that is asked for; empty for everyone."""
     if not wanted.who:
         return frozenset()
     person = people.person_of(session, Actor.parse(wanted.who))
@@ -256,7 +255,6 @@ def _about_tool(pattern: str, wanted: Wanted) -> bool:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as JSON data, without its secrets."""
     full: dict[str, Any] = {name: row.get(name) for name in EXPORTED}
     full["at"] = full["at"].astimezone(UTC).isoformat()
     shown = {name: value if name in _HASHES else redact(value) for name, value in full.items()}

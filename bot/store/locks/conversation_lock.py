@@ -1,4 +1,4 @@
-"""Which transactions exclude each other before they read what they decide by.
+"""Locks for transactions that read before they decide: on a conversation, or on everything.
 
 On PostgreSQL; SQLite has one writer. What decides or moves proposals is alone in its conversation, with its
 team's: so the last proposal of an answer to end sees that it is the last. What changes the rules, or who is
@@ -23,7 +23,7 @@ _TEAMMATE = table_of(TeammateRow)
 
 
 def _number(name: Any) -> Any:
-    """Of PostgreSQL's advisory lock; every schema is an installation of its own."""
+    """Return the key of a PostgreSQL advisory lock. Each schema is an installation with keys of its own."""
     words = func.concat(
         literal_column("'nod exclusive '"), func.current_schema(), literal_column("' '"), name
     )
@@ -64,7 +64,7 @@ def in_conversation(session: Session, conversation_id: str) -> None:
 
 
 def with_proposal(session: Session, proposal_id: str) -> None:
-    """As `in_conversation`, in that of a proposal; nothing where there is no such proposal."""
+    """Lock the conversation of a proposal, if there is one, like `in_conversation`."""
     held = _find_held(session)
     if held is not None:
         found = session.connection().execute(_HOLD_PROPOSAL, {"proposal_id": proposal_id}).first()
@@ -72,7 +72,7 @@ def with_proposal(session: Session, proposal_id: str) -> None:
 
 
 def _find_held(session: Session) -> set[str] | None:
-    """Return what this transaction holds; None where there is nothing to hold."""
+    """Return the conversations that this transaction has locked; None on SQLite, which needs no locks."""
     if session.connection().dialect.name != "postgresql":
         return None
     held: set[str] = session.info.setdefault(_HELD, set())

@@ -1,4 +1,4 @@
-"""Whether a process works on a database, and how another one that changed its rows wakes it.
+"""Presence of processes on a database, and the signal that wakes one when another changed its rows.
 
 SQLite: one process at a time; it holds a lock file next to the database, by the file's true name, and a named
 pipe wakes it. PostgreSQL: any number of processes (``bot/store/notifications.py``).
@@ -49,7 +49,7 @@ def notify(engine: Engine) -> None:
 
 
 def _beside(database: Path, ending: str) -> Path:
-    """A file next to the database; whatever name it was reached by, it is the same one."""
+    """Return the path of a file next to the database, whose symbolic links are resolved first."""
     true = database.resolve()
     return true.with_name(true.name + ending)
 

@@ -1,4 +1,4 @@
-"""One at a time changes what a name stands for, in every process that works on one database.
+"""Locks on named resources: one change at a time, in every process on the database.
 
 An approved call reads the old values again, is claimed and runs between `ResourceLock.enter` and
 `ResourceLock.leave`, so no other change of the same resource comes in between. A caller that finds the place
@@ -28,7 +28,7 @@ _GIVE = text(f"SELECT pg_advisory_unlock({_NUMBER})")
 
 
 class ResourceLock:
-    """``who`` is the id of a proposal; one proposal enters once at a time."""
+    """The locks on resources. ``who`` is the id of a proposal; one proposal enters once at a time."""
 
     def __init__(self, database: Database) -> None:
         self._inside: dict[str, str] = {}  # who, by name

@@ -64,7 +64,7 @@ def config(engine: Engine, progress: Progress = ignore) -> Any:
 
 @contextlib.contextmanager
 def alone(engine: Engine) -> Iterator[None]:
-    """Of several processes that start at the same time, one at a time changes the schema.
+    """Hold the lock for schema changes, so that processes starting together migrate one by one.
 
     SQLite's file belongs to one process anyway.
     """

@@ -44,7 +44,10 @@ SEEN_AT: Any = func.coalesce(_PLACES.c.shown_at, _PLACES.c.channel + ":" + _PLAC
 
 
 def inside(scope: str) -> Any:
-    """Whether a conversation is seen in a scope, as `covers` says; to the letter, which LIKE is not."""
+    """Return the SQL condition for conversations in a scope, as `covers` judges it.
+
+    Case counts, unlike in LIKE.
+    """
     if scope == EVERYWHERE:
         return true()
     below = scope.removesuffix("*") if scope.endswith(":*") else f"{scope}/"
@@ -163,7 +166,7 @@ class TeammateRow(Row, table=True):
 
 
 class TeamStatusRow(Row, table=True):
-    """The one message that shows a conversation's team; ``ref`` is empty until it was posted."""
+    """The message that shows a conversation's team; ``ref`` is empty until it was posted."""
 
     __tablename__ = "board"
     __table_args__ = (

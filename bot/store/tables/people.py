@@ -1,4 +1,4 @@
-"""Who is who, what they are called, and what signs them in."""
+"""Tables of people: accounts, names, absences, and the tokens that sign them in."""
 
 from datetime import datetime
 
@@ -22,9 +22,9 @@ class AccountRow(Row, table=True):
 
 
 class NameRow(Row, table=True):
-    """What a channel last called an account or a chat; ``key`` is its account or address.
+    """The latest name of an account or chat, as its channel told it; ``key`` is its account or address.
 
-    ``standing`` is what it last said of an account, if it ever did.
+    ``standing`` is the membership that the channel last told for an account, if it ever did.
     """
 
     __tablename__ = "name"

@@ -1,4 +1,4 @@
-"""Proposals, and what is kept for each: who may find it, its tool, its cards, whom to tell."""
+"""Tables of proposals: their deciders, tool versions, cards and webhooks."""
 
 from datetime import datetime
 from typing import Any
@@ -137,7 +137,7 @@ class ToolVersionRow(Row, table=True):
 
 
 class InverseRow(Row, table=True):
-    """The arguments of the call that undoes a proposal: what was there before. Not kept as long as that."""
+    """The arguments of the call that undoes a proposal. Deleted earlier than the proposal."""
 
     __tablename__ = "inverse"
 
@@ -148,7 +148,7 @@ class InverseRow(Row, table=True):
 
 
 class CopyRow(Row, table=True):
-    """Where a card was posted. Behind when ``rendered < wanted``; ``gone`` when it cannot be edited."""
+    """A posted card. It is behind when ``rendered < wanted``; ``gone`` when it can't be edited."""
 
     __tablename__ = "copy"
     __table_args__ = (
@@ -174,7 +174,7 @@ class CopyRow(Row, table=True):
 
 
 class CallbackRow(Row, table=True):
-    """Whom to tell when a request has ended, and how far that has come."""
+    """The webhook of a request, to be called when it has ended, and the state of its delivery."""
 
     __tablename__ = "callback"
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""The append-only record, and where it ends."""
+"""Tables of the audit log: its append-only rows, and its end."""
 
 from datetime import datetime
 from typing import Any
@@ -69,7 +69,10 @@ class LedgerRow(Row, table=True):
 
 
 class ChainEndRow(Row, table=True):
-    """Where the record ends: the number and hash of its newest row, and which key sealed it. One row."""
+    """The end of the audit log: the number and hash of its newest row, and the key that sealed it.
+
+    One row.
+    """
 
     __tablename__ = "chain_end"
 
@@ -82,5 +85,5 @@ class ChainEndRow(Row, table=True):
 
 @event.listens_for(table_of(ChainEndRow), "after_create")
 def _begin_the_chain(table: Any, connection: Connection, **_: Any) -> None:
-    """As the migration does it: an empty record has an end, too."""
+    """Insert the end of an empty log, as the migration does."""
     connection.execute(insert(table), {"id": 1, "number": 0, "hash": "", "key": "", "mark": ""})

@@ -1,4 +1,4 @@
-"""What all tables have: flat rows, times in UTC. Values are made of them in the file of each aggregate.
+"""The base of all tables: flat rows, times in UTC. Values are made of them in the file of each aggregate.
 
 To make a table takes some milliseconds, so a command makes only those that it needs: a file of this folder
 imports those that its foreign keys name, and no other. ``bot/store/migrations/schema.py`` has all.
@@ -31,7 +31,7 @@ AUDITED = "audited"
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """Says of a table that the audit log answers for its rows: no row without a record, and none altered.
+    """The mark of a table that the audit log covers: no row without a record, and none altered.
 
     ``thing`` names a row in the log, ``key`` is the column that tells one from another. ``uncounted`` are the
     columns that change without a record. ``find_keys`` gives the keys of the rows that a change was about,
@@ -97,7 +97,7 @@ def among(column: Any, values: Collection[str]) -> Any:
 
 
 def since(column: Any, before: datetime, now: datetime) -> Any:
-    """Whether a time is not after ``before``; one after ``now`` is of a clock that was set back since."""
+    """Return the condition for times up to ``before``, or after ``now``, if the clock was set back."""
     return or_(column <= before, column > now)
 
 

@@ -23,7 +23,7 @@ _ID = 12  # characters of an id, as Docker shows it
 
 
 class Daemon:
-    """Answers raise ToolError in words; ToolTimedOut where it may have acted all the same."""
+    """A Docker daemon. Failures are ToolError in words; ToolTimedOut where it may have acted all the same."""
 
     def __init__(self, url: str, seconds: float) -> None:
         """``url`` is ``unix:///path``, ``tcp://host:port`` or ``https://host:port``.
@@ -74,7 +74,7 @@ class Daemon:
     async def _send_request(
         self, method: str, path: str, **query: str | int
     ) -> AsyncIterator[httpx2.Response]:
-        """What the daemon answers, in the version of the API that it has."""
+        """Send a request to the daemon in its own API version, and yield the response."""
         try:
             async with self._client() as client:
                 async with client.stream("GET", "/version") as answer:

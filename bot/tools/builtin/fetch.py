@@ -34,7 +34,7 @@ Url = Annotated[Storable, Field(min_length=1, max_length=4000)]
 
 
 class Pinned(httpcore2.AsyncNetworkBackend):
-    """Connects to the addresses it was made with, the first that answers, whatever the host is called."""
+    """A transport that connects to fixed addresses, the first that answers, whatever the host is called."""
 
     def __init__(self, addresses: Sequence[str], connector: httpcore2.AsyncNetworkBackend) -> None:
         self._addresses = addresses
@@ -135,7 +135,7 @@ def _absolute(page: str, links: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A page as it came."""
+    """A downloaded page."""
 
     url: str
     status: int

@@ -89,7 +89,7 @@ def _tokens(page: str) -> Iterator[_Token]:
 
 
 def _words_of(name: str, tag: str) -> str:
-    """What a tag says by its attributes: a link's address, a picture's words, what a person filled in."""
+    """Return the text in a tag's attributes: a link's address, a picture's text, a filled-in value."""
     if name == "input":
         return _read_filled_in(tag)
     if name == "option":
@@ -123,7 +123,7 @@ def _end_of(name: str) -> re.Pattern[str]:
 
 
 class _Page:
-    """Collects what a reader would see."""
+    """The collector of a page's visible text."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []

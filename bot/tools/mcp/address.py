@@ -140,7 +140,7 @@ def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, a
 
 
 def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
-    """Return whether the session may be lost, so that a new one is wanted for what comes next."""
+    """Tell if the server may have lost the session, so that the next call needs a new one."""
     if not _SESSION.search(words):
         return False
     is_tools = answers and error is not None and error["error"]["code"] not in _SESSION_CODES
@@ -202,7 +202,6 @@ def _words_of(body: bytes) -> str:
 
 
 def _read_response(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
-    """The same refusal, with its body read."""
     left_out = {"content-length", "content-encoding", "transfer-encoding"}
     headers = [(name, value) for name, value in response.headers.multi_items() if name not in left_out]
     stream = httpx2.ByteStream(body)

@@ -1,4 +1,4 @@
-"""What the rest of Nod needs of MCP servers, and what there is without any.
+"""The interface of MCP servers to the rest of Nod, and its implementation without any server.
 
 The SDK takes half a second and 25 MB. Only the modules that speak to servers import it, and they are loaded
 where a server is configured.
@@ -27,7 +27,7 @@ SETTLE_SECONDS = 30.0  # that a command waits for servers to start
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """Who is signed in at a server. ``wanted`` are scopes that it asked for since."""
+    """The sign-in at a server: by whom and since when. ``wanted`` are scopes that it has asked for since."""
 
     signed_in: bool
     by: str | None
@@ -67,7 +67,7 @@ class SignIns:
         return []
 
     def troubles(self) -> Mapping[str, str | None]:
-        """Why each configured server is unavailable right now, by its name; None for one that is up."""
+        """Return why each configured server is unavailable now, by its name; None for one that is up."""
         return {}
 
     def check(self, name: str) -> object:
@@ -130,7 +130,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a server wants to know, and from whom. Show ``server`` with ``message``: the words are its own.
+    """A server's question to a person. Show ``server`` with ``message``: the words are its own.
 
     ``schema`` is a flat JSON schema of the fields (texts, numbers, choices); empty where ``url`` is set,
     which the person is to open instead.
@@ -144,7 +144,10 @@ class Question:
     url: str | None = None
 
     def problems(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """What is wrong with a filled-in form, by field; empty when it fits. Blocks: call it in a thread."""
+        """Return the faults of a filled-in form, by field; empty when it fits.
+
+        Blocks: call it in a thread.
+        """
         try:
             Arguments(self.schema or {"type": "object"}).check(dict(content))
         except BadArguments as error:

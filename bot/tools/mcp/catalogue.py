@@ -1,4 +1,4 @@
-"""What one MCP server offers: its list of tools, read again whenever the server says that it changed."""
+"""The catalogue of one MCP server: its list of tools, read again whenever the server says that it changed."""
 
 import asyncio
 import itertools
@@ -26,7 +26,10 @@ _MOST_WORDS = 500  # characters of a server's own error message
 
 
 class Catalogue:
-    """``known`` is the last list there was; equal lists are one tuple. Its owner passes the client in."""
+    """The list of a server's tools. ``known`` is the last one; equal lists are one tuple.
+
+    The client is passed in by its owner.
+    """
 
     def __init__(self, config: ServerConfig, sleep: Sleep) -> None:
         self.known: tuple[types.Tool, ...] = ()
@@ -125,7 +128,7 @@ async def read_pages(
 
 
 def cause(error: BaseException) -> BaseException:
-    """Of a group, the first."""
+    """Return the first error of a group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -84,7 +84,7 @@ def _check_pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[Val
 
 
 def _translate(pattern: str) -> str:
-    """The pattern in the words of the `regex` package."""
+    """Translate a JavaScript pattern into the syntax of the `regex` package."""
     spelt = re.sub(r"\\u\{([0-9A-Fa-f]{1,6})\}", lambda found: f"\\U{found[1]:0>8}", pattern)
     return spelt.replace("[^]", r"[\s\S]")
 
@@ -114,7 +114,7 @@ def _is_python(pattern: str) -> bool:
 
 
 def _null(error: Any) -> str | None:
-    """The top-level argument that is null and may not be, if that is the error."""
+    """Return the name of a top-level argument if the error is that it is null."""
     path = list(error.absolute_path)
     return str(path[0]) if len(path) == 1 and error.instance is None else None
 

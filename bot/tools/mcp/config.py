@@ -1,4 +1,4 @@
-"""Which MCP servers there are: the ecosystem's own ``mcpServers`` JSON, read once into `ServerConfig` values.
+"""Configuration of MCP servers: the usual ``mcpServers`` JSON, read once into `ServerConfig` values.
 
     {"mcpServers": {
       "git": {"command": "mcp-server-git", "env": {"GIT_TOKEN": "${GIT_TOKEN}"}, "trust": "trusted"},
@@ -113,7 +113,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """One server. ``prefix`` stands before its tools' names.
+    """The configuration of one server. ``prefix`` is put before its tools' names.
 
     ``timeout`` is in seconds, for each call, ``startup`` for its first word and its list; None: by its kind.
     """
@@ -238,7 +238,6 @@ def _fill_variables(text: str, info: ValidationInfo) -> str:
 
 
 def _folder(text: str, info: ValidationInfo) -> str:
-    """The folder's path as seen from the file; empty for none."""
     folder = (info.context or {})["folder"] / Path(text).expanduser()
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}")

@@ -1,4 +1,4 @@
-"""What sign-in servers answer, in the form that the SDK reads: real ones differ from the standards.
+"""Responses of sign-in servers in the form that the SDK reads: real ones differ from the standards.
 
 An issuer that differs by its last slash alone (Google) is the same one; any other difference stays, for it is
 what tells a server that stands in for another (RFC 8414, RFC 9207). A token may come form-encoded (GitHub).

@@ -1,4 +1,4 @@
-"""One line to an MCP server: up, then lost, then over once the calls on it have ended.
+"""The connection to an MCP server: up, then lost, then over once the calls on it have ended.
 
 A lost line takes no more calls. Those under way stay on it to their end, for another call's lost session is
 no reason to break them off; `ServerLine.next` is where new ones go.
@@ -12,7 +12,10 @@ from mcp import Client
 
 
 class ServerLine:
-    """``why`` is empty until it is lost; ``since`` is when it was up, None where it never was."""
+    """A connection. ``why`` is empty until it is lost.
+
+    ``since`` is when it was up, None where it never was.
+    """
 
     def __init__(self, *, renews: bool = False) -> None:
         self.renews = renews

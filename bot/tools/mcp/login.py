@@ -335,7 +335,7 @@ def _find_configured_client(client: OAuthClient, back: str) -> OAuthClientInform
 
 
 def _asking_for(page: httpx2.URL, scope: str | None) -> httpx2.URL:
-    """The page with this scope; OpenID Connect lets no one be offline without consent."""
+    """Set the scope of a sign-in page. OpenID Connect grants offline access only with a consent prompt."""
     if not scope:
         return page
     page = page.copy_set_param("scope", scope).copy_remove_param("prompt")
@@ -361,7 +361,7 @@ def _with_known_issuer(
 
 
 def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
-    """How a client with a secret proves itself: RFC 8414 says "basic" where the server says nothing."""
+    """Return the authentication method of a client; RFC 8414 makes "basic" the default."""
     if not client.secret:
         return "none"
     offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
@@ -382,6 +382,6 @@ def _answer(going: _Going, said: Mapping[str, str]) -> None:
 
 
 def _note_failure(task: asyncio.Task[str]) -> None:
-    """What went wrong is told to those who ask; no one has to."""
+    """Retrieve a task's error, so that asyncio does not log it; people are told elsewhere."""
     if not task.cancelled():
         task.exception()

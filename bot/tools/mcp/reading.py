@@ -1,4 +1,4 @@
-"""What a server has to read in addition to its tools: resources and prompts, as tools that change nothing.
+"""Resources and prompts of an MCP server, as tools that change nothing.
 
 Reading runs immediately where nothing of ours can leave with it: at a server that the configuration trusts,
 and for a resource or a prompt that any server listed itself. A name that was made up, and a prompt with
@@ -44,7 +44,7 @@ class ReadingTools:
         }
 
     def tools(self) -> tuple[Tool, ...]:
-        """Those for what the server has, as far as the configuration lets them through."""
+        """Return the tools for the server's resources and prompts that the configuration admits."""
         return tuple(each for what in self._server.readable for each in self._made[what])
 
     def _ours(self, made: Tool) -> Tool:

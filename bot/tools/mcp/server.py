@@ -88,7 +88,7 @@ class _SessionLost(Exception):
 
 
 class Server:
-    """A server that answers, that is down and will be back, or that no one has needed yet."""
+    """A server: up, or down and to be restarted, or not needed so far."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Server:
 
     @property
     def trouble(self) -> str | None:
-        """Why it is unavailable right now; None while it is up."""
+        """The reason why it is unavailable now; None while it is up."""
         if self._line is not None and self._line.client is not None:
             return None
         if self._why or self._line is None:
@@ -351,7 +351,10 @@ class Server:
             line.remove(call)
 
     def _asking(self) -> "_Call | None":
-        """The call in which the server asks; older protocols do not say, so then there must be but one."""
+        """Return the call in which the server asks.
+
+        Older protocols don't say, so then there must be but one.
+        """
         if call := _caller.get():
             return call
         return next(iter(self._calls)) if len(self._calls) == 1 else None

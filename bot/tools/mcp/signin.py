@@ -1,4 +1,4 @@
-"""Being signed in at an MCP server (OAuth 2.1): its token on each request, a new one where it is refused.
+"""Authorization at an MCP server (OAuth 2.1): a token on each request, refreshed where it is refused.
 
 The SDK's own provider holds a lock while a request is under way, forgets what it discovered and when a token
 ends, and asks people in the middle of a call. So requests go through `Bearer`, and the provider does what
@@ -51,7 +51,7 @@ _LOOK_SECONDS = 0.5  # how often another process's refreshing is looked at
 
 
 class Discovered(BaseModel):
-    """What discovery found about a sign-in server, as far as refreshing needs it."""
+    """The metadata of a sign-in server that refreshing needs."""
 
     resource: ProtectedResourceMetadata | None = None
     server: OAuthMetadata | None = None
@@ -82,7 +82,7 @@ class Keys:
 
     @property
     def why(self) -> str:
-        """Why a request was refused, and what to do."""
+        """The reason why a request was refused, and what to do."""
         if self._trouble:
             return self._trouble
         held = self._held
@@ -248,7 +248,7 @@ class Bearer(httpx2.Auth):
 
 
 def _say(response: httpx2.Response, why: str) -> None:
-    """Let the SDK read an error with our code, instead of one that may mean anything."""
+    """Replace a response by a JSON-RPC error with our code: the SDK would blur its meaning."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": why}}
     response.headers["Content-Type"] = "application/json"
     response.stream = _Words(json.dumps(error).encode(), response.stream)

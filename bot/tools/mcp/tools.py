@@ -113,7 +113,7 @@ def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
 
 
 def title(theirs: types.Tool) -> str:
-    """What people read: the server's own title with the tool's name, which no title can hide; or the name."""
+    """Return the tool's title with its name, which no title can hide; or the name alone."""
     name = _words(theirs.name)
     hints = theirs.annotations
     given = cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))

@@ -28,9 +28,9 @@ _MOST_SLOW = 3  # tools of one server whose schemas may take too long, before th
 
 @dataclass(slots=True)
 class _Adopted:
-    """What becomes of a server's list: ``tools``, by its own names for them, are more and more.
+    """The tools adopted from a server's list so far, by the server's own names for them.
 
-    Those of the list before stay until ``work`` has looked at each.
+    Tools of the list before stay until ``work`` has looked at each.
     """
 
     known: tuple[types.Tool, ...]
@@ -143,7 +143,10 @@ class McpToolset(Servers):
         server.left_out[tool_name] = "another tool has this name; change the prefix"
 
     async def _tools_of(self, server: Server) -> tuple[Tool, ...]:
-        """What is adopted by now. A stranger's schemas are tried in a thread; no turn waits long for it."""
+        """Return the tools of a server that are adopted by now.
+
+        The server's schemas are checked in a thread, and a turn does not wait long for it.
+        """
         known = server.known
         adopted = self._adopted.get(server.config.name)
         if adopted is None or adopted.known is not known:

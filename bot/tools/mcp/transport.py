@@ -1,4 +1,4 @@
-"""The line to one MCP server: a process of ours or an HTTP address, opened and closed by the server's owner.
+"""The transport to an MCP server: a child process or an HTTP address, opened and closed by its owner.
 
 A process speaks lines of JSON-RPC over its standard input and output, as with the SDK's ``stdio_client``, but
 what comes is bounded before it is parsed (``bot/tools/intake.py``). The end is the protocol's: close its
@@ -245,7 +245,7 @@ async def _end(process: Process) -> None:
 
 
 async def _has_ended(process: Process) -> bool:
-    """Return whether it did within the grace. Its pipes may stay open, held by what it started."""
+    """Wait for the process to end within the grace, and tell if it did. Its pipes may stay open."""
     with anyio.move_on_after(_GRACE_SECONDS):
         while process.returncode is None:  # noqa: ASYNC110 - `wait` would also wait for the pipes
             await anyio.sleep(_LOOK_SECONDS)

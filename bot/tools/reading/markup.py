@@ -12,7 +12,10 @@ from lxml import etree  # type: ignore[import-untyped]
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """By local name. ``special`` writes an element itself; None has it walked as any other."""
+    """The roles of elements, by local name. ``special`` writes one itself.
+
+    None has it walked as any other.
+    """
 
     blocks: frozenset[str]
     rows: frozenset[str]

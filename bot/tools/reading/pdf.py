@@ -71,7 +71,6 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
 
 
 def _tidy(text: str) -> str:
-    """The text without PDFium's marks of divided words and of characters that it does not know."""
     return text.replace("\ufffe\n", "").replace("\ufffe", "-").replace("\0", "").replace("\r", "\n")
 
 

@@ -127,7 +127,7 @@ def _is_decodable(data: bytes, coding: str) -> bool:
 
 
 def _is_mostly_utf8(data: bytes) -> bool:
-    """Tell damaged UTF-8 from another encoding: hardly any of its characters are wrong."""
+    """Tell if it is damaged UTF-8, not another encoding: hardly any characters are wrong."""
     text = data.decode(errors="replace")
     wrong = text.count("\ufffd")
     right = sum(1 for each in text if each > "\x7f") - wrong
@@ -261,7 +261,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
 
 
 def _content(part: MIMEPart, report: Report) -> str:
-    """Return the text of a part; one that does not say its encoding is read as a file would be."""
+    """Return the text of a part. Without a declared encoding it is read like a file."""
     data = part.get_payload(decode=True)
     if part.get_content_charset() is None and isinstance(data, bytes) and not data.isascii():
         return decode(data, report)

@@ -14,7 +14,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a reader collects while it reads; kinds are named in the singular ("hidden sheet")."""
+    """The account that a reader collects; kinds are named in the singular ("hidden sheet")."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     revealed: Counter[str] = field(default_factory=Counter)

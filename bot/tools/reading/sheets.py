@@ -279,7 +279,7 @@ def _inspect_column(element: Any, sheet: _Sheet) -> None:
 
 
 def _column(cell: Any) -> int:
-    """The column of a cell, from 0; one that does not say it comes after those before it."""
+    """Return the column of a cell, from 0. A cell without a reference follows those before it."""
     place = _REFERENCE.fullmatch(cell.get("r", ""))
     return _index(place[1]) if place else sum(1 for _ in cell.itersiblings(preceding=True))
 

@@ -50,7 +50,10 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
 
 
 def _as_presentation(data: bytes, package: Package) -> bytes:
-    """The same file by the names that python-pptx knows: not those of a show or of Strict Open XML."""
+    """Return the file with the content types and namespaces that python-pptx knows.
+
+    Slide shows and Strict Open XML have others.
+    """
     types = package.read("[Content_Types].xml")
     plain = types
     for each in _OTHER_TYPES:

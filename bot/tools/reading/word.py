@@ -125,7 +125,7 @@ def _has_words(deletion: Any) -> bool:
 
 
 def _unwrap(tree: Any) -> None:
-    """Leave what a simple field or a change of direction holds, and nothing of its code."""
+    """Replace simple fields and direction marks by their content, without their code."""
     for wrapper in [each for each in tree.iter() if local_name(each) in _WRAPPERS]:
         for child in list(wrapper):
             wrapper.addprevious(child)

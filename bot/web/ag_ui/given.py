@@ -179,7 +179,6 @@ def _say_unreadable(why: str) -> str:
 
 
 def _readable_id(sent: Any) -> str:
-    """Return the id of a message; empty where it has none that can be kept."""
     ident = sent.get("id") if isinstance(sent, dict) else None
     if not isinstance(ident, str) or len(ident) > MAX_ID_CHARS or unstorable(ident):
         return ""

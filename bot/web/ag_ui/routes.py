@@ -136,7 +136,7 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming, s
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run: what is taken in, and what is told of it until nothing is under way."""
+    """A run: the messages it takes in, and the events until nothing is under way."""
 
     http: HttpChannel
     actor: Actor
@@ -199,7 +199,6 @@ class _Run:
 
     @property
     def _find_sent(self) -> str:
-        """How the event ids of what front ends sent to this conversation begin."""
         return f"{self.actor.key}/agui/{self.conversation_id}/"
 
     async def history(self) -> list[AguiMessage]:
@@ -227,7 +226,7 @@ class _Run:
         return [*self.stream.started(state), *caught_up, *answers, *in_words]
 
     async def to_rest(self) -> AsyncIterator[str]:
-        """What happens until the agent and its team are silent or wait for people, and the run's end."""
+        """Yield the events until the agent and its team are silent or wait for people, then the run's end."""
         if not await self._at_rest():
             ended = False
             async for item in heard(self.listener, self.http.pace.quiet):
@@ -275,7 +274,6 @@ class _Run:
         return [*told, *(self.stream.of_turn(event, said) if event is not None else ())]
 
     def _news(self, every: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Results that the rows tell, and what is open now."""
         ended = [event for each in every for event in self.stream.ended(each)]
         return [*ended, *self.stream.state(proposals=_plain(_open(every)))]
 
@@ -292,7 +290,7 @@ def _plain(every: Sequence[ProposalView]) -> list[dict[str, Any]]:
 
 
 async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
-    """The caller's conversation of this id, or else the one made for this thread; None for a deleted one."""
+    """Return the caller's conversation of this id, or the id made for the thread; None for a deleted one."""
     if await own(http, actor, thread_id) is not None:
         return thread_id
     ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]

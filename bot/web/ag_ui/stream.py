@@ -1,4 +1,4 @@
-"""What a run says in AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
+"""A run as AG-UI's events (https://docs.ag-ui.com, protocol 1.0). Pure.
 
 A proposal's call carries the proposal's id, which is unique, as models' own call ids are not. Its interrupt
 carries the id and the round, so that an answer counts for the content that was shown.
@@ -76,7 +76,7 @@ class RefusedMessage(NamedTuple):
 
 
 class RunStream:
-    """Makes the events of one run, in the order in which their grounds come."""
+    """The writer of one run's events, in the order of their causes."""
 
     def __init__(self, given: AguiInput, sent: SentMessages) -> None:
         self._run = given
@@ -312,7 +312,7 @@ class RunStream:
         return any(call == each.id for m in self._has for each in getattr(m, "tool_calls", None) or ())
 
     def _announce(self, proposal: ProposalView) -> list[BaseEvent]:
-        """The call that became a proposal, unless the front end knows it; no text is open after it."""
+        """Return the call of a proposal, unless the front end has it; all texts are closed first."""
         if self._knows(proposal.id):
             return self._close_all()
         return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)

@@ -1,4 +1,4 @@
-"""What the HTTP interface answers: one pydantic model for each answer, which the OpenAPI page describes.
+"""Responses of the HTTP interface: one pydantic model for each, which the OpenAPI page describes.
 
 This module has what they share; those of a small part are with its routes. Most are read from a value's
 attributes. Times are ISO 8601 in UTC; secrets are redacted as on every card.

@@ -1,4 +1,4 @@
-"""What a stream says: each event is the JSON of one ``data:`` line."""
+"""Events of streams: each is the JSON of one ``data:`` line."""
 
 from typing import Annotated, Any, Literal
 
@@ -157,7 +157,7 @@ ChangeEvents = ProposalEvent | QuestionAnswered | Reload | TurnTold
 
 
 def make_turn_event(event: TurnEvent) -> TurnEvents | None:
-    """What listeners are told of a part of an answer; None for what is told with more detail elsewhere."""
+    """Return the event for a part of an answer; None where another event tells it with more detail."""
     match event:
         case TextDelta(text):
             return Delta(content=text, text=text)

@@ -32,7 +32,6 @@ class Kind(StrEnum):
 
 
 def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
-    """Return the name of a kind, also of one that this version does not know."""
     return handler(str(kind)) if str(kind) in set(Kind) else str(kind)
 
 

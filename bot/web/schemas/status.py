@@ -1,4 +1,4 @@
-"""Who you are, what there is, what it cost, and whether Nod is up."""
+"""Responses on status: who you are, what there is, what it cost, and if Nod is up."""
 
 from typing import Annotated, Any, Literal
 

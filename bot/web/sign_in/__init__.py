@@ -1,4 +1,4 @@
-"""Who is calling: tokens, sessions, OpenID Connect, proxies.
+"""Authentication of callers: tokens, sessions, OpenID Connect, proxies.
 
-Begin with `tokens.py`. What a person may do is decided in `bot/approvals/`.
+Begin with `tokens.py`. A person's rights are decided in `bot/approvals/`.
 """

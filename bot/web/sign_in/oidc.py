@@ -111,7 +111,10 @@ class Begun:
 
 @dataclass(slots=True)
 class OidcSignIn:
-    """``name``: what people call it. ``allowed``: addresses, domains, or ``*`` for everyone it knows."""
+    """The sign-in of an organisation.
+
+    ``name``: what people call it. ``allowed``: addresses, domains, or ``*`` for everyone it knows.
+    """
 
     name: str
     issuer: str
@@ -195,7 +198,7 @@ class OidcSignIn:
             await self._client.aclose()
 
     async def _about(self) -> Mapping[str, Any]:
-        """What the provider says about itself: asked once for everyone who waits, and kept for an hour."""
+        """Return the provider's metadata, requested once for all who wait and cached for an hour."""
         asked, now = self._asked, self.clock()
         if asked is None or (
             asked.done() and (asked.exception() or not self._asked_at <= now < self._asked_at + _KEPT)

@@ -16,7 +16,7 @@ _TOLD = "nod.user"
 
 
 def is_proxied(request: HTTPConnection) -> bool:
-    """Whether a named proxy brought this request, so that what it says of the caller can be believed."""
+    """Tell if a configured proxy forwarded this request, so that its headers on the caller can be trusted."""
     return bool(request.scope.get(_BROUGHT))
 
 
@@ -45,7 +45,6 @@ class Forwarded:
         await self._app(scope, receive, send)
 
     def _take_user(self, scope: Scope) -> list[str]:
-        """Take the header out, also of what others sent; gives what it said."""
         found = [value.decode("latin-1") for name, value in scope["headers"] if name == self._user]
         if found:
             scope["headers"] = [(name, value) for name, value in scope["headers"] if name != self._user]
@@ -80,5 +79,5 @@ def _list_words(scope: Scope, header: bytes) -> list[str]:
 
 
 def _last(scope: Scope, header: bytes) -> str:
-    """Return what the nearest proxy said: it may add to what its caller sent."""
+    """Return the nearest proxy's value: it may add to what its caller sent."""
     return next(reversed(_list_words(scope, header)), "")

@@ -106,7 +106,7 @@ async def come_back(
 
 
 def _cookie(request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict") -> dict[str, Any]:
-    """Return what Nod's cookies have in common: no script reads them, and none goes to another path."""
+    """Return the attributes of Nod's cookies: no script reads them, and no other path gets them."""
     secure = site.secure or request.url.scheme == "https"
     return {"path": site.base or "/", "httponly": True, "samesite": samesite, "secure": secure}
 

@@ -1,4 +1,4 @@
-"""Who is calling: a bearer token's owner, or, where no token is configured, the person at this machine."""
+"""Authentication of requests by bearer token or, where none is configured, as this machine's person."""
 
 import hmac
 import re
@@ -21,7 +21,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Unauthenticated(Fault):
-    """Who calls is not known."""
+    """The caller is not known."""
 
     def __init__(self, error: str = "Send a valid token: Authorization: Bearer <token>.") -> None:
         super().__init__(401, error, {"WWW-Authenticate": "Bearer"})
@@ -36,7 +36,7 @@ class Forbidden(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Tells who calls. Without ``tokens``, who brings none is let in from loopback alone, as ``http:local``.
+    """The check of who calls. Without ``tokens``, loopback alone is let in, as ``http:local``.
 
     ``organised``: people sign in with their organisation's accounts, so no one is let in without.
     """
@@ -96,7 +96,7 @@ class Authenticator:
 
     @staticmethod
     def _check_own(request: HTTPConnection) -> None:
-        """What a browser proves by itself must come from Nod's page: any page can make it send that."""
+        """Refuse a browser's request from another site's page: any page can make it send cookies."""
         method = request.scope.get("method", "GET")
         own = "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
         if method not in _READS and not own:

@@ -1,4 +1,4 @@
-"""An answer as its stream brings it: what both interfaces share. Pure."""
+"""The parser of a streamed answer: the part that both interfaces share. Pure."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _MAX_TOKENS = 1_000_000_000
 
 
 class RefusedError(Exception):
-    """An event is an error; ``error`` is what of it says why."""
+    """An error among the events of a stream; ``error`` is the part of it that says why."""
 
     def __init__(self, error: Any) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class RefusedError(Exception):
 
 
 class StreamedAnswer(ABC):
-    """Takes each decoded event in and gives what it says."""
+    """The parser of one streamed answer: it takes decoded events and returns their parts."""
 
     def __init__(self, model: str) -> None:
         self.ended = False  # the server said that this is all

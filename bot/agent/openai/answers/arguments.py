@@ -1,4 +1,4 @@
-"""A call's arguments: what is one JSON object without a doubt, in whatever a server puts around it. Pure.
+"""Parsing of a call's arguments: exactly one JSON object, whatever a server puts around it. Pure.
 
 Proxies of Claude send ``{}`` before the arguments, others encode them twice, send them twice, fence them, or
 leave a brace or an end token behind. What is left in doubt is told to the model and never guessed.
@@ -24,7 +24,10 @@ _FENCED = re.compile(r"\s*```(?:json|JSON)?\s*\n(.*?)\n?\s*```(.*)\Z", re.DOTALL
 
 
 class ReadArguments(NamedTuple):
-    """``text`` is JSON where it could be read; ``refused`` says why a call may not be made with it."""
+    """Parsed arguments. ``text`` is JSON where it could be read.
+
+    ``refused`` says why a call must not be made.
+    """
 
     text: str
     refused: str = ""
@@ -59,7 +62,7 @@ def is_same_json(one: Any, other: Any) -> bool:
 
 
 def _read(text: str, depth: int) -> dict[str, Any] | None:
-    """Return the one JSON object in a text, or None where there is none or other values stand next to it.
+    """Return the one JSON object in a text; None without one, or with other values next to it.
 
     Raises _DoubtError where several objects differ.
     """

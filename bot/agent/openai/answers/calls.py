@@ -1,4 +1,4 @@
-"""Calls put together from the pieces in which servers send them. Pure."""
+"""Assembly of calls from the pieces in which servers send them. Pure."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def _new_id() -> str:
 
 
 class Calls:
-    """Grows with each fragment; `done` gives the calls in the order in which they began."""
+    """The assembler of calls: it takes fragments, and `done` returns the calls in the order they began."""
 
     def __init__(self, make_id: Callable[[], str] = _new_id) -> None:
         self._make_id = make_id

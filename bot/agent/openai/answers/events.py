@@ -1,4 +1,4 @@
-"""The bytes of an answer as events, whatever they are labelled as. Pure.
+"""Parsing of an answer's bytes into events, whatever content type they have. Pure.
 
 A stream is server-sent events. Other servers send one JSON object, one to a line, or only words. Events are
 split at the byte, not with ``str.splitlines``: JSON may hold U+2028 unescaped.
@@ -20,7 +20,10 @@ class EventTooLongError(Exception):
 
 
 class Event(NamedTuple):
-    """``name`` is "" for most; ``is_stray`` says that the data stood outside of any event."""
+    """A server-sent event. ``name`` is "" for most.
+
+    ``is_stray`` says that the data was outside of any event.
+    """
 
     data: str
     name: str = ""
@@ -74,7 +77,7 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
 
 
 class _Growing:
-    """Takes lines in; gives out an event when one is complete."""
+    """A parser of server-sent events: it takes lines and returns each complete event."""
 
     def __init__(self) -> None:
         self.stray = b""

@@ -66,7 +66,10 @@ class RefusalCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """``words`` are the server's own on one line, without secrets; ``said`` is all to recognise it by."""
+    """A server's refusal.
+
+    ``words`` are the server's own on one line, without secrets; ``said`` is all to recognise it by.
+    """
 
     words: str
     said: str = ""

@@ -1,4 +1,4 @@
-"""The words by which a refusal is recognised, as makers of models and servers write them. Pure.
+"""Patterns by which a refusal is recognised, in the words of models' makers and servers. Pure.
 
 Taken from public reports of what OpenAI, Anthropic, Bedrock, Gemini, xAI, Mistral, Moonshot, DashScope, z.ai,
 MiniMax, Groq, Together, Fireworks, Cohere, watsonx, Cloudflare, OpenRouter, LiteLLM, vLLM, SGLang, TGI,

@@ -1,4 +1,4 @@
-"""An answer's text without what the model thought, in the marks that models put around it. Pure.
+"""Separation of a model's reasoning from its answer, by the marks that models put around it. Pure.
 
 Servers without a parser for a model's thoughts leave them in the text: ``<think>…</think>`` and its like at
 the start of a line; often the first mark is part of the prompt, so that only the last one comes. Then all
@@ -62,7 +62,7 @@ def _begin_line(line: str) -> str:
 
 
 class Thoughts:
-    """Takes one answer's text in as it comes; gives out what may be shown, and what was thought."""
+    """A parser that splits an answer's text, as it streams, into reasoning and what may be shown."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -150,7 +150,6 @@ class Thoughts:
         return shown
 
     def _drop_indent(self, count: int) -> None:
-        """Drop the white space between the beginning of a line and a mark."""
         before = self._held[:count]
         if not (self._line + before).rpartition("\n")[2].strip():
             self._held = before.rstrip(" \t") + self._held[count:]

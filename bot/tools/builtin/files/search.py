@@ -1,4 +1,4 @@
-"""Looking for text in the workspace: a bounded walk over open folders, no link followed."""
+"""Search for text in the workspace: a bounded walk over open folders, no link followed."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SKIPPED = frozenset({".git", ".hg", ".svn", ".venv", "node_modules", "__pycache
 
 @dataclass(slots=True)
 class Search:
-    """One walk; ``text`` is found in any case, ``pattern`` is for file names, as ``*.py``."""
+    """A search. ``text`` matches in any case, ``pattern`` matches file names, as ``*.py``."""
 
     confined: ConfinedFolder
     text: str

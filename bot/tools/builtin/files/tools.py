@@ -386,7 +386,6 @@ def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
 
 
 def _content_of(found: Names) -> str:
-    """The preview's field for a file."""
     return f"content of {format_path(found)}"
 
 
@@ -426,7 +425,6 @@ def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence
 
 
 def _bytes(content: str, encoding: str) -> bytes:
-    """Raises ToolError for what is not in that encoding."""
     try:
         return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode()
     except ValueError:

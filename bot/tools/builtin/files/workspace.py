@@ -79,7 +79,7 @@ def names(path: str) -> Names:
 
 
 def file_names(path: str) -> Names:
-    """The same for something inside the workspace; raises ToolError for the workspace itself."""
+    """Split the path of a file inside the workspace. Raises ToolError for the workspace itself."""
     found = names(path)
     if not found:
         raise ToolError("Name a file inside the workspace.")
@@ -87,7 +87,7 @@ def file_names(path: str) -> Names:
 
 
 def changeable(path: str) -> Names:
-    """The same for something that may be changed; a repository's own folder is changed by git alone.
+    """Split the path of a file that may be changed. Raises ToolError for files under ``.git``.
 
     Its configuration and hooks name programs that git would run later, when no one is asked.
     """
@@ -132,7 +132,7 @@ def _quote(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """What stands under a name: ``kind`` is file, folder, link or other; ``size`` in bytes."""
+    """An entry of a folder: ``kind`` is file, folder, link or other; ``size`` in bytes."""
 
     name: str
     kind: str
@@ -147,7 +147,7 @@ class FolderEntry:
 
 
 class Shown(NamedTuple):
-    """A file's text as a whole, or one line that stands for what is not shown."""
+    """A file's complete text, or one line in place of a text that is not shown."""
 
     text: str
     whole: bool
@@ -155,14 +155,14 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What people saw of a file before its change, by `ConfinedFolder.state`; None where none was there."""
+    """The text of a file as people saw it before its change, by `ConfinedFolder.state`; None for no file."""
 
     text: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stood somewhere before a change, to be put back; ``content`` None: a folder, which was empty."""
+    """The former content of a path, kept for undo; ``content`` is None for a folder, which was empty."""
 
     content: bytes | None
     mode: int
@@ -179,7 +179,7 @@ def _as_tool_error(names: Names) -> Iterator[None]:
 
 
 class ConfinedFolder:
-    """One workspace. ``max_read`` and ``max_write`` are bytes of one file."""
+    """A workspace. ``max_read`` and ``max_write`` are bytes of one file."""
 
     def __init__(self, workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> None:
         """Raises SettingsError for a workspace that is not a folder."""
@@ -232,7 +232,7 @@ class ConfinedFolder:
             return self.read_at(names, fd)
 
     def read_at(self, names: Names, fd: int) -> bytes:
-        """The same below the open folder ``fd``; ``names`` is its whole path, for messages."""
+        """Read a file below the open folder ``fd``; ``names`` is its full path, for messages."""
         with _as_tool_error(names):
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
             _regular(names, before)  # opening a device or a pipe could already do something
@@ -260,7 +260,10 @@ class ConfinedFolder:
         return as_text(self.read_at(names, fd))
 
     def kept(self, names: Names) -> Kept | None:
-        """What stands there, to be put back later; None for nothing. Raises ToolError where it can't be."""
+        """Return the content of a path to put back later, or None.
+
+        Raises ToolError where it can't be kept.
+        """
         if (entry := self.look(names)) is None:
             return None
         with self.folder(names[:-1]) as fd, _as_tool_error(names):
@@ -309,7 +312,6 @@ class ConfinedFolder:
             os.fsync(fd)
 
     def _check(self, names: Names, fd: int, before: Before) -> None:
-        """Raises ToolError where something else stands than people saw."""
         entry = look_at(names[-1], fd)
         text = None if entry is None else self._state_at(names, fd, entry).text
         if text != before.text or look_at(names[-1], fd) != entry:

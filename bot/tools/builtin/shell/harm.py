@@ -108,7 +108,7 @@ def runs_code(words: Sequence[str]) -> str | None:
 
 
 def on_system(word: str) -> bool:
-    """Whether a word names a device or a process: a disk, or the secrets in another one's environment."""
+    """Tell if a word names a device or a process: a way to disks and to secrets of other processes."""
     reaches = word.startswith("/") or ".." in word or "=/" in word
     return reaches and word != "/dev/null" and bool(_DEVICES.search(re.sub(r"/(\./|/)+", "/", word)))
 
@@ -169,7 +169,7 @@ def _git(arguments: Sequence[str]) -> str | None:
 
 
 def _means(name: str, known: Sequence[str]) -> bool:
-    """Whether a long flag is one of these, longer than one (--force-with-lease) or cut short (--forc)."""
+    """Tell if a long flag is one of these, also longer (--force-with-lease) or abbreviated (--forc)."""
     return any(each.startswith(name) or name.startswith(each) for each in known)
 
 

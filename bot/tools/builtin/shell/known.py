@@ -32,7 +32,7 @@ VALUES = {
 
 
 class Follows(StrEnum):
-    """The plain words that may follow, as the documents say it."""
+    """The plain words that may follow a command, in the words of the documents."""
 
     NOTHING = "nothing"
     NAME = "the name of a test"
@@ -257,7 +257,7 @@ def _read_option(spelling: str) -> Option:
 
 
 def _compile(spelling: str) -> re.Pattern[str]:
-    """Return the pattern of a word: capitals at its end that name a kind of value stand for that kind."""
+    """Compile the spelling of a word; capitals at its end stand for a kind of value."""
     name = re.search(r"(?<![A-Za-z])[A-Z]{4,}$|(?<=-[jk])NUMBER$", spelling)
     if name is None:
         return re.compile(re.escape(spelling))

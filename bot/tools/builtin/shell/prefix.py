@@ -1,4 +1,4 @@
-"""By which first words commands are alike, for *Approve similar*, and what may follow them.
+"""Prefixes for *Approve similar*: the first words by which commands are alike, and what may follow.
 
 Only for commands in the table of ``known.py``, and only while everything in them is in that table. Paths stay
 in the workspace, below what was seen, and go through no link. What is in doubt has no such words, so it asks.
@@ -41,7 +41,7 @@ _NAMES = re.compile(VALUES["NAMES"], re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """What stands after the words of a known command: plain words, and options that stay as they were."""
+    """The arguments of a known command: plain words, and options that stay as they were."""
 
     plain: tuple[str, ...]
     kept: tuple[str, ...]
@@ -57,7 +57,7 @@ class _Place:
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """What a grant fixes of it: a folder, or that of a file; a file next to all others is itself."""
+        """The folder that a grant is limited to; a file at the top of the workspace is its own."""
         return self.parts[:-1] if self.is_file and len(self.parts) > 1 else self.parts
 
 
@@ -112,7 +112,6 @@ def _read_arguments(known: KnownCommand, words: Sequence[str]) -> _Arguments | N
 
 
 def _find_option(known: KnownCommand, word: str, following: str) -> Option | None:
-    """Return the option that a word is, with the value after it where it has one."""
     for option in _options(known):
         if option.word.fullmatch(word) and (option.value is None or option.value.fullmatch(following)):
             return option
@@ -131,7 +130,7 @@ def _is_known(known: KnownCommand, plain: Sequence[str], folder: Path) -> bool:
 
 
 def _is_in_place(word: str, folder: Path) -> bool:
-    """Tell whether a program is one of the system, or a path is in the workspace and no link leads to it."""
+    """Tell if a program is found by name, or a path is in the workspace with no link on its way."""
     if "/" not in word:
         return True
     path = folder / word.removeprefix("./")

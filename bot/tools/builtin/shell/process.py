@@ -23,7 +23,7 @@ _FLOOD = 64  # times the kept output: a command that says more is ended
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """``exit_code`` is None where the command was ended; ``why`` says so in words."""
+    """The end of a process. ``exit_code`` is None if it was killed; ``why`` says so in words."""
 
     exit_code: int | None
     stdout: str
@@ -33,7 +33,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """What one process may use: bytes of data in memory, bytes of a file; and processes of the command.
+    """The limits of one process: bytes of memory, bytes of a file, and processes of the command.
 
     ``files`` are open ones, 0 for as many as Nod may have. ``account`` is the id of the user and group that
     it runs as, 0 for Nod's own.

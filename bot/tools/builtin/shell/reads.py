@@ -15,7 +15,7 @@ Inside = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Flags of one program: letters without and with a value, long names without and with ``=value``.
+    """The flags of a program: letters without and with a value, long names without and with ``=value``.
 
     ``texts`` operands come first and are no paths; -1: none is a path. ``most`` bounds the operands.
     """
@@ -272,7 +272,7 @@ def _git(arguments: Sequence[str], inside: Inside) -> str | None:
 
 
 def _is_magic(operand: str) -> bool:
-    """Tell whether git may read an operand as another place: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
+    """Tell if git may read an operand as another place: ``:/x``, ``:(top)x``, ``HEAD:../x``."""
     _, colon, path = operand.partition(":")
     return operand.startswith(":") or (
         bool(colon) and (path[:1] in ("/", "~") or ".." in re.split("[/:]", path))

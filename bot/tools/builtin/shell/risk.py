@@ -1,8 +1,8 @@
-"""How much an argv can harm: read, write or destructive, by what stands in it.
+"""The risk of an argv: read, write or destructive.
 
-``sh -c`` is judged by its parsed script (``script.py``); what is not understood is destructive. What
-only reads is listed in ``reads.py``, what loses something in ``harm.py``. The rest writes, and
-it is vouched for only where `_VOUCHED` has it: most programs run others, and do what files tell them.
+``sh -c`` is judged by its parsed script (``script.py``); what is not understood is destructive. What only
+reads is listed in ``reads.py``, what loses something in ``harm.py``. The rest writes, and it is vouched for
+only where `_VOUCHED` has it: most programs run others, and do what files tell them.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,13 +78,12 @@ def _simple(command: Simple, inside: Inside) -> Risk:
 
 
 def _worst(risks: Sequence[Risk]) -> Risk:
-    """The highest level; vouched for only where all of them are."""
     worst = max(risks, key=lambda risk: (_ORDER[risk.level], not risk.vouched))
     return replace(worst, vouched=all(risk.vouched for risk in risks))
 
 
 def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
-    """Whether it surely does no more than make files and folders, or put them into git without its hooks."""
+    """Tell if a command does no more than make files and folders, or commit them without running hooks."""
 
     def apart(path: str) -> bool:
         return inside(path) and _apart(path)
@@ -102,7 +101,7 @@ def _is_vouched_for(words: Sequence[str], inside: Inside) -> bool:
 
 
 def _apart(path: str) -> bool:
-    """Return whether a path names nothing of a repository's own, whose settings and hooks run programs."""
+    """Tell if a path is outside a repository's own folder, whose settings and hooks run programs."""
     return ".git" not in path.lower().split("/")
 
 
@@ -115,7 +114,7 @@ def _shape(command: Simple) -> str | None:
 
 
 def _find_injection(command: Simple) -> str | None:
-    """A pattern at the beginning of a word could put in a file that is called like a flag."""
+    """Return a warning if a leading pattern may expand to a file name that looks like a flag."""
     for word in command.words[1:]:
         if word.open and word.text[:1] in "*?[":
             return f"“{word.text}” may become a flag; write ./{word.text}"

@@ -1,9 +1,9 @@
-"""A shell script as the simple commands it is made of, or the word that it is not understood.
+"""Parsing of a shell script into simple commands, or the verdict that it is not understood.
 
 Parsed with tree-sitter's bash grammar (https://github.com/tree-sitter/tree-sitter-bash). Only a small part of
 the language is taken: literal words, pipes, lists, sub-shells and file redirections. Variables,
-substitutions, loops, functions, here-documents and the rest are not, because what they will do cannot be
-read from the text. Its words are read a second time by `shlex`; where the two disagree, nothing is believed.
+substitutions, loops, functions, here-documents and the rest are not, because what they will do cannot be read
+from the text. Its words are read a second time by `shlex`; where the two disagree, nothing is believed.
 """
 
 import shlex
@@ -28,7 +28,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ShellWord:
-    """``text`` as the program gets it; ``open`` where the shell puts file names or a home in its place."""
+    """A word of a script. ``text`` is what the program gets; ``open``: the shell expands it."""
 
     text: str
     open: bool = False
@@ -84,7 +84,7 @@ def _second_opinion(script: str) -> list[str]:
 
 
 def _split_operators(tokens: list[str]) -> list[str]:
-    """Runs of operators are cut differently by the two; their characters are not."""
+    """Split operators into characters, since the two parsers cut runs of them differently."""
     return [
         part for token in tokens for part in (token if token and not token.strip(_OPERATORS) else [token])
     ]

@@ -143,7 +143,7 @@ def shell_tools(
 
 
 def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
-    """The command with each file it names through a link under its own name, relative to the workspace."""
+    """Replace each linked path in the command by the path it leads to, relative to the workspace."""
     given = arguments["argv"]
     argv = [_end_of_links(folder, word) for word in given]
     return {} if argv == given else {"argv": argv}
@@ -172,7 +172,6 @@ def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _in_words(argv: Sequence[str]) -> str:
-    """As a person would type it, every argument quoted where it must be."""
     return " ".join(map(_quote, argv))
 
 
@@ -184,7 +183,7 @@ def _quote(word: str) -> str:
 
 
 def _escape_letter(letter: str) -> str:
-    """For ``$'…'``; what cannot be seen is told by its number."""
+    """Escape a letter for ``$'…'``; an invisible one becomes its number."""
     if letter in "\\'":
         return f"\\{letter}"
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

@@ -1,4 +1,4 @@
-"""Changes put into a workspace: all of them, or none, also where Nod is killed in the middle.
+"""Application of changes to a workspace: all of them or none, also where Nod is killed in the middle.
 
 New contents are written to a staging folder in the workspace, and synced; then comes a file with the list of
 changes. From there on each path is exchanged with its staged twin by one rename, and what comes out is
@@ -109,7 +109,10 @@ def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileCha
 
 
 def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
-    """What `settled` says where nothing is staged; since all was applied or nothing, one path is enough."""
+    """Return the result of `settle_apply` where no staging folder is left.
+
+    All was applied or nothing, so one path is enough to tell.
+    """
     old = {each.path: each.old for each in reversed(changes)}  # the first of each path
     new = {each.path: each.new for each in changes}
     there = {path: _at(root, path) for path in new}
@@ -120,7 +123,7 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
 
 
 def _clear(workspace: Path, root: int, key: str, how: str) -> None:
-    """Remove the staging folder; first its name says how it ended, since a part of it tells nothing."""
+    """Remove the staging folder, renamed first: a half-removed one must not look like an unfinished apply."""
     os.rename(f"{STAGE}{key}", f"{STAGE}{key}{how}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
     remove(workspace / f"{STAGE}{key}{how}")
@@ -128,7 +131,7 @@ def _clear(workspace: Path, root: int, key: str, how: str) -> None:
 
 @contextlib.contextmanager
 def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
-    """The workspace, open; no one else applies anything to it inside. Raises ToolError for bad changes."""
+    """Open the workspace and lock it against other applies. Raises ToolError for bad changes."""
     check(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
@@ -174,7 +177,10 @@ def _thing(folder: int, name: str, *, stamped: bool = False) -> FileState:
 
 
 def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool:
-    """Whether that stands there; ``alone``: a folder that is empty. A rename changes a part of a stamp."""
+    """Tell if this state is in place; ``alone``: a folder must be empty.
+
+    The stamp is compared without the time that a rename changes.
+    """
     stamped = thing.mark.startswith("stamp:")
     try:
         found = _thing(folder, name, stamped=stamped)
@@ -188,7 +194,7 @@ def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool
 
 
 def _steady(mark: str) -> list[str]:
-    """A stamp without the time of the last change of its inode."""
+    """Return a stamp without its inode's change time."""
     ino, written, _, *rest = mark.split(".")
     return [ino, written, *rest]
 

@@ -42,7 +42,10 @@ _OWN = ("RssAnon:", "RssShmem:")
 
 @dataclass(frozen=True, slots=True)
 class CageLimits:
-    """``memory`` of all processes, ``files`` in memory; ``entries`` and ``size`` that may be added."""
+    """The limits of a cage.
+
+    ``memory`` is of all processes, ``files`` are in memory, ``entries`` and ``size`` new.
+    """
 
     seconds: float = 60.0
     memory: int = 1 << 30

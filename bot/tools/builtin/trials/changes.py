@@ -1,4 +1,4 @@
-"""What a command did to its copy of a workspace: found, described to people, and as a token to apply.
+"""Changes that a command made in its copy of a workspace: found, described to people, and packed as a token.
 
 Only content, links, modes and folders can be applied. Anything else that a command leaves (a device, a link
 that leads out, a file that runs as another user) makes all of it refused.
@@ -32,7 +32,7 @@ _FIELDS = 100  # files shown with their text
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What stands under a path: ``kind`` is file, folder, link or other.
+    """The state of a path: ``kind`` is file, folder, link or other.
 
     ``mark`` tells its content from others: a hash, the target of a link, or the stamp of a file too large to
     read. ``content`` is that of a file, compressed; empty where it was not read, or is not kept.
@@ -53,7 +53,7 @@ class FileState:
 
     @property
     def bare(self) -> "FileState":
-        """The same without its content."""
+        """The state without its content."""
         return replace(self, content="")
 
     @property
@@ -67,7 +67,7 @@ class FileState:
 
     @property
     def words(self) -> str:
-        """What it is, without its text."""
+        """The kind, size and mode in words."""
         if self.kind == "link":
             return f"link to {self.mark}"
         size = "" if self.kind == "folder" else f"{self.size:,} bytes, {self.mark.replace(':', ' ')}, "
@@ -81,7 +81,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One path, what stood and what will stand there; None for nothing."""
+    """The change of one path: its state before and after; None for no file."""
 
     path: str
     old: FileState | None
@@ -107,7 +107,7 @@ class FileChange:
 
 
 class Inapplicable(Exception):
-    """Why nothing of it can be applied, in words."""
+    """The changes can't be applied; the message says why."""
 
 
 def content_of(fd: int) -> bytes:
@@ -119,7 +119,7 @@ def content_of(fd: int) -> bytes:
 
 
 class _Reader:
-    """Reads files as far as there is room for their contents."""
+    """A reader of files, as far as there is room for their contents."""
 
     def __init__(self) -> None:
         self.room = _ROOM
@@ -235,9 +235,9 @@ def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
 
 
 def _in_order(changes: Sequence[FileChange]) -> Iterator[FileChange]:
-    """As they can be applied one after the other: what goes first, deepest first, then what comes.
+    """Yield the changes in the order in which they can be applied: removals, deepest first, then additions.
 
-    A path that becomes a folder, or was one, goes and comes.
+    A path that becomes a folder, or was one, is removed and added.
     """
     going: list[FileChange] = []
     coming: list[FileChange] = []
@@ -291,7 +291,7 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
 
 
 def _modes(each: FileChange) -> tuple[str | None, str] | None:
-    """Permissions that change, and those of a new file that can be run."""
+    """Return the changed permissions of a file, and those of a new executable one."""
     old, new = (part.permissions if part and part.kind == "file" else None for part in (each.old, each.new))
     return (old, new) if new and old != new and (old or each.parts[-1].mode & 0o111) else None
 
@@ -305,7 +305,7 @@ def as_words(thing: FileState | None) -> str | None:
 
 
 def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
-    """As JSON data; without the old contents where they are more than is kept."""
+    """Return the changes as JSON data, without old contents of more than 1 MB in all."""
     olds = [each.old.size for each in changes if each.old is not None and each.old.kind == "file"]
     if sum(olds) > _KEPT:
         changes = [replace(each, old=each.old and each.old.bare) for each in changes]

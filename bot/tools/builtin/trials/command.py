@@ -121,7 +121,7 @@ class CommandTrials:
         return _report_applied(token, "Applied")
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
-        """As `Trying` says."""
+        """Finish an apply that was cut off, or return None; see `Trying`."""
         done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(token), key)
         return _report_applied(token, "Nod stopped in the middle, and finished it now") if done else None
 
@@ -163,7 +163,6 @@ class CommandTrials:
         return replace(shell_undo, offered=False, undoes=True, settle=self._settle_undoing)
 
     async def _settle_undoing(self, arguments: Arguments, key: str) -> ToolOutput | None:
-        """Return how an undoing ended that was cut off."""
         done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(arguments), key)
         return _report_restored(_changes(arguments)) if done else None
 
@@ -226,7 +225,6 @@ def _files(count: int) -> str:
 
 
 def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
-    """The arguments of what undoes these changes, or why nothing does."""
     back = undoing(changes)
     if back is None:
         return "What was there before is more than 1 MB."

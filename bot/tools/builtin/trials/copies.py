@@ -27,7 +27,7 @@ _LOOKS = 500  # entries between looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class CopyLimits:
-    """``entries`` of a workspace, ``size`` in bytes of what can't share blocks, ``depth`` of folders."""
+    """The limits of a copy: ``entries``, ``size`` in bytes of unshared blocks, ``depth`` of folders."""
 
     entries: int = 50_000
     size: int = 1 << 30
@@ -36,7 +36,10 @@ class CopyLimits:
 
 
 class Stamp(tuple[int, ...]):
-    """What changes whenever a file does: no process without rights over the clock can set all of it back."""
+    """A fingerprint of a file's metadata that changes with the file.
+
+    Only a process with rights over the clock could set all of it back.
+    """
 
     __slots__ = ()
 
@@ -51,7 +54,7 @@ class Stamp(tuple[int, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What stood under a path when it was copied: ``kind`` is file, folder or link; ``target`` of a link.
+    """The state of a path when it was copied: ``kind`` is file, folder or link; ``target`` of a link.
 
     ``source`` is its stamp in the workspace and ``copy`` that in the copy.
     """
@@ -70,7 +73,7 @@ Nodes = dict[str, Node]
 
 @dataclass(eq=False)
 class _Walk:
-    """One copying, and how much of its bounds is left."""
+    """The state of a copying: what is left of its limits."""
 
     limits: CopyLimits
     owner: int | None  # whose files the copy's are, where Nod may give files away
@@ -226,7 +229,7 @@ def remove(folder: Path) -> None:
 
 
 def find_crowding(folder: Path, entries: int, size: int) -> str:
-    """Why a copy holds too much, in words; empty where it does not. It may change while it is looked at."""
+    """Return why a copy is too large, or an empty text. The copy may change during the scan."""
     stack, seen, held = [str(folder)], 0, 0
     while stack:
         try:
