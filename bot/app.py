@@ -449,13 +449,14 @@ def _make_toolsets_of_features(parts: FeatureParts, *, named: bool) -> list[Fixe
 
 
 def _make_named_tools(parts: FeatureParts) -> list[FixedToolset]:
-    builtin = builtin_tools(parts.settings, parts.database)
-    return [*builtin[:1], *_make_toolsets_of_features(parts, named=True), *builtin[1:]]
+    """Make the tools that Nod brings itself, as far as the settings name them."""
+    features = _make_toolsets_of_features(parts, named=True)
+    return [output_tools(parts.database), *features, *_make_builtin_tools(parts.settings)]
 
 
-def builtin_tools(settings: Settings, database: Database) -> list[FixedToolset]:
-    """Return the built-in tools that the settings turn on."""
-    found = [output_tools(database)]
+def _make_builtin_tools(settings: Settings) -> list[FixedToolset]:
+    """Make the tools of a workspace, of Docker and of the web, as far as the settings turn them on."""
+    found: list[FixedToolset] = []
     if settings.workspace is not None:
         if not settings.workspace.is_dir():
             raise SettingsError(f"NOD_WORKSPACE: there is no folder {settings.workspace}; create it first")

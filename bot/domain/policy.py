@@ -230,10 +230,10 @@ class Policy:
         roles = tuple(r for r in (Role.APPROVER, Role.ADMIN) if r in words and holders[r])
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
-        members = "member" in words and not kind.of_script  # a script is in no chat
+        members = "member" in words and not kind.for_approvers
         further = self.spelled_out(named) - requester.accounts
         second = bool(others or further) or (members and not place.private)
-        other = kind.of_script and (second or str(LOCAL) not in requester.accounts)
+        other = kind.for_approvers and (second or str(LOCAL) not in requester.accounts)
         four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
         return Deciders(
             requester="requester" in words and not other,

@@ -387,7 +387,8 @@ class ProposalKind:
     always_asks: bool = True  # no rule and no grant lets it run without a decision
     is_own: Callable[[Mapping[str, Any]], bool] = is_for_others  # by its arguments: who asked decides alone
     hides_own: bool = False  # and then no one else sees it
-    of_script: bool = False  # a script asks, which is in no chat and never decides it itself
+    of_script: bool = False  # a script asks, and reads what became of it
+    for_approvers: bool = False  # members of a chat do not decide it, nor who asked where anyone else can
     has_lead: bool = False  # the lead agent may have a say
 
     # what it is

@@ -1,15 +1,15 @@
 """Counts of rows and the cost of turns, made when someone looks."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, case, func, literal_column, or_, select, true, tuple_
+from sqlalchemy import bindparam, case, func, literal_column, or_, select
 from sqlmodel import Session
 
 from bot.domain.chat import Parts, Used
 from bot.domain.jobs import Work
-from bot.domain.proposals import Cause, Mark, State
+from bot.domain.proposals import Cause, State
 from bot.store import posted_cards
 from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow, inside
 from bot.store.tables.proposals import CallbackRow, ProposalRow
@@ -180,42 +180,3 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
 def sum_spent_on_order(session: Session, order: int) -> float:
     """Return what it cost to answer one line of a person, teammates included."""
     return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())
-
-
-MOST = 50_000  # proposals of one look
-_AT_A_TIME = 500
-_JUDGED = (
-    *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
-    *("state", "grant_id", "edited_by", "undone_by", "created_at"),
-)
-_ENDED = ("requester_name", "votes", "decided_at")
-_CONDITIONS = ("arguments", "tool_version")
-
-
-def newest(
-    session: Session,
-    since: datetime,
-    before: Mark | None = None,
-    accounts: Collection[str] | None = None,
-    *,
-    most: int = MOST,
-    ended: bool = False,
-    arguments: bool = False,
-) -> Iterator[Any]:
-    """Yield what was proposed since then, newest first: by these accounts, or by anyone.
-
-    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
-    with those of each call, and the version of its tool.
-    """
-    also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
-    found = select(
-        *(_PROPOSAL.c[name] for name in (*_JUDGED, *also)),
-        SEEN_AT.label("place"),
-        _PLACE.c.private,
-    ).join_from(_PROPOSAL, _PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
-    at = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
-    further: Any = true() if before is None else tuple_(*at) < tuple_(*before)
-    whose: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
-    found = found.where(at[0] >= since, further, whose).order_by(*(each.desc() for each in at)).limit(most)
-    with session.connection().execute(found, execution_options={"yield_per": _AT_A_TIME}) as rows:
-        yield from rows

@@ -31,8 +31,8 @@ from bot.domain.proposals import Cause, Proposal, State, digest
 from bot.domain.rules import EVERYWHERE, Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.errors import ModelCut, ModelError, ToolError
-from bot.features.insights import counting as insights
 from bot.features.schedules import rows as schedules
+from bot.store import record
 from bot.store.audit import log
 from bot.store.tables.conversations import MessageRow
 from bot.tools.tool import FixedToolset, InverseCall, Ran
@@ -341,7 +341,7 @@ class CoreMachine(RuleBasedStateMachine):
         each = [p for p in await nod.proposals() if p.kind not in (kinds.QUESTION, kinds.SUGGESTION)]
         asked = [p for p in each if not p.undoes and (p.votes or p.state not in _RAN) and p.grant_id is None]
         begin = nod.clock() - timedelta(days=300)
-        counted = await nod.database.read(insights.count_insights, begin, None, UTC)
+        counted = await nod.database.read(record.count_insights, begin, None, UTC)
         ends = Counter("approved" if p.state in _RAN else str(p.state) for p in asked)
         total = counted.total
         assert (total.asked, total.approved) == (len(asked), ends["approved"])

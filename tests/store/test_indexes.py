@@ -16,9 +16,8 @@ from bot.domain.people import SHELL
 from bot.domain.proposals import Mark, State
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
-from bot.features.insights import counting as insights
 from bot.features.insights import suggestions
-from bot.store import outputs, posted_cards, proposals, questions, teams, transitions, turns
+from bot.store import outputs, posted_cards, proposals, questions, record, teams, transitions, turns
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.proposals import CALLS
@@ -141,7 +140,7 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     rule = Rule(0, Subject.POLICY, str(ROOM), "paint", Mode.NEVER)
     policies, tools = nod.gate.policies, await nod.gate.registry.available()
     for accounts in (None, frozenset({str(ANA)})):
-        await nod.database.read(insights.count_insights, month, accounts, UTC)
+        await nod.database.read(record.count_insights, month, accounts, UTC)
     await nod.database.read(past.try_rule, policies, rule, month, Mark(nod.clock(), p.id))
     await nod.database.read(suggestions.find_suggestions, policies, tools, nod.clock())
     await nod.command(f"/approvals context {p.id[:8]}", by=BEN)

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from bot.approvals.accounts import linking
-from bot.approvals.accounts.linking import End
 from bot.domain.people import Actor
 from bot.domain.policy import Policy
+from bot.features.people import codes
+from bot.features.people.codes import End
 from bot.store import people
 from bot.store.audit import verification
 from bot.store.database import Database
@@ -35,9 +36,9 @@ def link(database: Database, clock: FakeClock) -> Link:
     """Both accounts agree to be one person, all in one go."""
 
     def join(first: Actor, second: Actor, policies: Policies = POLICIES) -> End:
-        code = database.write_now(linking.new_code, first, clock())
-        assert database.write_now(linking.agree, second, code, clock()) == first
-        return database.write_now(linking.confirm, policies, first, second, clock())
+        code = database.write_now(codes.new_code, first, clock())
+        assert database.write_now(codes.agree, second, code, clock()) == first
+        return database.write_now(codes.confirm, policies, first, second, clock())
 
     return join
 
@@ -61,35 +62,35 @@ def test_two_linked_pairs_become_one_person_when_they_are_linked(database: Datab
 def test_a_code_is_for_one_use_and_a_new_one_ends_the_old(
     database: Database, clock: FakeClock, together: DatabaseCluster
 ) -> None:
-    old = database.write_now(linking.new_code, SLACK, clock())
-    code = database.write_now(linking.new_code, SLACK, clock())
-    assert database.write_now(linking.agree, PHONE, old, clock()) is None
-    assert database.write_now(linking.agree, SLACK, code, clock()) is None  # its own
-    used = together([lambda: database.write_now(linking.agree, PHONE, code, clock())] * 10)
+    old = database.write_now(codes.new_code, SLACK, clock())
+    code = database.write_now(codes.new_code, SLACK, clock())
+    assert database.write_now(codes.agree, PHONE, old, clock()) is None
+    assert database.write_now(codes.agree, SLACK, code, clock()) is None  # its own
+    used = together([lambda: database.write_now(codes.agree, PHONE, code, clock())] * 10)
     assert [u for u in used if u is not None] == [SLACK]
-    ended = together([lambda: database.write_now(linking.confirm, POLICIES, SLACK, PHONE, clock())] * 10)
+    ended = together([lambda: database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock())] * 10)
     assert sorted(e.name for e in ended) == ["LINKED"] + ["NOTHING"] * 9
 
 
 def test_a_code_and_a_yes_end_after_ten_minutes(database: Database, clock: FakeClock) -> None:
-    code = database.write_now(linking.new_code, SLACK, clock())
+    code = database.write_now(codes.new_code, SLACK, clock())
     late = clock() + timedelta(minutes=10)
-    assert database.write_now(linking.agree, PHONE, code, late) is None
-    assert database.write_now(linking.agree, PHONE, code, clock()) == SLACK
-    assert database.write_now(linking.confirm, POLICIES, SLACK, PHONE, late) is End.NOTHING
+    assert database.write_now(codes.agree, PHONE, code, late) is None
+    assert database.write_now(codes.agree, PHONE, code, clock()) == SLACK
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, late) is End.NOTHING
     assert person_id(database, PHONE) == str(PHONE)
 
 
 def test_nothing_is_joined_before_the_side_that_asked_says_yes_to_that_account(
     database: Database, clock: FakeClock
 ) -> None:
-    code = database.write_now(linking.new_code, SLACK, clock())
-    assert database.write_now(linking.confirm, POLICIES, SLACK, PHONE, clock()) is End.NOTHING
-    database.write_now(linking.agree, PHONE, code, clock())
-    assert database.write_now(linking.confirm, POLICIES, SLACK, WEB, clock()) is End.NOTHING
-    assert database.write_now(linking.confirm, POLICIES, PHONE, SLACK, clock()) is End.NOTHING
+    code = database.write_now(codes.new_code, SLACK, clock())
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is End.NOTHING
+    database.write_now(codes.agree, PHONE, code, clock())
+    assert database.write_now(codes.confirm, POLICIES, SLACK, WEB, clock()) is End.NOTHING
+    assert database.write_now(codes.confirm, POLICIES, PHONE, SLACK, clock()) is End.NOTHING
     assert person_id(database, PHONE) == str(PHONE)
-    assert database.write_now(linking.confirm, POLICIES, SLACK, PHONE, clock()) is End.LINKED
+    assert database.write_now(codes.confirm, POLICIES, SLACK, PHONE, clock()) is End.LINKED
 
 
 def test_a_link_that_gives_a_role_waits_for_an_admin(
@@ -98,8 +99,8 @@ def test_a_link_that_gives_a_role_waits_for_an_admin(
     policies = Policies(Policy(admins=frozenset({"chat:ada"}), approvers=frozenset({str(SLACK)})))
     assert link(SLACK, PHONE, policies) is End.WAITS
     assert person_id(database, PHONE) == str(PHONE)
-    assert database.write_now(linking.allow, policies, PHONE, WEB, ADA, clock()) is End.NOTHING
-    assert database.write_now(linking.allow, policies, PHONE, SLACK, ADA, clock()) is End.LINKED
+    assert database.write_now(codes.allow, policies, PHONE, WEB, ADA, clock()) is End.NOTHING
+    assert database.write_now(codes.allow, policies, PHONE, SLACK, ADA, clock()) is End.LINKED
     assert person_id(database, PHONE) == str(SLACK)
     assert database.read_now(verification.faults) == []
 

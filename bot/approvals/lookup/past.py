@@ -20,7 +20,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
 from bot.domain.times import stamp
-from bot.store import counts, people, proposals
+from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
 MOST_JUDGED = 5_000  # proposals of one page
@@ -103,7 +103,7 @@ def try_rule(
     looked = judged = seen = 0
     last: Mark | None = None
     price: dict[str, str] = {}
-    for row in counts.newest(session, since, before, arguments=changed.book.conditional):
+    for row in record.list_newest(session, since, before, arguments=changed.book.conditional):
         seen, last = seen + 1, Mark(row.created_at, row.id)
         if not is_change(row):
             continue
@@ -124,7 +124,7 @@ def try_rule(
         effects=effects,
         price=[_describe_price(session, ident, regret) for ident, regret in list(price.items())[:_NAMED]],
         priced=len(price),
-        before=last if judged == MOST_JUDGED or seen == counts.MOST else None,
+        before=last if judged == MOST_JUDGED or seen == record.MAX_ROWS else None,
         zone=today.book.zone,
     )
 

@@ -14,6 +14,7 @@ REQUEST = ProposalKind(
     "Waiting for a decision.",
     introduce=_introduce,
     of_script=True,
+    for_approvers=True,
     runs=False,
     is_final=True,
 )

@@ -27,8 +27,8 @@ from bot.domain.rules import Mode, Rule, Subject, covers
 from bot.domain.times import span
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
-from bot.features.insights.counting import MONTH, was_asked
-from bot.store import conversations, counts, messages, notices, people, proposals, rules, transitions
+from bot.features.insights.counting import MONTH
+from bot.store import conversations, messages, notices, people, proposals, record, rules, transitions
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.proposals import Reach
@@ -124,8 +124,8 @@ def find_suggestions(
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
     month, conditional = now - MONTH, today.book.conditional
-    for row in counts.newest(session, month, ended=True, arguments=conditional):
-        if not is_change(row) or row.state in _UNDER_WAY or not was_asked(row):
+    for row in record.list_newest(session, month, ended=True, arguments=conditional):
+        if not is_change(row) or row.state in _UNDER_WAY or not record.was_asked(row):
             continue
         group = groups.setdefault((row.tool_name, _place(row)), _Group())
         approved = row.state == State.SUCCEEDED and row.decided_at is not None

@@ -1,16 +1,15 @@
 """Suggests rules, once a day."""
 
 from collections.abc import Awaitable, Callable
-from datetime import date, datetime
+from datetime import datetime
 
 from bot.features.insights import suggestions
-from bot.store import rules
+from bot.jobs.daily import DailyRun
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 
 SECONDS = 10
-_DAILY = "suggested"
 
 
 class SuggestionSweep:
@@ -25,18 +24,16 @@ class SuggestionSweep:
     ) -> None:
         self._database, self._policies, self._registry = database, policies, registry
         self._redraw = redraw
-        self._done: date | None = None  # what this process knows to be done
+        self._day = DailyRun("suggested", database)
 
     async def run(self, now: datetime) -> None:
         """Open what can be suggested now, unless that was done today."""
-        if self._done == now.date():
+        if self._day.is_taken(now):
             return
         policy = await self._database.read(self._policies.load)
         if policy.book.paused:
             return
-        first = await self._database.write(rules.claim_day, _DAILY, now.date())
-        self._done = now.date()
-        if not first or not policy.insights:
+        if not await self._day.take(now) or not policy.insights:
             return
         available = await self._registry.available()
         wanted = await self._database.read(suggestions.find_suggestions, self._policies, available, now)

@@ -5,11 +5,13 @@ from datetime import datetime, timedelta
 from sqlmodel import Session
 
 from bot.approvals.accounts import linking, sign_in_links
-from bot.approvals.accounts.linking import End, Pair
+from bot.approvals.accounts.linking import Pair
 from bot.approvals.commands.values import account
 from bot.approvals.commands.words import CommandError, CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.people import Actor
+from bot.features.people import codes
+from bot.features.people.codes import End
 from bot.store import people
 
 _WRONG = 5  # codes in a minute, for each account
@@ -55,7 +57,7 @@ class LinkCommands:
         return said
 
     async def _code(self, command: Command) -> str:
-        code = await self._database.write(linking.new_code, command.actor, self._clock())
+        code = await self._database.write(codes.new_code, command.actor, self._clock())
         return (
             f"Your code is `{code}`. Within 10 minutes, send `/nod link {code}` (Telegram: `/link {code}`) "
             "from your other account. It works once. Don't show it to anyone."
@@ -73,7 +75,7 @@ class LinkCommands:
         )
 
     async def _look(self, command: Command, code: str) -> str:
-        pair = await self._database.read(linking.look, self._policies, command.actor, code, self._clock())
+        pair = await self._database.read(codes.look, self._policies, command.actor, code, self._clock())
         if pair is None:
             return _LATE
         return (
@@ -82,7 +84,7 @@ class LinkCommands:
         )
 
     async def _agree(self, command: Command, code: str) -> str:
-        other = await self._database.write(linking.agree, command.actor, code, self._clock())
+        other = await self._database.write(codes.agree, command.actor, code, self._clock())
         if other is None:
             return _LATE
         return (
@@ -92,7 +94,7 @@ class LinkCommands:
 
     async def _confirm(self, command: Command, other: str) -> str:
         now = self._clock()
-        pair = await self._database.read(linking.find_agreed_pair, self._policies, command.actor, now)
+        pair = await self._database.read(codes.find_agreed_pair, self._policies, command.actor, now)
         if pair is None:
             return "No one has used a code of yours. Ask for one with `/nod link`."
         if other != str(pair.second):
@@ -100,7 +102,7 @@ class LinkCommands:
                 f"{_name_account(pair.second)} used your code. {_consequences(pair)} "
                 f"If that account is yours as well, send `/nod link yes {pair.second}`. If not, do nothing."
             )
-        ended = await self._database.write(linking.confirm, self._policies, command.actor, pair.second, now)
+        ended = await self._database.write(codes.confirm, self._policies, command.actor, pair.second, now)
         if ended is End.WAITS:
             words = f"/approvals link {pair.first} {pair.second}"
             return f"Both sides agree. An admin has to allow it, because of the role: `{words}`."
@@ -114,7 +116,7 @@ class LinkCommands:
             raise CommandError("Name both accounts.")
         first, second = (account(word) for word in words)
         ended = await self._database.write(
-            linking.allow, self._policies, first, second, command.actor, self._clock()
+            codes.allow, self._policies, first, second, command.actor, self._clock()
         )
         if ended is End.NOTHING:
             return "These two don't wait for an admin. Both accounts have to agree first, with `/nod link`."

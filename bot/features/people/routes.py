@@ -4,6 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
+from bot.features.feature import Over
+from bot.features.people import rows
 from bot.web.answers import existing
 from bot.web.rules import say_for_person
 from bot.web.schemas import SaidBody
@@ -25,12 +27,12 @@ async def back(
     account: Annotated[str, Query(max_length=200, description="who is away, such as slack:T1/U7")],
     actor: Caller,
     site: Here,
+    parts: Over,
 ) -> SaidBody:
     """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
-    _, found = await site.channel.admin.people(actor)
-    away = next((p for p in found if p.away and str(p.away.who) == account), None)
-    whose = existing(away, "That account is not away.")
-    return await say_for_person(site, actor, "back" if whose.you else f"back {account}", "nod")
+    found = await parts.database.read(rows.is_own_absence, parts.policies, actor, account)
+    own = existing(found, "That account is not away.")
+    return await say_for_person(site, actor, "back" if own else f"back {account}", "nod")
 
 
 @router.delete("/people/links", summary="Separate a linked account again")
@@ -38,9 +40,9 @@ async def unlink(
     account: Annotated[str, Query(max_length=200, description="such as slack:T1/U7")],
     actor: Caller,
     site: Here,
+    parts: Over,
 ) -> SaidBody:
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
-    _, found = await site.channel.admin.people(actor)
-    linked = (p for p in found if len(p.accounts) > 1 and any(a.account == account for a in p.accounts))
-    whose = existing(next(linked, None), "That account is not linked with another one.")
-    return await say_for_person(site, actor, f"unlink {account}", "nod" if whose.you else "approvals")
+    found = await parts.database.read(rows.is_own_link, parts.policies, actor, account)
+    own = existing(found, "That account is not linked with another one.")
+    return await say_for_person(site, actor, f"unlink {account}", "nod" if own else "approvals")

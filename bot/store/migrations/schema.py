@@ -9,6 +9,7 @@ from sqlmodel import SQLModel
 import bot.channels.slack.rows
 import bot.features.issues.tables
 import bot.features.memory.tables
+import bot.features.people.tables
 import bot.features.schedules.tables
 import bot.store.events
 import bot.store.mcp

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from sqlalchemy import false
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
@@ -52,23 +51,6 @@ class AbsenceRow(Row, table=True):
     until: datetime = Field(sa_type=UTCDateTime)
     ended_by: str | None = None
     ended_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
-
-
-class LinkCodeRow(Row, table=True):
-    """A one-use code that joins another account to the Person of ``actor``; only its hash is kept.
-
-    ``other`` is the account that gave it; ``wanted`` says that both agreed and an admin has to.
-    """
-
-    __tablename__ = "link_code"
-
-    code_hash: str = Field(primary_key=True)
-    actor: str
-    name: str
-    expires_at: datetime = Field(sa_type=UTCDateTime)
-    other: str | None = None
-    other_name: str = Field("", sa_column_kwargs={"server_default": ""})
-    wanted: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
 
 
 class TokenRow(Row, table=True):

@@ -1,0 +1,142 @@
+"""The record: what was proposed and what became of it, newest first, and counted by tool, place and person.
+
+What people may see of it is for those who ask: everything here counts what it is given.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime, tzinfo
+from typing import Any
+
+from sqlalchemy import select, true, tuple_
+from sqlmodel import Session
+
+from bot.domain.chat import Address, chat_of
+from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
+from bot.domain.kinds import find_kind
+from bot.domain.people import channel_called, place_called
+from bot.domain.proposals import Mark, State
+from bot.domain.verbs import Verb
+from bot.store import people
+from bot.store.tables.conversations import SEEN_AT, ConversationRow
+from bot.store.tables.proposals import ProposalRow
+from bot.store.tables.row import table_of
+
+MAX_ROWS = 50_000
+"""Proposals of one look."""
+_PAGE_ROWS = 500
+_MAX_PARTS = 200
+_RAN = frozenset({State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED})
+_PROPOSAL, _PLACE = table_of(ProposalRow), table_of(ConversationRow)
+_JUDGED = (
+    *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
+    *("state", "grant_id", "edited_by", "undone_by", "created_at"),
+)
+_ENDED = ("requester_name", "votes", "decided_at")
+_CONDITIONS = ("arguments", "tool_version")
+
+
+def list_newest(
+    session: Session,
+    since: datetime,
+    before: Mark | None = None,
+    accounts: Collection[str] | None = None,
+    *,
+    most: int = MAX_ROWS,
+    ended: bool = False,
+    arguments: bool = False,
+) -> Iterator[Any]:
+    """Yield what was proposed since then, newest first: by these accounts, or by anyone.
+
+    ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
+    with those of each call, and the version of its tool.
+    """
+    also = (*(_ENDED if ended else ()), *(_CONDITIONS if arguments else ()))
+    found = select(
+        *(_PROPOSAL.c[name] for name in (*_JUDGED, *also)),
+        SEEN_AT.label("place"),
+        _PLACE.c.private,
+    ).join_from(_PROPOSAL, _PLACE, _PLACE.c.id == _PROPOSAL.c.conversation_id)
+    at = (_PROPOSAL.c.created_at, _PROPOSAL.c.id)
+    further: Any = true() if before is None else tuple_(*at) < tuple_(*before)
+    whose: Any = true() if accounts is None else _PROPOSAL.c.requester.in_(sorted(accounts))
+    found = found.where(at[0] >= since, further, whose).order_by(*(each.desc() for each in at)).limit(most)
+    with session.connection().execute(found, execution_options={"yield_per": _PAGE_ROWS}) as rows:
+        yield from rows
+
+
+def count_insights(
+    session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo
+) -> Insights:
+    """Return what people were asked since then by these accounts (None: by all)."""
+    persons = {each.account: each.person_id for each in people.list_linked(session)}
+    tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
+    total, votes = Tally(), {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}
+    names: dict[str, str] = {}
+    week = [[0] * HOURS for _ in range(7)]
+    looked, last = 0, None
+    for row in list_newest(session, since, accounts=accounts, ended=True):
+        looked, last = looked + 1, row.created_at
+        if not find_kind(row.kind).is_counted or row.undoes or not was_asked(row):
+            continue
+        person = persons.get(row.requester, row.requester)
+        names.setdefault(person, row.requester_name)
+        ends, waited = _ends(row), None
+        if {"approved", "declined"} & set(ends) and row.decided_at:
+            waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
+        keys = {Facet.TOOL: row.tool_name, Facet.PLACE: _place(row), Facet.PERSON: person}
+        for tally in (total, *(tallies[facet][key] for facet, key in keys.items())):
+            tally.add(ends, waited)
+        for _, account, name, verb, *_ in row.votes:
+            if verb in votes:
+                who = persons.get(account, account)
+                names[who] = names.get(who) or name
+                votes[verb][who] += 1
+        at = row.created_at.astimezone(zone)
+        week[at.weekday()][at.hour] += 1
+    places = people.find_known_names(session, [each for each in tallies[Facet.PLACE] if ":" in each])
+    called = {
+        each: place_called(each, places) if ":" in each else _private(each) for each in tallies[Facet.PLACE]
+    }
+    return Insights(
+        since,
+        last if looked == MAX_ROWS else None,
+        accounts is None,
+        total,
+        {facet: _parts(found, names | called) for facet, found in tallies.items()},
+        _deciders(votes[Verb.APPROVE], votes[Verb.DECLINE], names),
+        week,
+    )
+
+
+def was_asked(row: Any) -> bool:
+    """Return whether people were asked about a proposal: neither a rule nor a grant let it run."""
+    return row.grant_id is None and bool(row.votes or row.state not in _RAN)
+
+
+def _ends(row: Any) -> list[str]:
+    if row.state in _RAN:
+        marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
+        return ["approved", *(name for name, so in marks.items() if so)]
+    return [row.state] if row.state in (State.DECLINED, State.EXPIRED) else []
+
+
+def _place(row: Any) -> str:
+    """Return the chat where it was requested; for a private chat its channel."""
+    address = Address.parse(row.place)
+    return address.channel if row.private else str(chat_of(address))
+
+
+def _private(channel: str) -> str:
+    name = channel_called(channel)
+    return name if name[:1].islower() else f"private chats in {name}"
+
+
+def _parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:
+    order = sorted(found, key=lambda key: (-found[key].asked, key))
+    return [InsightPart(key, names.get(key) or key, found[key]) for key in order[:_MAX_PARTS]]
+
+
+def _deciders(yes: Counter[str], no: Counter[str], names: Mapping[str, str]) -> list[Decider]:
+    both = (yes + no).most_common(_MAX_PARTS)
+    return [Decider(who, names.get(who) or who, yes[who], no[who]) for who, _ in both]
