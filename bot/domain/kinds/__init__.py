@@ -27,6 +27,7 @@ __all__ = (
 
 KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY)
 _BY_NAME = {kind.name: kind for kind in KINDS}
+_UNKNOWN_TEXT = "This version of Nod can't decide it."
 
 
 def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
@@ -36,9 +37,17 @@ def _offer_nothing(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
 def find_kind(name: str, *, called: bool = False) -> ProposalKind:
     """Return the kind of a proposal; ``called``: a call of the model led to it.
 
-    A kind that this Nod does not know is shown and can be withdrawn. It is not decided, and never runs.
+    A kind that this Nod does not know is shown and can be declined or withdrawn. It is not approved, not
+    edited, and never runs.
     """
     found = _BY_NAME.get(name)
     if found is None:
-        return ProposalKind(name, "This version of Nod can't decide it.", runs=False, offer=_offer_nothing)
+        return ProposalKind(
+            name,
+            _UNKNOWN_TEXT,
+            no_approval_text=_UNKNOWN_TEXT,
+            no_edit_text=_UNKNOWN_TEXT,
+            runs=False,
+            offer=_offer_nothing,
+        )
     return found.of_agent if called and found.of_agent else found

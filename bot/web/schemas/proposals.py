@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasPath, Field, WrapValidator
+from pydantic import AliasPath, Field, SerializeAsAny, WrapValidator
 from pydantic.json_schema import SkipJsonSchema
 
 from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
@@ -206,7 +206,7 @@ class _OfRow(View):
     """Fields of the proposal itself."""
 
     id: str
-    kind: Annotated[Kind, WrapValidator(_name_kind)]
+    kind: SerializeAsAny[Annotated[Kind, WrapValidator(_name_kind)]]  # or the name of one not known
     message_id: int
     call_id: str
     tool_name: str
