@@ -32,6 +32,7 @@ from bot.telemetry.logs import logger
 from bot.telemetry.outages import FileFault, files_left, in_a_line
 from bot.web import audit, batches, chat, mcp_logins, proposals, rules, status
 from bot.web.answers import HANDLERS, Fault
+from bot.web.bundle import bundle
 from bot.web.limits import BodyLimits, Capacity
 from bot.web.methods import HeadAndOptions
 from bot.web.schemas.proposals import Problem
@@ -66,6 +67,7 @@ Losing a stream loses nothing: the turn continues, and its conversation has the 
 A script asks people with `POST /api/approvals`; `GET /api/approvals/{id}?wait=60` answers when they have.
 """
 _STATIC = Path(__file__).parent / "static"
+_SCRIPT = _STATIC / "console.js"
 _NO_ANSWERS = "The language model gives no answers."
 _UNAVAILABLE = "It is unavailable. The console and the log say why."
 _CACHED = {"Cache-Control": "no-cache"}  # an upgrade must be seen
@@ -170,12 +172,16 @@ class _Files(StaticFiles):
 
     A browser keeps what it got below the version without asking again: a tab that is opened asks for the
     page alone. What it got at the name alone, or below another version, it asks for again each time.
+    The script that the page begins with comes with all that it imports.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         version, _, below = path.partition("/")
         known = _A_VERSION.fullmatch(version)
-        response = await super().get_response(below if known else path, scope)
+        name = below if known else path
+        response = await super().get_response(name, scope)
+        if name == _SCRIPT.name:
+            response = Response(_script(), media_type="text/javascript")
         response.headers.update(_KEPT if version == _version() else _CACHED)
         return response
 
@@ -190,6 +196,12 @@ def _version() -> str:
                 f"{file.relative_to(_STATIC)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode()
             )
     return found.hexdigest()[:16]
+
+
+@cache
+def _script() -> str:
+    """The console's script."""
+    return bundle(_SCRIPT)
 
 
 @cache

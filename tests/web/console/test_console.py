@@ -15,6 +15,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from bot import web
 from bot.domain.model import Text, Thought
 from bot.tools.mcp.base import Action, Elicited, Question
+from bot.web.bundle import bundle
 from tests.web.console.conftest import Json, Serve, Served
 from tests.web.scripted import ScriptedModel
 
@@ -261,12 +262,17 @@ def test_approving_similar_lets_the_next_one_run_immediately(nod: Served, new_pa
 
 
 def told(page: Page, proposal: object, **changed: object) -> None:
-    """Tell the page that the proposal is in another state now."""
+    """Tell the page, as another tab of the browser that leads, that the proposal is in another state now."""
     page.evaluate(
         """async ([proposal, changed]) => {
-            const { src } = document.querySelector("script[type=module]"); // below the version
-            const { put } = await import(new URL("proposals.js", src));
-            put({ ...proposal, version: proposal.version + 10, verbs: [], ...changed });
+            const { nameOf } = await import("/static/feed.js");
+            const { account } = await (await fetch("/api/me")).json();
+            const channel = new BroadcastChannel(nameOf(account, ""));
+            const leader = { term: Date.now() + 3_600_000, by: "another" };
+            proposal = { ...proposal, version: proposal.version + 10, verbs: [], ...changed };
+            const event = { type: "proposal_update", proposal };
+            channel.postMessage({ kind: "lead", ...leader, live: true, lastId: null });
+            channel.postMessage({ kind: "event", ...leader, event, id: null });
         }""",
         [proposal, changed],
     )
@@ -756,8 +762,14 @@ def test_no_file_of_the_page_can_insert_markup():
 def test_the_files_of_the_page_come_packed_all_together_and_once(nod: Served):
     page = httpx.get(nod.url)
     assert page.headers["cache-control"] == "no-cache"
-    imported = set(re.findall(r'from "\./([^"]+)"', "".join(f.read_text() for f in STATIC.glob("*.js"))))
-    assert set(re.findall(r'rel="modulepreload" href="static/[0-9a-f]{16}/([^"]+)"', page.text)) == imported
+    [script] = re.findall(
+        r'<script type="module" src="(static/[0-9a-f]{16}/console.js)"></script>', page.text
+    )
+    packed = httpx.get(f"{nod.url}{script}")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert packed.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert packed.text == bundle(STATIC / "console.js")
+    assert httpx.post(f"{nod.url}{script}").status_code == 405
     first = httpx.get(f"{nod.url}static/console.css")
     assert (first.headers["content-encoding"], first.headers["cache-control"]) == ("gzip", "no-cache")
     again = httpx.get(f"{nod.url}static/console.css", headers={"If-None-Match": first.headers["etag"]})
@@ -772,7 +784,7 @@ def test_a_tab_that_is_opened_later_asks_for_the_page_and_its_data_alone(nod: Se
     expect(page.locator("#inbox-list")).to_be_visible()
     scripts = {each for each in asked if each.endswith((".js", ".css"))}
     served = {each: httpx.get(each).headers["cache-control"] for each in scripts}
-    assert scripts
+    assert len(scripts) == 2  # a script and a style, for all tabs
     assert {each for each, kept in served.items() if "immutable" not in kept} == set()
     [version] = {each.split("/static/")[1].partition("/")[0] for each in scripts}
     other = httpx.get(f"{nod.url}static/{'0' * 16}/console.css")  # of a release that is gone, or not yet here
