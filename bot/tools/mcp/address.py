@@ -47,6 +47,8 @@ _MCP_SESSION = re.compile(
     re.IGNORECASE,
 )
 """The words of servers for MCP's own session; a tool's "initialise it first" is about one of the tool's."""
+_LOST_STREAM = re.compile(r"SSE stream (?:ended|failed(?:: (?P<why>it .+))?)", re.DOTALL)
+"""What the SDK says in a server's place where the stream with an answer ends; ``why`` is of our bounds."""
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 Lose = Callable[[str], None]
@@ -121,6 +123,12 @@ def doubts_session(error: types.ErrorData) -> bool:
 def refuses_session(error: types.ErrorData) -> bool:
     """Return whether an error with the status 200 refuses MCP's session for certain, and the call with it."""
     return doubts_session(error) and bool(_MCP_SESSION.search(error.message[:_MAX_WORDS_CHARS]))
+
+
+def as_broken_stream(error: types.ErrorData) -> types.ErrorData | None:
+    """The error that stands for an answer whose stream ended before it; None for one of the server's."""
+    lost = _LOST_STREAM.match(error.message) if error.code == types.CONNECTION_CLOSED else None
+    return types.ErrorData(code=BROKEN, message=lost["why"] or _CUT_OFF) if lost else None
 
 
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:

@@ -23,6 +23,7 @@ MOST_PAGES = 100
 _MOST_FRUITLESS = 3  # pages in a row that bring nothing new
 _MOST_TOOLS = 500
 _MOST_WORDS = 500  # characters of a server's own error message
+_CLOSED = (types.CONNECTION_CLOSED, "Connection closed")
 
 
 class Catalogue:
@@ -134,6 +135,11 @@ def cause(error: BaseException) -> BaseException:
     return error
 
 
+def is_line_closed(error: BaseException) -> bool:
+    """Return whether the SDK itself says that no answer will come; a server's errors may have its code."""
+    return isinstance(error, MCPError) and (error.code, error.message) == _CLOSED
+
+
 def tell_cause(config: ServerConfig, error: BaseException) -> str:
     """Why, in words without the server's secrets; of a group the first cause."""
     error = cause(error)
@@ -143,7 +149,7 @@ def tell_cause(config: ServerConfig, error: BaseException) -> str:
         return "it can't be reached"
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
-    if isinstance(error, MCPError) and error.message == "Connection closed":  # the SDK's
+    if is_line_closed(error):
         return "it ended"
     if isinstance(error, MCPError):
         more = f": {as_text(error.data)}" if error.data else ""

@@ -29,7 +29,7 @@ from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
-from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, tell_cause
+from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, is_line_closed, tell_cause
 from bot.tools.mcp.config import Http, ServerConfig
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Keys
@@ -54,16 +54,14 @@ _STEADY = timedelta(
     minutes=1
 )  # a server that was up for this long is restarted immediately, whatever happened before
 
-# after these the call may have been carried out: no answer came, or one that says nothing of it
+# after these the call may have been carried out: they are used for all that goes wrong, before and after it
 _UNKNOWN_END = frozenset({
-    BROKEN,
-    types.CONNECTION_CLOSED,
+    types.CONNECTION_CLOSED,  # in many SDKs any error of a server
     types.REQUEST_TIMEOUT,
     types.INTERNAL_ERROR,
     types.PARSE_ERROR,
     types.INVALID_REQUEST,
 })  # fmt: skip
-_NO_ANSWER = frozenset({BROKEN, types.CONNECTION_CLOSED, types.PARSE_ERROR})
 _NOT_BEGUN = frozenset({REFUSED, FORGOTTEN, UNREACHED})
 
 
@@ -291,13 +289,13 @@ class Server:
             return _SessionLost(f"{name} says: {words}")
         if error.code in _NOT_BEGUN:
             return self._unavailable(words)
-        if error.code not in _NO_ANSWER and (not writes or error.code not in _UNKNOWN_END):
+        if error.code == BROKEN or is_line_closed(error):
+            log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
+            ended = ToolTimedOut(f"{name} ended before it answered ({words}).")
+            return ended if writes else self._unavailable(words)
+        if not writes or error.code not in _UNKNOWN_END:
             return ToolError(f"{name} says: {words}")
-        log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
-        if not writes:
-            return self._unavailable(words)
-        if error.code in _NO_ANSWER:
-            return ToolTimedOut(f"{name} ended before it answered ({words}).")
+        log.warning("an mcp server does not say what was done", server=name, why=words, code=error.code)
         return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
 
     async def _find_line(self) -> tuple[ServerLine, Client]:

@@ -24,7 +24,15 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import LATEST_MODERN_VERSION
 
 from bot.tools.intake import Lines, TooLarge, bound_message, bound_response
-from bot.tools.mcp.address import FORGOTTEN, SESSION_LOST, AddressTransport, doubts_session, refuses_session
+from bot.tools.mcp.address import (
+    BROKEN,
+    FORGOTTEN,
+    SESSION_LOST,
+    AddressTransport,
+    as_broken_stream,
+    doubts_session,
+    refuses_session,
+)
 from bot.tools.mcp.answers import fit_answer
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
@@ -101,6 +109,8 @@ class Watched:
             self._line.break_off(SESSION_LOST)
             if is_certain:
                 message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
+        if isinstance(message, types.JSONRPCError) and self._address is not None:
+            message.error = as_broken_stream(message.error) or message.error
         if isinstance(message, types.JSONRPCResponse):
             self._version = str(message.result.get("protocolVersion", self._version))
             message.result = fit_answer(message.result, self._version)
@@ -211,7 +221,7 @@ def _refusal(error: TooLarge) -> SessionMessage | None:
     found = _ID.search(error.head)
     if found is None:
         return None
-    data = types.ErrorData(code=types.PARSE_ERROR, message=str(error))
+    data = types.ErrorData(code=BROKEN, message=str(error))
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=json.loads(found[1]), error=data))
 
 

@@ -107,6 +107,31 @@ async def test_an_error_that_may_have_come_after_the_work_keeps_its_words(connec
     assert not isinstance(caught.value, ToolTimedOut)
 
 
+@pytest.mark.parametrize("code", [-32000, -32700])
+async def test_an_error_whose_code_says_nothing_of_the_work_is_told_in_the_servers_own_words(
+    connect, plain, code
+):
+    """Servers and what stands before them use these codes for all that goes wrong, before and after."""
+    plain.answer = lambda *_: {"error": {"code": code, "message": "The mail server refused it"}}
+    notes = connect(at(plain))
+    said = r"^notes says: The mail server refused it\. It does not say what was done\.$"
+    with pytest.raises(ToolTimedOut, match=said):
+        await notes.run("add_note", text="eggs")
+    with pytest.raises(ToolError, match=r"^notes says: The mail server refused it$"):
+        await notes.run("read_note")
+    assert notes.toolset.servers[0].trouble is None
+
+
+@pytest.mark.parametrize("begun", ["", ": still at it\n\n", "id: 1\nretry: 1\ndata:\n\n"])
+async def test_a_stream_that_ends_without_an_answer_is_told_in_plain_words(connect, plain, begun):
+    plain.instead = (200, "text/event-stream", begun)
+    notes = connect(at(plain))
+    said = r"^notes ended before it answered \(the connection to it was cut off\)\.$"
+    with pytest.raises(ToolTimedOut, match=said):
+        await notes.run("add_note", text="eggs")
+    assert plain.done == ["eggs"]
+
+
 @pytest.mark.parametrize("packing", ["gzip", "x-gzip"])
 async def test_a_packed_answer_is_read(connect, plain, packing):
     plain.packed = packing
