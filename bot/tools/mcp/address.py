@@ -16,6 +16,8 @@ import httpx2
 from mcp import types
 
 from bot.domain.text import shorten
+from bot.tools.intake import TooLarge
+from bot.tools.mcp.answers import NO_MCP, UNREAD, fit_message
 
 REFUSED = -32041  # our own code: the server let the request in at all, so nothing was done
 FORGOTTEN = -32042  # our own: it refused the session, so nothing was done
@@ -69,7 +71,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         try:
             response = await self._client.send(request, stream=True)
             if response.status_code < httpx2.codes.BAD_REQUEST:
-                return response
+                return response if asked is None else await _fit_response(request, asked, response)
             return await self._judge(request, asked, response)
         except _NOT_SENT as error:
             self._lose(UNREACHABLE)
@@ -164,6 +166,29 @@ def _question(request: httpx2.Request) -> dict[str, Any] | None:
     except (ValueError, httpx2.RequestNotRead):
         return None
     return asked if isinstance(asked, dict) and "id" in asked and "method" in asked else None
+
+
+async def _fit_response(
+    request: httpx2.Request, asked: dict[str, Any], response: httpx2.Response
+) -> httpx2.Response:
+    """The answer in JSON-RPC's form, where it is one JSON text and has another."""
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        return response
+    try:
+        body = await response.aread()
+    except TooLarge as error:
+        return _error(request, asked, UNREAD, str(error))
+    finally:
+        await response.aclose()
+    try:
+        types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+    except ValueError:
+        fitted = fit_message(body, asked["id"])
+        if fitted is None:
+            return _error(request, asked, UNREAD, NO_MCP)
+        body = fitted.model_dump_json(by_alias=True, exclude_none=True).encode()
+    return _read_response(request, response, body)
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -9,18 +9,55 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from mcp import types
 from mcp.types.methods import parse_server_result
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from bot.domain.text import shorten
+from bot.domain.text import as_text, shorten
 from bot.tools.signature import fault_in_words
 
+UNREAD = -32045  # our own code: it answered, and no one can read what
+NO_MCP = "it answers in a way that MCP does not allow"
 MALFORMED = "nod/malformed"
 OUTPUT = "nod/outputSchema"
 _MAX_PART_CHARS = 1000  # of a part that is no MCP
 _PAGE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the newest version demands
 _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
+
+
+def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
+    """The message that a body means, where it is none of JSON-RPC's; None where that can't be known.
+
+    Servers leave out the mark of the protocol, write an error as a text, or a result that is no object: that
+    becomes an error with those words. ``asked`` is the id of the request that it answers, if known.
+    """
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or "method" in said:
+        return None
+    ident = said.get("id", asked)
+    if ident is None or not isinstance(ident, int | str):
+        return None
+    if error := said.get("error"):
+        return types.JSONRPCError(jsonrpc="2.0", id=ident, error=_fit_error(error))
+    if isinstance(result := said.get("result"), dict):
+        return types.JSONRPCResponse(jsonrpc="2.0", id=ident, result=result)
+    told = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result)) if result is not None else None
+    unread = types.ErrorData(code=UNREAD, message=NO_MCP)
+    return types.JSONRPCError(jsonrpc="2.0", id=ident, error=told or unread)
+
+
+def _fit_error(error: Any) -> types.ErrorData:
+    fields = error if isinstance(error, dict) else {}
+    code, words = fields.get("code"), fields.get("message")
+    if not isinstance(words, str) or not words:
+        return types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(error))
+    if not isinstance(code, int) or isinstance(code, bool):
+        code = types.INTERNAL_ERROR
+    return types.ErrorData(code=code, message=words)
 
 
 def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from bot.domain.text import as_text
 from bot.telemetry.logs import logger
 from bot.tools.intake import MOST_BYTES
+from bot.tools.mcp.answers import NO_MCP
 from bot.tools.mcp.config import ServerConfig
 
 log = logger(__name__)
@@ -155,5 +156,5 @@ def tell_cause(config: ServerConfig, error: BaseException) -> str:
         more = f": {as_text(error.data)}" if error.data else ""
         return config.scrub(" ".join(f"{error.message}{more}"[: 2 * _MOST_WORDS].split()))[:_MOST_WORDS]
     if isinstance(error, ValueError | RuntimeError):  # the SDK's, for any answer out of form
-        return "it answers in a way that MCP does not allow"
+        return NO_MCP
     return f"it failed with {type(error).__name__}"

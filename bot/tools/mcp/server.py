@@ -28,6 +28,7 @@ from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
 from bot.tools.mcp.address import BROKEN, FORGOTTEN, REFUSED, SESSION_LOST, UNREACHED
+from bot.tools.mcp.answers import UNREAD
 from bot.tools.mcp.base import Action, Ask, Question, ServerStatus, SignInStatus
 from bot.tools.mcp.catalogue import LONGEST_PAUSE, Catalogue, Sleep, cause, is_line_closed, tell_cause
 from bot.tools.mcp.config import Http, ServerConfig
@@ -263,10 +264,7 @@ class Server:
                 raise self._explain_error(error, line, writes=before is not None) from None
             except Exception as error:  # noqa: BLE001 - an answer that cannot be read
                 words = tell_cause(self.config, error)
-                log.warning("an mcp server answered badly", server=self.config.name, why=words)
-        if before is not None:
-            raise ToolTimedOut(f"{self.config.name} ended before it answered ({words}).")
-        raise self._unavailable(words)
+                raise self._tell_unread(words, writes=before is not None) from None
 
     async def _prepare(self, client: Client, before: Callable[[Client], Awaitable[None]]) -> None:
         """Look at what is to be called; whatever goes wrong here, nothing was asked for yet."""
@@ -293,10 +291,18 @@ class Server:
             log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
             ended = ToolTimedOut(f"{name} ended before it answered ({words}).")
             return ended if writes else self._unavailable(words)
+        if error.code == UNREAD:
+            return self._tell_unread(words, writes=writes)
         if not writes or error.code not in _UNKNOWN_END:
             return ToolError(f"{name} says: {words}")
         log.warning("an mcp server does not say what was done", server=name, why=words, code=error.code)
         return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
+
+    def _tell_unread(self, words: str, *, writes: bool) -> ToolError:
+        """Return what an answer means that no one can read: a write may have been carried out."""
+        log.warning("an mcp server answered badly", server=self.config.name, why=words)
+        told = f"{self.config.name} gave an answer that can't be read ({words})."
+        return ToolTimedOut(told) if writes else ToolError(told)
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
         """The line that takes calls; one that is renewed after a lost session is waited for."""

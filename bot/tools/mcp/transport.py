@@ -33,7 +33,7 @@ from bot.tools.mcp.address import (
     doubts_session,
     refuses_session,
 )
-from bot.tools.mcp.answers import fit_answer
+from bot.tools.mcp.answers import fit_answer, fit_message
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
 from bot.tools.mcp.signin import Bearer, Keys
@@ -213,7 +213,8 @@ def _message(line: bytes) -> Read:
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
-        return error
+        fitted = fit_message(line)
+        return error if fitted is None else SessionMessage(fitted)
 
 
 def _refusal(error: TooLarge) -> SessionMessage | None:

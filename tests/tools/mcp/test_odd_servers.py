@@ -71,6 +71,20 @@ async def test_a_list_of_many_pages_is_read_to_its_end(connect, plain):
 
 # answers
 
+_PROCESS = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, info = asked.get("method"), {"name": "p", "version": "1"}
+    begun = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    said = {
+        "initialize": {"result": begun},
+        "tools/list": {"result": {"tools": [{"name": "add_note", "inputSchema": {"type": "object"}}]}},
+        "tools/call": ANSWER,
+    }.get(method, {"error": {"code": -32601, "message": "no"}})
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"]} | said), flush=True)
+"""
 ODD = {
     "data that misses its schema": ({"content": [TEXT], "structuredContent": {"id": "seven"}}, '"seven"'),
     "no data": ({"content": [TEXT]}, "does not fit the form"),
@@ -105,6 +119,45 @@ async def test_an_error_that_may_have_come_after_the_work_keeps_its_words(connec
     with pytest.raises(ToolError, match="notes says: note 7 was added") as caught:
         await notes.run("read_note")
     assert not isinstance(caught.value, ToolTimedOut)
+
+
+ENVELOPES = {
+    "an error that is a text": ({"error": "note 7 was added"}, "says: note 7 was added"),
+    "an error without a code": ({"error": {"message": "note 7 was added"}}, "says: note 7 was added"),
+    "a code that is a text": (
+        {"error": {"code": "E1", "message": "note 7 was added"}},
+        "says: note 7 was added",
+    ),
+    "an error without words": ({"error": {"code": -1}}, 'says: {"code": -1}'),
+    "a result that is a text": ({"result": "note 7 was added"}, "says: note 7 was added"),
+    "a result that is a list": ({"result": ["note 7"]}, r'says: \["note 7"\]'),
+    "nothing": ({}, r"gave an answer that can't be read \(it answers in a way that MCP does not allow\)"),
+    "no kind of result": (
+        {"result": {"task": {"taskId": "1"}}},
+        r"gave an answer that can't be read \(it answers in a way that MCP does not allow\)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "said"), ENVELOPES.values(), ids=ENVELOPES)
+async def test_what_is_no_message_of_the_protocol_is_told_in_the_servers_words(connect, plain, answer, said):
+    plain.answer = lambda *_: answer
+    with pytest.raises(ToolTimedOut, match=f"^notes {said}"):
+        await connect(at(plain)).run("add_note", text="eggs")
+
+
+@pytest.mark.parametrize(("answer", "said"), ENVELOPES.values(), ids=ENVELOPES)
+async def test_what_a_process_says_is_told_as_well(connect, answer, said):
+    program = f"ANSWER = {answer!r}\n{_PROCESS}"
+    notes = connect(ServerConfig("notes", Stdio(sys.executable, ("-c", program)), Trust.TRUSTED, prefix=""))
+    with pytest.raises(ToolTimedOut, match=f"^notes {said}"):
+        await notes.run("add_note", text="eggs")
+
+
+async def test_messages_without_the_mark_of_the_protocol_are_read(connect, plain):
+    text = {"type": "text", "text": "note 7 was added"}
+    plain.answer = lambda *_: {"jsonrpc": "1.0", "error": None, "result": {"content": [text]}}
+    assert await connect(at(plain)).run("add_note", text="eggs") == "note 7 was added"
 
 
 @pytest.mark.parametrize("code", [-32000, -32700])
