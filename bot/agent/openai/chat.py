@@ -11,15 +11,30 @@ from bot.domain.named_models import NamedModel
 _UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """For a call that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
+_UNTHOUGHT: Json = {"reasoning_content": " "}
+"""For an answer that the model did not think of; to Kimi an empty text is none.
+
+https://platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model
+"""
+
 
 def chat_body(
-    model: NamedModel, history: Sequence[Arranged], offers: Sequence[ToolOffer], *, signed: bool = False
+    model: NamedModel,
+    history: Sequence[Arranged],
+    offers: Sequence[ToolOffer],
+    *,
+    signed: bool = False,
+    reasoned: bool = False,
 ) -> Json:
     """The request's fields that are of this interface alone.
 
     ``signed``: the first call of each answer needs a signature, and one of another model has none.
+    ``reasoned``: each answer needs what was thought before it, and one of another model has none.
     """
-    body: Json = {"messages": [_message(entry, model.name, signed=signed) for entry in history]}
+    messages = [_message(entry, model.name, signed=signed) for entry in history]
+    if reasoned:
+        messages = [_UNTHOUGHT | each if each["role"] == "assistant" else each for each in messages]
+    body: Json = {"messages": messages}
     if offers:
         body["tools"] = [_tool(each) for each in offers]
     return body | ({"stream_options": {"include_usage": True}} if model.stream_options else {})

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 import openai
 
 from bot.agent.openai.answers.refusals import Refusal, RefusalCause, read_refusal
+from bot.agent.openai.refused_parts import words_of
 from bot.domain.named_models import NamedModel
 from bot.domain.times import span
 from bot.errors import ModelCut, ModelError, ModelTooLong
@@ -22,6 +24,13 @@ _FIELDS = {
     r"stream_options": "NOD_MODEL_STREAM_OPTIONS",
     r"\bstrict\b": "NOD_MODEL_STRICT",
 }
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SPAN = r"(\d{1,9}(?:\.\d{1,9})?)\s?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)(?![a-z])"
+_SPAN_PART = re.compile(_SPAN, re.IGNORECASE)
+_RETRY_WORDS = re.compile(rf"(?:try again|retry) (?:in|after):? ((?:{_SPAN}[\s,]*){{1,3}})", re.IGNORECASE)
+"""Groq, OpenAI, Gemini and others say it in words alone: "Please try again in 1m26.4s"."""
+_RETRY_FIELD = re.compile(r'"retryDelay": "(\d{1,9}(?:\.\d{1,9})?)s"')
+"""Google's: https://cloud.google.com/apis/design/errors#error_details."""
 _FIXED = "Send “continue” once that is fixed."
 _STRANGE = "The model's server gave an answer Nod does not understand"
 STRANGE = f"{_STRANGE}. Check OPENAI_BASE_URL."
@@ -50,8 +59,10 @@ def worth_retrying(error: openai.OpenAIError) -> bool:
     if not isinstance(error, openai.APIStatusError):
         return isinstance(error, openai.APIConnectionError)
     cause = find_refusal(error).cause
-    if error.response.headers.get("x-should-retry") == "false" or cause is not RefusalCause.PASSING:
+    if error.response.headers.get("x-should-retry") == "false":
         return False
+    if cause is not RefusalCause.PASSING:
+        return cause is RefusalCause.BAD_CALL
     return error.status_code in _PASSING or error.status_code >= _SERVER_ERRORS
 
 
@@ -80,7 +91,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(error: openai.OpenAIError) -> float | None:
-    """The seconds that the server asks to wait, a day at most; None where it names none."""
+    """The seconds that the server asks to wait, a day at most; None where it names none.
+
+    A header says it as a number or a date; without one, the error's own words count.
+    """
     if not isinstance(error, openai.APIStatusError):
         return None
     headers = error.response.headers
@@ -89,7 +103,33 @@ def retry_after(error: openai.OpenAIError) -> float | None:
             return min(max(0.0, float(headers.get(name, "")) / unit), _DAY)
         except ValueError:
             continue
-    return None
+    if (when := _read_date(headers.get("retry-after", ""))) is not None:
+        now = _read_date(headers.get("date", "")) or datetime.now(UTC)
+        return min(max(0.0, (when - now).total_seconds()), _DAY)
+    return _read_wait(words_of(error))
+
+
+def _read_date(text: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text)
+    except ValueError:
+        return None
+
+
+def _read_wait(words: str) -> float | None:
+    """Find the wait that an error's words name."""
+    if field := _RETRY_FIELD.search(words):
+        return min(float(field[1]), _DAY)
+    if (told := _RETRY_WORDS.search(words)) is None:
+        return None
+    parts = _SPAN_PART.findall(told[1])
+    return min(sum(float(count) * _seconds_of(unit) for count, unit in parts), _DAY)
+
+
+def _seconds_of(unit: str) -> float:
+    """Return how long a unit is, from how it begins: milliseconds, minutes and seconds have many names."""
+    unit = unit.lower()
+    return _UNIT_SECONDS["ms" if unit == "ms" or unit.startswith("milli") else unit[0]]
 
 
 def explain(error: openai.OpenAIError, named: NamedModel, waited: float) -> ModelError:
@@ -121,7 +161,7 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     cause = refusal.cause
     if told := _too_long(refusal):
         return told
-    if cause in (RefusalCause.PASSING, RefusalCause.UNKNOWN):
+    if cause in (RefusalCause.PASSING, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
         cut.passing, cut.has_reason = cause is RefusalCause.PASSING, True
         return cut

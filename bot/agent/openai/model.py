@@ -72,8 +72,10 @@ _AGAIN = "Send “continue” to try again."
 _TOO_LONG = "The model's answer is too long to read. Ask for less at a time."
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 _WINDOW_SECONDS = 5.0
+_DONE = ("[DONE]", '"[DONE]"')
 _STREAMS = (b"data", b"event", b"id", b"retry", b":")  # what a stream of events begins with
 _OBJECTS = (b"{", b"[")
+_BAD_CALL_TRIES = 3
 _MAX_LESSONS = 24  # times that one request is sent again with less of it
 _MAX_SEARCHES = 4  # for a tool that a server refuses without a word on which
 
@@ -197,8 +199,9 @@ class OpenAIModel:
         Raises ModelError for an error.
         """
         data = event.data.strip()
-        if data == "[DONE]":
+        if data in _DONE:
             answer.end()
+            return ()
         if not data or (answer.spoke if event.is_stray else answer.ended):
             return ()
         try:
@@ -350,6 +353,7 @@ class OpenAIModel:
     def _patience(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
         """Return how many seconds to wait before asking again; None when people should be told instead."""
         tired = silent(error) and tries >= _SILENT_TRIES
+        tired = tired or (tries >= _BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL)
         if tired or tries > len(self._waits) or not worth_retrying(error):
             return None
         asked = retry_after(error)

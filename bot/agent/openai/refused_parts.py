@@ -32,6 +32,13 @@ _OF_TOOLS = re.compile(
 _OF_MESSAGES = re.compile(
     r"messages?[\[.]\d|\brole\b|context length|too long for|max_tokens|support tool|tool use", re.IGNORECASE
 )
+_OF_ORDER = re.compile(
+    r"messages?[\[.]\s?\d|(?:unexpected|invalid|after) role|roles must alternate"
+    r"|tool_use[`'\"]? (?:ids?|blocks?)|tool_result|must be followed by tool|tool_call_id"
+    r"|function (?:response|call) (?:parts?|turn)",
+    re.IGNORECASE,
+)
+"""About the messages, though words such as "tool" and "user" may stand there that tools are called."""
 _OF_REASONING = re.compile(
     r"invalid_encrypted_content"
     r"|encrypted content .{0,500}could not be (?:verified|decrypted)"
@@ -45,6 +52,10 @@ _OF_REASONING = re.compile(
     r"|extra_content"
     r"|reasoning_(?:details|content).{0,80}(?:invalid|unexpected|not permitted|unsupported|unknown)",
     re.IGNORECASE | re.DOTALL,
+)
+_OF_NO_REASONING = re.compile(
+    r"missing.{0,20}reasoning_content|reasoning_content.{0,60}(?:is missing|is required|must be passed back)",
+    re.IGNORECASE,
 )
 _OF_NO_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.IGNORECASE)
 
@@ -63,6 +74,11 @@ def is_of_reasoning(words: str) -> bool:
     return _OF_REASONING.search(words) is not None and not is_of_signature(words)
 
 
+def is_of_missing_reasoning(words: str) -> bool:
+    """Return whether a server wants each answer back with what was thought, also those of other models."""
+    return _OF_NO_REASONING.search(words) is not None
+
+
 def is_of_signature(words: str) -> bool:
     """Return whether a call of another model lacks the signature that this one gives to its own."""
     return _OF_NO_SIGNATURE.search(words) is not None
@@ -70,17 +86,21 @@ def is_of_signature(words: str) -> bool:
 
 def is_of_tools(words: str) -> bool:
     """Return whether some tool is at fault, as far as the words tell, and no message."""
-    return _OF_TOOLS.search(words) is not None and _OF_MESSAGES.search(words) is None
+    is_about_messages = _OF_MESSAGES.search(words) or _OF_ORDER.search(words)
+    return _OF_TOOLS.search(words) is not None and not is_about_messages
 
 
 def find_tools(words: str, names: Sequence[str]) -> list[str]:
     """The names of the tools that a refusal is about, in the order in which they were sent."""
     found: set[str] = set()
+    if _OF_ORDER.search(words):
+        return []
     for place in _PLACES:
         if places := {int(each) for each in place.findall(words)}:
             found = {names[at] for at in places if at < len(names)}
             break
-    found |= set(_find_quoted(words)) & set(names)
+    if _OF_TOOLS.search(words) or "function" in words:
+        found |= set(_find_quoted(words)) & set(names)
     return [name for name in names if name in found]
 
 

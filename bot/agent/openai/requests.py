@@ -9,16 +9,18 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import openai
 
+from bot.agent.openai.answers.refusals import RefusalCause
 from bot.agent.openai.arrangement import arrange, without_reasoning, without_system_role
 from bot.agent.openai.errors import find_refusal
 from bot.agent.openai.offers import MAX_TOOLS, ToolOffer, ToolOffers, offer_tool
 from bot.agent.openai.refused_parts import (
     STATUSES,
     find_tools,
+    is_of_missing_reasoning,
     is_of_reasoning,
     is_of_signature,
     is_of_tools,
@@ -33,7 +35,7 @@ log = logger(__name__)
 
 Json = dict[str, Any]
 BodyOf = Callable[..., Json]
-"""Makes the fields of one interface: of a model, a history and offers; ``signed`` as in ``chat.py``."""
+"""Makes the fields of one interface: of a model, a history and offers; its options are in ``chat.py``."""
 
 _MAX_REMEMBERED = 10_000  # refused pieces of reasoning
 _MAX_LISTED_CHARS = 4_000  # of the names of tools that a model is not given
@@ -72,6 +74,7 @@ class RequestWriter:
     _refused: dict[str, ToolSpec] = field(default_factory=dict)  # not sent at all
     _forgotten: set[str] = field(default_factory=set)  # digests of reasoning that is not sent again
     _signed: bool = False
+    _reasoned: bool = False
     _told: set[tuple[str, ...]] = field(default_factory=set)  # what the log has
 
     def __post_init__(self) -> None:
@@ -99,7 +102,7 @@ class RequestWriter:
         told = _add_notes(told, notes)
         told = told if self.takes_system else without_system_role(told)
         history = arrange(told, one_by_one=not self.named.parallel_tool_calls)
-        body = self.body_of(self.named, history, offers.all, signed=self._signed)
+        body = self.body_of(self.named, history, offers.all, signed=self._signed, reasoned=self._reasoned)
         return WrittenRequest(body, offers, frozenset(kept))
 
     def learn(self, error: openai.OpenAIError, request: WrittenRequest) -> LeftOut | None:
@@ -107,9 +110,13 @@ class RequestWriter:
 
         Each step takes something away, so that there is an end to it.
         """
-        if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
+        if not _is_of_request(error):
             return None
         words = words_of(error)
+        if is_of_missing_reasoning(words) and not self._reasoned:
+            log.info("a model wants each answer back with what was thought", model=self.named.name)
+            self._reasoned = True
+            return LeftOut()
         if request.kept and is_of_reasoning(words):
             self._forget(request.kept)
             log.warning("a model's server can not verify what was reasoned before", model=self.named.name)
@@ -122,9 +129,7 @@ class RequestWriter:
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Return whether some tool is refused, and the words don't say which."""
-        if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
-            return False
-        return len(request.offers.all) > 0 and is_of_tools(words_of(error))
+        return _is_of_request(error) and len(request.offers.all) > 0 and is_of_tools(words_of(error))
 
     def leave_out(self, names: Iterable[str], request: WrittenRequest, error: openai.OpenAIError) -> LeftOut:
         """Send these tools in the plainest form from now on, or no more where that was refused as well."""
@@ -187,6 +192,13 @@ class RequestWriter:
                 self._told.clear()
             self._told.add(about)
             log.info(words, model=self.named.name, **fields)
+
+
+def _is_of_request(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError]:
+    """Return whether a server may have refused a part of the request; not what its model made of it."""
+    if not isinstance(error, openai.APIStatusError) or error.status_code not in STATUSES:
+        return False
+    return find_refusal(error).cause is not RefusalCause.BAD_CALL
 
 
 def choose_tools(

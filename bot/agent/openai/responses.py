@@ -20,6 +20,7 @@ def responses_body(
     offers: Sequence[ToolOffer],
     *,
     signed: bool = False,  # noqa: ARG001 - of the other interface
+    reasoned: bool = False,  # noqa: ARG001 - of the other interface
 ) -> Json:
     """The request's fields that are of this interface alone."""
     items = [item for entry in history for item in _items(entry, model.name)]

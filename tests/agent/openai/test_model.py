@@ -546,7 +546,6 @@ async def test_an_answer_that_is_not_one_says_what_it_was(server, make, reply, w
         {"choices": [None]},
         {"choices": {"index": 0}},
         chunk({"content": 5}),
-        chunk({"content": ["words"]}),
     ],
     ids=str,
 )
@@ -821,3 +820,29 @@ async def test_a_call_that_comes_in_two_forms_is_one(server, make, again, is_sam
     server.reply(stream(*map(chunk, deltas), chunk(finish="tool_calls")))
     _, finished = await answer(make(), tools=(NOTE,))
     assert [json.loads(call.arguments) for call in finished.calls] == [{"text": "x"}]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[None, {"text": "Hi Ana"}], ["Hi", " Ana"], [{"type": "text", "text": "Hi"}, 7, {"text": " Ana"}]],
+)
+async def test_parts_of_another_shape_cost_neither_the_words_nor_the_answer(server, make, content):
+    server.reply(stream(chunk({"content": content}), chunk(finish="stop")))
+    assert (await answer(make()))[0] == "Hi Ana"
+
+
+@pytest.mark.parametrize("place", ["x_groq", "choice"])
+async def test_tokens_are_counted_wherever_a_server_tells_them(server, make, place):
+    spent = {"usage": {"prompt_tokens": 7, "completion_tokens": 2}}
+    last = chunk(finish="stop")
+    last = last | {"x_groq": {"id": "r"} | spent} if place == "x_groq" else last
+    if place == "choice":  # Moonshot
+        last["choices"][0] |= spent
+    server.reply(stream(chunk({"content": "Hi"}), last))
+    finished = (await answer(make()))[1]
+    assert (finished.prompt_tokens, finished.completion_tokens) == (7, 2)
+
+
+async def test_a_done_mark_in_quotes_is_one(server, make):
+    server.reply(stream(chunk({"content": "Hi"}), b'data: "[DONE]"\n\n', done=False))
+    assert (await answer(make()))[0] == "Hi"

@@ -43,11 +43,17 @@ class ChatAnswer(StreamedAnswer):
             return ()
         if isinstance(inner := event.get("data"), dict) and "choices" not in event:
             event = inner  # in an envelope of a gateway
-        self._usage = said if isinstance(said := event.get("usage"), dict) else self._usage
+        self._read_usage(event)
+        self._read_usage(event.get("x_groq"))
         parts: list[Part] = []
         for at, choice in enumerate(event.get("choices") or ()):
             parts += self._take_part(choice, at)
         return parts
+
+    def _read_usage(self, holder: Any) -> None:
+        """Keep the tokens that a part of the answer tells: most have them in a chunk, Moonshot in a choice."""
+        usage = holder.get("usage") if isinstance(holder, dict) else None
+        self._usage = usage if isinstance(usage, dict) else self._usage
 
     def _take_part(self, choice: Json, at: int) -> Sequence[Part]:
         """Read a choice: the first one is the answer. Another is a second answer, of which calls are kept.
@@ -71,6 +77,7 @@ class ChatAnswer(StreamedAnswer):
         if error := choice.get("error"):
             raise RefusedError(error)
         self._end = read_end(choice.get("finish_reason")) or self._end
+        self._read_usage(choice)
         delta, message = choice.get("delta"), choice.get("message")
         if not isinstance(delta, dict) and isinstance(message, dict):
             if self._size:  # its words came in parts before, its calls perhaps not
@@ -159,8 +166,14 @@ def _text(content: Any) -> str:
     if isinstance(content, dict):
         content = [content]
     if isinstance(content, list):
-        return "".join(part.get("text") or "" for part in content if part.get("type") in ("text", None))
+        return "".join(map(_part_text, content))
     return content or ""
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, dict):
+        return (part.get("text") or "") if part.get("type") in ("text", None) else ""
+    return part if isinstance(part, str) else ""
 
 
 def _read_thought(delta: Json) -> str:
@@ -172,5 +185,5 @@ def _read_thought(delta: Json) -> str:
         if isinstance(said := delta.get(name), str) and said:
             return said
     parts = delta.get("content")
-    thinking = [part.get("thinking") for part in parts] if isinstance(parts, list) else []
-    return "".join(_text(part) for part in thinking)
+    thinking = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return "".join(_text(part.get("thinking")) for part in thinking)

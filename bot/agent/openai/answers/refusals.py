@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.agent.openai.answers.signs import (
+    BAD_CALL,
     IS_OUTPUT,
     KEY,
     LONG,
@@ -57,6 +58,7 @@ class RefusalCause(StrEnum):
     TOO_LONG = "too long"  # a shorter request may be answered
     MONEY = "money"  # the account has none left
     KEY = "key"  # the key is not accepted
+    BAD_CALL = "bad call"  # the model wrote one that its server does not take
     NO_SYSTEM_ROLE = "no system role"
     NO_TOOLS = "no tools"  # the model can call none there
     PASSING = "passing"  # the same request may be answered later
@@ -80,6 +82,7 @@ class Refusal:
         if is_too_long(self.said, self.status):
             return RefusalCause.TOO_LONG
         for cause, signs in (
+            (RefusalCause.BAD_CALL, BAD_CALL),
             (RefusalCause.NO_SYSTEM_ROLE, NO_SYSTEM_ROLE),
             (RefusalCause.NO_TOOLS, NO_TOOLS),
         ):

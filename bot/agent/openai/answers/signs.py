@@ -61,7 +61,14 @@ PASSING = _signs(
     r"overload|busy|capacity|unavailable|temporar|time.?out|timed out|rate.?limit|too many requests|throttl",
     r"try again|retry|server.?error|internal|bad gateway|gateway|upstream|disconnect|connection|network",
     r"loading model|starting|warming|cancel|abort|interrupt|resource",
+    r"速率限制|请求频率|频繁|限流|访问量过大|稍后|繁忙|过载|超时",
 )
+BAD_CALL = _signs(
+    r"tool_use_failed|output_parse_failed|failed_generation",
+    r"tool call validation failed|attempted to call tool|failed to call a function",
+    r"failed to parse (?:tool|function) call|failed to parse input at pos",
+)
+"""What a model wrote as a call, and its own server does not take: the next try may be better."""
 NO_SYSTEM_ROLE = _signs(
     r"system (?:role|messages?|prompts?|instructions?) (?:is |are )?(?:not|un)[ -]?(?:supported|allowed)",
     r"system role not|developer instruction is not enabled|does not support (?:the )?['\"`]?system",
