@@ -51,7 +51,7 @@ class ChatAnswer(StreamedAnswer):
         return parts
 
     def _read_usage(self, holder: Any) -> None:
-        """Keep the tokens that a part of the answer tells: most have them in a chunk, Moonshot in a choice."""
+        """Keep the tokens that a part of an answer tells; Moonshot has them in a choice, most in a chunk."""
         usage = holder.get("usage") if isinstance(holder, dict) else None
         self._usage = usage if isinstance(usage, dict) else self._usage
 
