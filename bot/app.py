@@ -39,7 +39,7 @@ from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.features.feature import Feature, FeatureParts, Service, SweepParts
+from bot.features.feature import Feature, FeatureParts, RouteParts, Service, SweepParts
 from bot.features.insights.feature import INSIGHTS
 from bot.features.issues.feature import ISSUES
 from bot.features.mcp.feature import MCP
@@ -345,7 +345,7 @@ def build(
         more_parts=[router for each in FEATURES for router in each.api],
         more_tags={name: words for each in FEATURES for name, words in each.tags.items()},
     )
-    application.state.features = parts
+    application.state.features = RouteParts(**vars(parts), wake=dispatcher.wake)
     web = WebServer(
         application, settings.host, settings.port, settings.max_connections, ending=http.end_streams
     )

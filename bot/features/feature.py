@@ -44,12 +44,19 @@ class SweepParts(FeatureParts):
     redraw: Callable[[], Awaitable[None]]
 
 
-async def _parts(request: Request) -> FeatureParts:
-    parts: FeatureParts = request.app.state.features
+@dataclass(frozen=True, kw_only=True)
+class RouteParts(FeatureParts):
+    """What routes work over in addition: ``wake`` starts jobs."""
+
+    wake: Wake
+
+
+async def _parts(request: Request) -> RouteParts:
+    parts: RouteParts = request.app.state.features
     return parts
 
 
-Over = Annotated[FeatureParts, Depends(_parts)]
+Over = Annotated[RouteParts, Depends(_parts)]
 """The parts that a feature's routes work over."""
 
 

@@ -50,7 +50,7 @@ async def in_force(actor: Caller, site: Here) -> Rules:
 @router.post("/rules", summary="Set a rule", status_code=201)
 async def set_rule(body: AnyRule, actor: Caller, site: Here) -> RuleSet:
     """One of the same subject, place and tools is replaced. ``text`` says what follows from it."""
-    reply = await say(site, actor, body.words)
+    reply = await _say(site, actor, body.words)
     return RuleSet(id=reply.rule, text=reply.text)
 
 
@@ -81,13 +81,13 @@ async def drop_rule(
     rule_id: Annotated[int, Path(ge=1, le=999_999_999)], actor: Caller, site: Here
 ) -> SaidBody:
     """404 where no such rule is current."""
-    return await change(site, actor, f"drop {rule_id}")
+    return await _change(site, actor, f"drop {rule_id}")
 
 
 @router.put("/rules/paused", summary="Pause or resume all execution")
 async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
     """While paused nothing runs and no proposal expires."""
-    return await say_for_person(site, actor, "pause" if body.paused else "resume")
+    return await _say_for_person(site, actor, "pause" if body.paused else "resume")
 
 
 @router.get("/grants", summary="What is allowed without asking")
@@ -101,20 +101,20 @@ async def revoke(
     label: Annotated[str, Path(pattern=r"^G-[0-9]{1,9}$")], actor: Caller, site: Here
 ) -> SaidBody:
     """``label`` is as listed, such as ``G-7``. What ran by it stays; from now on such calls ask again."""
-    return await change(site, actor, f"revoke {label}")
+    return await _change(site, actor, f"revoke {label}")
 
 
-async def change(site: Site, actor: Actor, words: str, name: str = "approvals") -> SaidBody:
-    """End or change what the words name. Raises Missing where there is no such thing."""
-    reply = await say(site, actor, words, name)
+async def _change(site: Site, actor: Actor, words: str) -> SaidBody:
+    """End what the words name. Raises Missing where there is no such thing."""
+    reply = await _say(site, actor, words)
     if reply.answer is not Answer.ACCEPTED:
         raise Missing(reply.text)
     return SaidBody(text=reply.text)
 
 
-async def say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
-    """Run a command like `say`, and return its answer for the person."""
-    return SaidBody(text=(await say(site, actor, *words)).text)
+async def _say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
+    """Run a command like `_say`, and return its answer for the person."""
+    return SaidBody(text=(await _say(site, actor, *words)).text)
 
 
 _STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
@@ -133,10 +133,10 @@ class Spoken(Body):
     summary="A slash command, such as /approvals list; the answer is for you alone",
 )
 async def command(body: Spoken, actor: Caller, site: Here) -> SaidBody:
-    return await say_for_person(site, actor, body.text, body.name, body.conversation_id or "console")
+    return await _say_for_person(site, actor, body.text, body.name, body.conversation_id or "console")
 
 
-async def say(
+async def _say(
     site: Site, actor: Actor, words: str, name: str = "approvals", conversation_id: str = "console"
 ) -> Reply:
     """Say the words after a slash command, an admin's by default. Raises Fault where they do not fit."""

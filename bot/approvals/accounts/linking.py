@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import delete, update
 from sqlmodel import Session, col, select
 
-from bot.approvals import grants
+from bot.approvals import grants, rights
 from bot.domain.people import Actor, Person, Role
 from bot.domain.record import Act
 from bot.store import people
@@ -82,6 +82,26 @@ def part(session: Session, account: str, by: Actor, now: datetime) -> int | None
             admin_changes.record(session, Thing.ACCOUNT, each, who, {"person": left.id}, is_now, now)
             _tell_features(session, each, now)
     return ended
+
+
+def unlink(session: Session, policies: Policies, account: str, actor: Actor, now: datetime) -> int | None:
+    """`part` for a person: of their own accounts, and for an admin of all of Nod of anyone's.
+
+    None, too, where this person may not.
+    """
+    try:
+        linked = people.person_of(session, Actor.parse(account)).accounts if account.isprintable() else ()
+    except ValueError:
+        return None
+    if account not in linked or not (str(actor) in linked or rights.rules_all(session, policies, actor)):
+        return None
+    return part(session, account, actor, now)
+
+
+def unlinked_text(account: str, ended: int) -> str:
+    """The sentence for people. ``ended``: how many grants ended with the link."""
+    grants = f" {ended} of their grants ended with it." if ended else ""
+    return f"Unlinked: {account} is a separate person again.{grants}"
 
 
 def _tell_features(session: Session, account: str, now: datetime) -> None:

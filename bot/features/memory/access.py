@@ -18,11 +18,13 @@ from bot.domain.record import Act
 from bot.domain.rules import EVERYWHERE, covers
 from bot.errors import ToolError
 from bot.features.memory import rows
-from bot.features.memory.facts import ROOM, About, Fact, find_scopes_there, own_scopes, scope_of
+from bot.features.memory.facts import ROOM, About, Fact, check_fact, find_scopes_there, own_scopes, scope_of
 from bot.store import conversations, people
 from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
+
+_NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +128,22 @@ def _whose(session: Session, fact: Fact) -> str:
     return people.put_names_in(session, fact.scope[1]) or "the team"
 
 
-def change(session: Session, policies: Policies, actor: Actor, ident: int, text: str, now: datetime) -> bool:
-    """Put other words in its place; False where this person may not. Raises ToolError without room."""
+def change(
+    session: Session, policies: Policies, actor: Actor, ident: int, words: str, now: datetime
+) -> str | None:
+    """Put other words in its place and return them as they are kept; None where this person may not.
+
+    Raises ValueError for what can't be remembered, ToolError without room.
+    """
+    text = check_fact(words)
     conversation_lock.everywhere(session)
     reader, fact = _changeable(session, policies, actor, ident, now)
     if fact is None:
-        return False
+        return None
     changed = replace(fact, text=text, said_at=now)
     _check_room(rows.of(session, [fact.scope], now), changed)
     rows.change(session, changed, By.press(Act.REMEMBER, actor, reader.person))
-    return True
+    return text
 
 
 def forget(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
@@ -145,6 +153,11 @@ def forget(session: Session, policies: Policies, actor: Actor, ident: int, now: 
         return None
     rows.remove(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
     return fact.text
+
+
+def not_yours_text(ident: int) -> str:
+    """The sentence for someone who may change no fact of this number."""
+    return _NOT_YOURS.format(ident)
 
 
 def forget_person(

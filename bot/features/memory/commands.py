@@ -19,10 +19,9 @@ from bot.domain.text import shorten
 from bot.errors import ToolError
 from bot.features.memory import access
 from bot.features.memory.access import KnownFact
-from bot.features.memory.facts import About, check_fact, last_day
+from bot.features.memory.facts import About, last_day
 
 _NONE = "Nothing is remembered here. Ask me to remember something: a card shows it first."
-_NOT_YOURS = "There is no fact {} that you may change. `/nod memory` lists them."
 _SAID = 3_000  # characters of a list in a chat
 _DIGITS = 9
 
@@ -78,13 +77,12 @@ class MemoryCommands:
     async def _edit(self, command: Command, which: str, words: str) -> str | CommandReply:
         number = _number(which)
         try:
-            fact = check_fact(words)
-            changed = await self._database.write(
-                access.change, self._policies, command.actor, number, fact, self._clock()
+            fact = await self._database.write(
+                access.change, self._policies, command.actor, number, words, self._clock()
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None
-        return _reply(f"Remembered: {fact}" if changed else "", number)
+        return _reply(f"Remembered: {fact}" if fact else "", number)
 
     def _format_facts(self, facts: Sequence[KnownFact]) -> str:
         """A line for each fact, by whom it is for."""
@@ -107,7 +105,7 @@ class MemoryCommands:
 def _reply(said: str, number: int) -> CommandReply:
     if said:
         return CommandReply(said)
-    return CommandReply(_NOT_YOURS.format(number), answer=Answer.STALE)
+    return CommandReply(access.not_yours_text(number), answer=Answer.STALE)
 
 
 def _number(said: str) -> int:

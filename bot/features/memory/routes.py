@@ -5,13 +5,14 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import Field
 
+from bot.errors import ToolError
 from bot.features.feature import Over
 from bot.features.memory import access
 from bot.features.memory.facts import LONGEST, About
+from bot.web.answers import Fault, existing
 from bot.web.body import Body
-from bot.web.rules import change
 from bot.web.schemas import DoneBody, SaidBody, Time, View
-from bot.web.site import Caller, Here, api_routes
+from bot.web.site import Caller, api_routes
 
 router = api_routes("memory", prefix="/api")
 
@@ -54,11 +55,25 @@ async def listed(actor: Caller, over: Over) -> Facts:
     return Facts.of(facts=found)
 
 
+class FactChangedBody(SaidBody):
+    """``fact``: its words as they are now, in one line; of one that is forgotten as they were."""
+
+    id: int
+    fact: str
+
+
 @router.patch("/memory/{number}", summary="Put other words in the place of a fact")
-async def edit(number: Number, body: FactBody, actor: Caller, site: Here) -> SaidBody:
-    return await change(site, actor, f"memory edit {number} {body.fact}", "nod")
+async def edit(number: Number, body: FactBody, actor: Caller, over: Over) -> FactChangedBody:
+    try:
+        fact = await over.database.write(access.change, over.policies, actor, number, body.fact, over.clock())
+    except (ValueError, ToolError) as error:
+        raise Fault(422, str(error)) from None
+    fact = existing(fact, access.not_yours_text(number))
+    return FactChangedBody(id=number, fact=fact, text=f"Remembered: {fact}")
 
 
 @router.delete("/memory/{number}", summary="Forget a fact")
-async def forget(number: Number, actor: Caller, site: Here) -> SaidBody:
-    return await change(site, actor, f"memory forget {number}", "nod")
+async def forget(number: Number, actor: Caller, over: Over) -> FactChangedBody:
+    forgotten = await over.database.write(access.forget, over.policies, actor, number, over.clock())
+    fact = existing(forgotten, access.not_yours_text(number))
+    return FactChangedBody(id=number, fact=fact, text=f"Forgotten: {fact}")

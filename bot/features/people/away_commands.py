@@ -9,15 +9,13 @@ from bot.approvals.commands.values import account
 from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, remove_quotes
 from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
-from bot.domain.jobs import Job, Work
 from bot.domain.people import Absence, Actor, Membership
-from bot.domain.record import Act
 from bot.domain.rules import covers
 from bot.domain.times import clock_change, duration, later, moment
 from bot.errors import ChannelError, NotDeliverable
-from bot.features.people import rows
+from bot.features.people import absences, rows
+from bot.features.people.absences import Ended, ended_text, redraw_jobs
 from bot.store import notices, people, posted_cards
-from bot.store.audit.log import By
 
 LONGEST = timedelta(days=14)
 _NAMED = 5
@@ -65,7 +63,7 @@ class AwayCommands:
             return found, posted_cards.show_again(session)
 
         found, behind = await self._database.write(begin)
-        await self._redraw(behind)
+        await self._wake(*redraw_jobs(behind))
         until_then = found.end(self._policies.held.book.zone)
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
@@ -130,22 +128,18 @@ class AwayCommands:
     async def _back(self, command: Command, text: str) -> str | CommandReply:
         if text and not await self._database.read(self._policies.is_admin, command.actor):
             return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
-        ended, behind = await self._database.write(self._end, command, text)
-        await self._redraw(behind)
-        return f"Ended: {', '.join(each.words for each in ended)}." if ended else "You are not away."
+        ended, jobs = await self._database.write(self._end, command, text)
+        await self._wake(*jobs)
+        return ended_text(ended) if ended else "You are not away."
 
-    def _end(self, session: Session, command: Command, text: str) -> tuple[list[Absence], list[int]]:
-        """End the absence of this person, or of the one that is named; gives whose cards say so."""
-        person, now = people.person_of(session, command.actor), self._clock()
+    def _end(self, session: Session, command: Command, text: str) -> Ended:
+        """End the absence of this person, or of the one that is named."""
+        person = people.person_of(session, command.actor)
         whose = people.person_of(session, self._away_as(session, text)) if text else person
         bound = self._policies.bound_to(session, command.actor)
         if whose != person and bound and not any(covers(bound, each) for each in whose.accounts):
             raise CommandError(f"You are an admin of {bound}, and they are not of it.")
-        ended = rows.end(session, whose.accounts, By.press(Act.RETURN, command.actor, person), now)
-        for each in ended:
-            over = f"{each.who.label} is no longer away. You decide for them no longer."
-            notices.keep(session, Address.parse(str(each.stand_in)), over, now)
-        return ended, posted_cards.show_again(session) if ended else []
+        return absences.end(session, whose.accounts, command.actor, self._clock())
 
     def _away_as(self, session: Session, text: str) -> Actor:
         """The account of someone who is away, by its account or name; raises CommandError."""
@@ -155,6 +149,3 @@ class AwayCommands:
         if len(found) != 1:
             raise CommandError(f"Which one? Away now: {', '.join(f'`{each}`' for each in away) or 'no one'}.")
         return found[0]
-
-    async def _redraw(self, behind: list[int]) -> None:
-        await self._wake(*(Job(Work.REDRAW, str(message_id)) for message_id in behind))

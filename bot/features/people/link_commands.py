@@ -141,8 +141,7 @@ class LinkCommands:
         ended = await self._database.write(part)
         if ended is None:
             return f"{which} is not linked with another account."
-        grants = f" {ended} of their grants ended with it." if ended else ""
-        return f"Unlinked: {which} is a separate person again.{grants}"
+        return linking.unlinked_text(str(which), ended)
 
 
 def _name_account(actor: Actor) -> str:

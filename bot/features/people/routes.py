@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import Query
 
+from bot.approvals.accounts import linking
 from bot.features.feature import Over
-from bot.features.people import rows
+from bot.features.people import absences
 from bot.web.answers import existing
-from bot.web.rules import say_for_person
 from bot.web.schemas import SaidBody
-from bot.web.schemas.rules import People
+from bot.web.schemas.rules import AwayView, People
 from bot.web.site import Caller, Here, api_routes
 
 router = api_routes("people", prefix="/api")
@@ -22,27 +22,39 @@ async def known(actor: Caller, site: Here) -> People:
     return People.of(everyone=everyone, people=found)
 
 
+class AbsencesEndedBody(SaidBody):
+    """``ended``: the absences that are over, each as it was."""
+
+    ended: list[AwayView]
+
+
 @router.delete("/people/absences", summary="Someone is back before their time")
 async def back(
     account: Annotated[str, Query(max_length=200, description="who is away, such as slack:T1/U7")],
     actor: Caller,
-    site: Here,
-    parts: Over,
-) -> SaidBody:
+    over: Over,
+) -> AbsencesEndedBody:
     """Yours; for admins anyone's. Who stood in for them decides for them no longer."""
-    found = await parts.database.read(rows.is_own_absence, parts.policies, actor, account)
-    own = existing(found, "That account is not away.")
-    return await say_for_person(site, actor, "back" if own else f"back {account}", "nod")
+    done = await over.database.write(absences.end_for, over.policies, account, actor, over.clock())
+    ended, jobs = existing(done, "That account is not away.")
+    await over.wake(*jobs)
+    return AbsencesEndedBody.of(ended=ended, text=absences.ended_text(ended))
+
+
+class UnlinkedBody(SaidBody):
+    """``grants_ended``: how many grants of that person ended with the link."""
+
+    account: str
+    grants_ended: int
 
 
 @router.delete("/people/links", summary="Separate a linked account again")
 async def unlink(
     account: Annotated[str, Query(max_length=200, description="such as slack:T1/U7")],
     actor: Caller,
-    site: Here,
-    parts: Over,
-) -> SaidBody:
+    over: Over,
+) -> UnlinkedBody:
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
-    found = await parts.database.read(rows.is_own_link, parts.policies, actor, account)
-    own = existing(found, "That account is not linked with another one.")
-    return await say_for_person(site, actor, f"unlink {account}", "nod" if own else "approvals")
+    done = await over.database.write(linking.unlink, over.policies, account, actor, over.clock())
+    ended = existing(done, "That account is not linked with another one.")
+    return UnlinkedBody(account=account, grants_ended=ended, text=linking.unlinked_text(account, ended))

@@ -7,9 +7,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import Session, col, func, select
+from sqlmodel import Session, col, select
 
-from bot.approvals import rights
 from bot.domain.people import Absence, Actor
 from bot.domain.record import Act
 from bot.store import people
@@ -17,27 +16,8 @@ from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.locks import conversation_lock
-from bot.store.rules import Policies, absence_of, raise_version
-from bot.store.tables.people import AbsenceRow, AccountRow
-
-
-def is_own_absence(session: Session, policies: Policies, actor: Actor, account: str) -> bool | None:
-    """Return whether it is this person who is away as ``account``; None where no one is whom they may see."""
-    away = any(str(each.who) == account for each in policies.load(session).absences)
-    return _is_own(session, policies, actor, account) if away else None
-
-
-def is_own_link(session: Session, policies: Policies, actor: Actor, account: str) -> bool | None:
-    """Return whether a linked account is this person's; None where none is linked that they may see."""
-    person = select(AccountRow.person_id).where(AccountRow.actor == account).scalar_subquery()
-    linked = select(func.count()).where(col(AccountRow.person_id) == person)
-    return _is_own(session, policies, actor, account) if session.execute(linked).scalar_one() > 1 else None
-
-
-def _is_own(session: Session, policies: Policies, actor: Actor, account: str) -> bool | None:
-    whose = rights.whose(session, policies, actor)
-    own = account in people.person_of(session, actor).accounts
-    return own if own or whose is None else None
+from bot.store.rules import absence_of, raise_version
+from bot.store.tables.people import AbsenceRow
 
 
 def begin(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:

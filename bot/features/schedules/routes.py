@@ -1,4 +1,4 @@
-"""Routes of schedules: what comes back by itself. The changes are those of ``/nod schedules``."""
+"""Routes of schedules: what comes back by itself."""
 
 from typing import Annotated, Literal
 
@@ -7,16 +7,16 @@ from pydantic import AliasPath, BeforeValidator, Field
 from sqlmodel import Session
 
 from bot.approvals import rights
-from bot.domain.chat import Answer
+from bot.domain.people import Actor
 from bot.domain.redaction import redact_text
 from bot.features.feature import Over
 from bot.features.schedules import runs
+from bot.features.schedules.runs import Action
 from bot.features.schedules.schedule import Schedule, ScheduleState
-from bot.web.answers import Missing
+from bot.web.answers import existing
 from bot.web.body import Body
-from bot.web.rules import say
 from bot.web.schemas import DoneBody, SaidBody, Time, View
-from bot.web.site import Caller, Here, api_routes
+from bot.web.site import Caller, api_routes
 
 router = api_routes("schedules", prefix="/api")
 
@@ -66,20 +66,25 @@ class Doing(Body):
     do: Literal["pause", "resume", "run"]
 
 
+class ScheduleChangedBody(SaidBody):
+    """``schedule`` is as it is now. ``changed``: false where it was so already."""
+
+    changed: bool
+    schedule: ScheduleView
+
+
 @router.post("/schedules/{ident}", summary="Pause a schedule, resume it, or run it now")
-async def change(ident: Ident, body: Doing, actor: Caller, site: Here) -> SaidBody:
+async def change(ident: Ident, body: Doing, actor: Caller, over: Over) -> ScheduleChangedBody:
     """Yours; for admins anyone's. 404 where there is no such schedule for you."""
-    return await _do(site, actor, f"{body.do} {ident}")
+    return await _change(over, actor, ident, Action(body.do))
 
 
 @router.delete("/schedules/{ident}", summary="Delete a schedule")
-async def delete(ident: Ident, actor: Caller, site: Here) -> SaidBody:
+async def delete(ident: Ident, actor: Caller, over: Over) -> ScheduleChangedBody:
     """As above. What was allowed for its runs ends with it."""
-    return await _do(site, actor, f"delete {ident}")
+    return await _change(over, actor, ident, Action.DELETE)
 
 
-async def _do(site: Here, actor: Caller, words: str) -> SaidBody:
-    reply = await say(site, actor, f"schedules {words}", "nod")
-    if reply.answer is Answer.UNKNOWN:
-        raise Missing(reply.text)
-    return SaidBody(text=reply.text)
+async def _change(over: Over, actor: Actor, ident: str, action: Action) -> ScheduleChangedBody:
+    done = await over.database.write(runs.change, over.policies, ident, action, actor, over.clock())
+    return ScheduleChangedBody.model_validate(existing(done, runs.no_schedule_text(ident)))

@@ -5,8 +5,9 @@ lost nor come twice. What the agent then proposes asks as always, or runs under 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from sqlmodel import Session
 
@@ -36,6 +37,37 @@ _DUE = (
 )
 _TOLD = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)
+
+
+class Action(StrEnum):
+    """A change that people make to a schedule."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    RUN = "run"  # as soon as may be, in addition to its times
+    DELETE = "delete"
+
+    @property
+    def done_text(self) -> str:
+        """A sentence for people, with a place for the schedule's label."""
+        return _DONE_TEXTS[self]
+
+
+_DONE_TEXTS = {
+    Action.PAUSE: "Schedule {0} is paused. `/nod schedules resume {0}` lets it run again.",
+    Action.RESUME: "Schedule {0} runs again, from its next time on.",
+    Action.RUN: "Schedule {0} runs now.",
+    Action.DELETE: "Schedule {0} is deleted.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleChange:
+    """The result of an action: the schedule as it is now. ``changed``: False where it was so already."""
+
+    schedule: Schedule
+    changed: bool
+    text: str  # for people
 
 
 def begin(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
@@ -140,6 +172,33 @@ def _late(due: Schedule, now: datetime) -> str:
         many = f"more than {MISSED}" if missed == MISSED else str(missed)
         told += f" This run stands for {many} more that {'was' if missed == 1 else 'were'} missed since."
     return told
+
+
+def change(
+    session: Session, policies: Policies, ident: str, action: Action, actor: Actor, now: datetime
+) -> ScheduleChange | None:
+    """Do what a person asks with a schedule; None where they may change none of this id."""
+    found = rows.get(session, ident)
+    if found is None or not may_change(session, policies, found, actor):
+        return None
+    match action:
+        case Action.RUN:
+            changed = run_now(session, found, actor, now)
+        case Action.DELETE:
+            changed = delete(session, found, actor, now)
+        case Action.PAUSE | Action.RESUME:
+            changed = set_paused(session, found, actor, now, paused=action is Action.PAUSE)
+    if changed:
+        found, text = rows.get(session, found.id) or found, action.done_text.format(found.label)
+    else:
+        state = "paused" if found.paused_at and not found.ended_at else str(found.state)
+        text = f"Schedule {found.label} is {state} already."
+    return ScheduleChange(found, changed, text)
+
+
+def no_schedule_text(ident: str) -> str:
+    """The sentence for someone who may change no schedule of this id."""
+    return f"You have no schedule {ident[:16]}."
 
 
 def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, paused: bool) -> bool:

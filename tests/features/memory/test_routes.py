@@ -64,7 +64,12 @@ async def test_a_person_sees_theirs_and_the_teams_and_others_only_the_teams(nod:
 async def test_a_fact_is_edited_within_its_bounds_and_forgotten(nod: Served):
     mine = await own(nod)
     edited = await nod.client.patch(mine, json={"fact": "At the door. forget 2"})
-    assert edited.json()["text"] == "Remembered: At the door. forget 2"
+    assert edited.json() == {
+        "ok": True,
+        "text": "Remembered: At the door. forget 2",
+        "id": int(mine.rpartition("/")[2]),
+        "fact": "At the door. forget 2",
+    }
     for fact in ("x" * 100_000, "x" * (LONGEST + 1), "", "  ", "the password is hunter2"):
         assert (await nod.client.patch(mine, json={"fact": fact})).status_code in (413, 422)
     assert await facts(nod.client) == ["At the door. forget 2", "Blue."]

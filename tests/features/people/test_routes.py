@@ -83,7 +83,12 @@ async def test_people_separate_their_own_accounts_and_admins_everyones(nod: Serv
         await link(nod)
         async with nod.caller(token) as client:
             done = await client.delete("/api/people/links", params={"account": "slack:T1/U7"})
-        assert done.json()["text"] == "Unlinked: slack:T1/U7 is a separate person again."
+        assert done.json() == {
+            "ok": True,
+            "text": "Unlinked: slack:T1/U7 is a separate person again.",
+            "account": "slack:T1/U7",
+            "grants_ended": 0,
+        }
         assert [len(each["accounts"]) for each in (await people(nod))["people"]] == [1]
     async with nod.caller(CHIEF) as chief:
         rows = (await chief.get("/api/audit")).json()["rows"]
@@ -93,7 +98,13 @@ async def test_people_separate_their_own_accounts_and_admins_everyones(nod: Serv
 
 async def test_an_account_that_is_someone_elses_or_alone_is_not_found(nod: Served):
     await link(nod)
-    for token, account in ((BEN, "slack:T1/U7"), (BEN, "http:ben"), (CHIEF, "slack:T1/U9"), (CHIEF, "x")):
+    for token, account in (
+        (BEN, "slack:T1/U7"),
+        (BEN, "http:ben"),
+        (CHIEF, "slack:T1/U9"),
+        (CHIEF, "x"),
+        (CHIEF, "x:\0"),
+    ):
         async with nod.caller(token) as client:
             refused = await client.delete("/api/people/links", params={"account": account})
         assert refused.status_code == 404
@@ -117,7 +128,9 @@ async def test_who_is_away_is_told_to_them_and_to_admins_and_ended_by_either(nod
         }
         at = "/api/people/absences?account=http:ana"
         assert (await ben.delete(at)).status_code == 404
-        assert (await chief.delete(at)).json()["text"] == "Ended: http:ben for ana."
+        ended = (await chief.delete(at)).json()
+        assert ended["text"] == "Ended: http:ben for ana."
+        assert [(each["account"], each["name"]) for each in ended["ended"]] == [("http:ana", "http:ben")]
         assert (await ana.delete(at)).status_code == 404
         await away(ana)
         assert (await ana.delete(at)).status_code == 200

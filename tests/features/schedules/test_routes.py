@@ -50,14 +50,23 @@ async def test_everybody_lists_pauses_runs_and_deletes_their_own(serve: Serve) -
         async with nod.caller(BEN) as ben:
             assert (await ben.post(at, json={"do": "pause"})).status_code == 404
             assert (await ben.delete(at)).status_code == 404
-        assert (await nod.client.post(at, json={"do": "pause"})).json()["text"].startswith("Schedule ")
+        paused = (await nod.client.post(at, json={"do": "pause"})).json()
+        assert paused["text"].startswith("Schedule ")
+        assert (paused["changed"], paused["schedule"]["id"], paused["schedule"]["state"]) == (
+            True,
+            ident,
+            "paused",
+        )
+        again = (await nod.client.post(at, json={"do": "pause"})).json()
+        assert (again["changed"], again["text"]) == (False, f"Schedule {ident[:8]} is paused already.")
         assert [each["state"] for each in (await listed(nod))[1]] == ["paused"]
         assert (await nod.client.post(at, json={"do": "explode"})).status_code == 422
         await nod.client.post(at, json={"do": "resume"})
         await nod.client.post(at, json={"do": "run"})
         assert await run_due(nod) == 1
         async with nod.caller(CHIEF) as chief:
-            assert (await chief.delete(at)).status_code == 200
+            deleted = (await chief.delete(at)).json()
+        assert (deleted["changed"], deleted["schedule"]["state"]) == (True, "ended")
         assert await listed(nod) == (False, [])
 
 
