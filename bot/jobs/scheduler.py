@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
@@ -23,7 +23,6 @@ from bot.telemetry.outages import in_a_line
 
 log = logger(__name__)
 
-
 EXPIRE_SECONDS = 2
 STOP_SECONDS = 1
 RETRY_SECONDS = 1
@@ -32,9 +31,9 @@ REMIND_SECONDS = 10
 SEND_SECONDS = 2
 PURGE_SECONDS = 3600
 WEBHOOK_SECONDS = 2
-_JUMP = timedelta(
-    seconds=5
-)  # a clock that is only put right slowly never gains or loses that much in a second
+_JUMP = timedelta(seconds=5)  # a clock that is put right slowly never gains or loses that much in a second
+_ONE_AT_A_TIME = {"max_instances": 1, "coalesce": True, "misfire_grace_time": None}
+"""How jobs run: one run of each at a time, one for all that were missed, however late."""
 
 
 class Sweep(NamedTuple):
@@ -45,17 +44,18 @@ class Sweep(NamedTuple):
     run: Callable[[datetime], Awaitable[object]]
 
 
-class _Pause(BaseTrigger):  # type: ignore[misc]  # the library has no types
-    """A trigger that fires a fixed time after now, whenever it was due before.
+class PauseTrigger(BaseTrigger):  # type: ignore[misc]  # the library has no types
+    """A trigger that is due so many seconds from now, whenever it was due before.
 
-    The interval of the library walks every run that a clock set ahead has missed, and holds the loop.
+    The library's own interval and cron triggers go by the wall clock: set ahead by a month, they walk every
+    run that was missed, and hold the loop.
     """
 
     def __init__(self, seconds: float) -> None:
         self._pause = timedelta(seconds=seconds)
 
     def get_next_fire_time(self, _: datetime | None, now: datetime) -> datetime:
-        """Return the next tick. The signature is the library's."""
+        """Return the next time, as the library asks for it."""
         return now + self._pause
 
 
@@ -83,25 +83,26 @@ class Scheduler:
             Sweep("sweep", WEBHOOK_SECONDS, webhooks.sweep),
         )
         self._clock = clock
-        self._under_way: dict[str, asyncio.Task[None]] = {}  # by the sweep's name
+        self._tasks: set[asyncio.Task[Any]] = set()  # of sweeps under way
         self._watch: asyncio.Task[None] | None = None
         self._outage = ""
-        self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults={"misfire_grace_time": None})
+        self._ticker = AsyncIOScheduler(timezone="UTC", job_defaults=_ONE_AT_A_TIME)
 
     def start(self) -> None:
         """Begin to tick in the running loop."""
         for sweep in self._sweeps:
-            self._ticker.add_job(self._tick, _Pause(sweep.seconds), args=[sweep])
+            self._ticker.add_job(self.run, PauseTrigger(sweep.seconds), args=[sweep], name=sweep.name)
         self._ticker.start()
         self._watch = asyncio.create_task(self._watch_clock(), name="clock")
 
     async def stop(self) -> None:
         """Tick no more, and interrupt the sweeps under way: their rows say what is left."""
-        self._ticker.shutdown(wait=False)
-        under_way = [*self._under_way.values(), *filter(None, [self._watch])]
+        self._ticker.pause()
+        under_way = [*self._tasks, *filter(None, [self._watch])]
         for task in under_way:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await asyncio.gather(*under_way, return_exceptions=True)  # the library cancels, and waits for none
+        self._ticker.shutdown(wait=False)
 
     async def _watch_clock(self) -> None:
         """Set every job again once the clock was set: what is due in an hour by it would wait that hour."""
@@ -116,22 +117,23 @@ class Scheduler:
                 for job in self._ticker.get_jobs():
                     job.modify(next_run_time=datetime.now(UTC))
 
-    async def _tick(self, sweep: Sweep) -> None:
-        if sweep.name not in self._under_way:
-            self._under_way[sweep.name] = asyncio.create_task(self._sweep(sweep), name=sweep.name)
-
-    async def _sweep(self, sweep: Sweep) -> None:
+    async def run(self, sweep: Sweep) -> None:
+        """Do a sweep once. A fault is logged, an outage of the database once: the next tick tries again."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
             await sweep.run(self._clock())
             if self._outage:
                 self._outage = ""
                 log.info("sweeps work again")
-        except Exception as error:  # the next tick tries again; the log says what failed
+        except asyncio.CancelledError:
+            log.debug("sweep interrupted", sweep=sweep.name)  # at the end alone; the library calls it an error
+        except Exception as error:
             why = in_a_line(error)
             if not why:
                 log.error("scheduled sweep failed", sweep=sweep.name, exc_info=error)
             elif not self._outage:  # the rest of the outage is the same line
                 log.error("sweeps wait for the database", why=why)
             self._outage = why or self._outage
-        finally:
-            del self._under_way[sweep.name]

@@ -19,7 +19,6 @@ from bot.domain.redaction import redact
 
 _CHATTY = (
     "alembic",
-    "apscheduler",
     "httpcore",
     "httpcore2",
     "httpx",
@@ -32,6 +31,7 @@ _CLOSED = "socket.send() raised exception."  # asyncio's, once for each write af
 _KEPT = 2000  # lines
 _DROPPED = ("dropped", "logs")  # level and part, in `problems`
 _AT_THE_END, _LOOK = 1.0, 0.01  # seconds
+_ERRORS_ALONE = ("apscheduler",)  # it warns of each tick that comes while the last one is still at work
 _MUTE = ("mcp.client.auth",)  # it logs what a sign-in server answers, tokens and all
 
 
@@ -153,6 +153,8 @@ def configure(level: str, *, aside: bool = False) -> None:
     handler.addFilter(lambda record: record.getMessage() != _CLOSED)
     for chatty in _CHATTY:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
+    for name in _ERRORS_ALONE:
+        logging.getLogger(name).setLevel(max(logging.ERROR, root.level))
     for mute in _MUTE:
         logging.getLogger(mute).setLevel(logging.CRITICAL)
 
