@@ -152,6 +152,7 @@ OWN_ROWS = (
     "bot.store.tables.row",
     "bot.store.tables.workspaces",
     "bot.store.events",
+    "bot.store.state",
     "bot.store.posted_cards",
 )
 """What a platform keeps for itself: installations, what arrived, what it is asking, where its cards are."""

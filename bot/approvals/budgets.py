@@ -87,7 +87,7 @@ def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Seq
         people.put_names_in(session, f"{each.share:.0%} of a budget is used: {each.words}.")
         for each in concerning(session, book, turn, now)
         if WARNED_AT * each.limit <= each.spent < each.limit
-        and events.is_first(
+        and events.claim_once(
             session,
             _WARNED,
             f"{each.rule.id}/{each.until or turn.transcript.order}",

@@ -41,6 +41,7 @@ from bot.store.audit.log import By
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
+from bot.store.state import keep_task_state, load_task_state
 
 
 def redraw(session: Session, p: Proposal) -> Job:
@@ -353,22 +354,22 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     if since is None:
         return None
     by = people.by(session, Act.RESUME, actor)
-    done = rules.state_of(session, _MEMORY)
+    done = load_task_state(session, _MEMORY)
     if not done or done["since"] != since.isoformat():
         done = {"since": since.isoformat(), "at": now.isoformat(), "after": ""}
     at = datetime.fromisoformat(done["at"])
     batch = proposals.waiting_after(session, done["after"], limit)
     if batch:
-        rules.keep_state(session, _MEMORY, {**done, "after": batch[-1].id})
+        keep_task_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
             if stopped_for := _measure_stop(p, since, at):
                 transitions.move(session, p, by, now, **_later(p, stopped_for))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause
-        rules.keep_state(session, _MEMORY, {})
+        keep_task_state(session, _MEMORY, {})
         rules.pause_since(session, by, at, now)
         return ResumeStep()
-    rules.keep_state(session, _MEMORY, {})
+    keep_task_state(session, _MEMORY, {})
     paused = rules.resume(session, by, now)
     behind = posted_cards.show_again(session)  # until now they say that Nod is paused
     return ResumeStep(tuple(Job(Work.REDRAW, str(each)) for each in behind), over=True, paused=paused)

@@ -44,7 +44,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.INVALID, p, text)
     if wrong := _wrong(question):
         return refuse(Answer.INVALID, p, wrong, {"reason": wrong})
-    if not questions.may_ask(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
+    if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH)
     p = context.moved(session, p)
     home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)

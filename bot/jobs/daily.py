@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 from sqlmodel import Session
 
-from bot.store import rules
+from bot.store import state
 from bot.store.database import Database
 
 
@@ -33,7 +33,7 @@ class DailyRun:
         return first
 
     def _take(self, session: Session, now: datetime, work: Callable[[Session, datetime], object]) -> bool:
-        first = rules.claim_day(session, self._name, now.date())
+        first = state.claim_day(session, self._name, now.date())
         if first:
             work(session, now)
         return first

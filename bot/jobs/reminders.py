@@ -25,6 +25,7 @@ from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
+from bot.store.state import claim_day, keep_task_state, load_task_state
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -116,10 +117,10 @@ def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
 
 def _new_links(session: Session, now: datetime) -> list[str]:
     """Which accounts became one person, or two again, since admins were last told."""
-    last = rules.state_of(session, _TOLD_LINKS).get("row", 0)
+    last = load_task_state(session, _TOLD_LINKS).get("row", 0)
     found = admin_changes.links_after(session, last)
     if found:
-        rules.keep_state(session, _TOLD_LINKS, {"row": found[-1].row, "at": now.isoformat()})
+        keep_task_state(session, _TOLD_LINKS, {"row": found[-1].row, "at": now.isoformat()})
     return [change.words for change in found]
 
 
@@ -130,7 +131,7 @@ def is_quiet(book: Rulebook, now: datetime) -> bool:
 
 
 def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
-    if rules.claim_day(session, f"digest {rule.id}", today):
+    if claim_day(session, f"digest {rule.id}", today):
         notices.keep(session, to, _open_in(session, rule.scope, now), now)
         for send_digest in hooks_of(session).send_digest:
             send_digest(session, rule.scope, to, now)

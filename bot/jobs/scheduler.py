@@ -129,7 +129,9 @@ class Scheduler:
                 self._outage = ""
                 log.info("sweeps work again")
         except asyncio.CancelledError:
-            log.debug("sweep interrupted", sweep=sweep.name)  # at the end alone; the library calls it an error
+            log.debug(
+                "sweep interrupted", sweep=sweep.name
+            )  # at the end alone; the library calls it an error
         except Exception as error:
             why = in_a_line(error)
             if not why:

@@ -1,20 +1,18 @@
 """Incoming events of platforms, stored before they are acknowledged, so that a crash loses nothing.
 
-A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the next
-start is handled then; a second delivery of the same event is not recorded again.
-
-The state of dialogues is stored here as well: questions that a channel is asking a person.
+A channel records an event, acknowledges it, handles it, and marks it handled. What is unhandled at the
+next start is handled then; a second delivery of the same event is not recorded again.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import UniqueConstraint, bindparam, delete, update
+from sqlalchemy import UniqueConstraint, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
-from bot.store.engine import id_of_new, insert_or_ignore, insert_or_replace
+from bot.store.engine import id_of_new, insert_or_ignore
 from bot.store.tables.row import Row, as_json, forget, partial, serial
 
 
@@ -41,17 +39,6 @@ class EventRow(Row, table=True):
     handled_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
 
 
-class DialogueRow(Row, table=True):
-    """The state of a dialogue between a channel and a person, stored so that it survives a restart."""
-
-    __tablename__ = "dialogue"
-
-    channel: str = Field(primary_key=True)
-    key: str = Field(primary_key=True)
-    state: dict[str, Any] = as_json()
-    updated_at: datetime = Field(sa_type=UTCDateTime)
-
-
 def record(
     session: Session, channel: str, event_id: str, payload: Mapping[str, Any], now: datetime
 ) -> int | None:
@@ -62,8 +49,8 @@ def record(
     return session.execute(statement.returning(col(EventRow.id))).scalar_one_or_none()
 
 
-def is_first(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
-    """Return whether this comes for the first time; known for some days beyond ``until``."""
+def claim_once(session: Session, channel: str, event_id: str, now: datetime, until: datetime) -> bool:
+    """Store that this came; False where it came before. Known for some days beyond ``until``."""
     seen = {"channel": channel, "event_id": event_id, "payload": {}, "received_at": now, "handled_at": until}
     return id_of_new(session, EventRow, seen) is not None
 
@@ -87,33 +74,3 @@ def list_unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, 
 def forget_handled(session: Session, before: datetime, most: int) -> int:
     """Drop up to ``most`` handled events older than any platform's redelivery; returns how many."""
     return forget(session, EventRow, "handled_at", before, most)
-
-
-def dialogue(session: Session, channel: str, key: str) -> dict[str, Any] | None:
-    """Return what is being asked at ``key``; None when nothing is."""
-    row = session.get(DialogueRow, (channel, key))
-    return row.state if row else None
-
-
-_BELOW = select(DialogueRow.key, DialogueRow.state).where(
-    DialogueRow.channel == bindparam("channel"), col(DialogueRow.key).startswith(bindparam("prefix"))
-)
-
-
-def dialogues(session: Session, channel: str, prefix: str) -> dict[str, dict[str, Any]]:
-    """Everything that is kept at keys that begin with ``prefix``."""
-    rows = session.connection().execute(_BELOW, {"channel": channel, "prefix": prefix})
-    return {row.key: row.state for row in rows}
-
-
-def keep_dialogue(
-    session: Session, channel: str, key: str, state: Mapping[str, Any] | None, now: datetime
-) -> None:
-    """Remember what is being asked at ``key``; None ends it."""
-    if state is not None:
-        values = {"channel": channel, "key": key, "state": dict(state), "updated_at": now}
-        insert_or_replace(session, DialogueRow, values)
-        return
-    session.execute(
-        delete(DialogueRow).where(col(DialogueRow.channel) == channel, col(DialogueRow.key) == key)
-    )

@@ -1,41 +1,38 @@
 """Questions about open proposals: where the answer is awaited, what it was, and how many a person asked.
 
-Kept with the dialogues of the channels, in rooms of their own. What is told is kept for a day.
+Kept as states in rooms of their own (``bot/store/state.py``). What is told is kept for a day.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
-from sqlmodel import Session, col, delete, select
+from sqlmodel import Session, col, select
 
 from bot.domain.conversations import AskedQuestion, LineRole
-from bot.store import events
-from bot.store.events import DialogueRow
+from bot.store.state import forget_states, keep_state, list_keys_since, list_states, load_state
 from bot.store.tables.conversations import MessageRow
-from bot.store.tables.row import since
 from bot.store.turns import is_wanted
 
 _ASKED, _ANSWERED, _ASKERS = "ask", "answered", "askers"
 _HOUR = timedelta(hours=1)
 _A_DAY = timedelta(days=1)
 _NO_ANSWER = "No answer came."
-_WAITING = select(DialogueRow.key, DialogueRow.state).where(DialogueRow.channel == _ASKED)
 
 
-def may_ask(session: Session, person_id: str, most: int, now: datetime) -> bool:
-    """Return whether a person may ask once more within the hour; if so, it counts."""
-    kept = events.dialogue(session, _ASKERS, person_id) or {"at": []}
+def count_question(session: Session, person_id: str, most: int, now: datetime) -> bool:
+    """Count one more question of a person; False, uncounted, where that is too many within the hour."""
+    kept = load_state(session, _ASKERS, person_id) or {"at": []}
     lately = [at for at in kept["at"] if datetime.fromisoformat(at) > now - _HOUR]
     if len(lately) >= most:
         return False
-    events.keep_dialogue(session, _ASKERS, person_id, {"at": [*lately, now.isoformat()]}, now)
+    keep_state(session, _ASKERS, person_id, {"at": [*lately, now.isoformat()]}, now)
     return True
 
 
 def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
     """An answer is awaited."""
-    events.keep_dialogue(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
+    keep_state(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
 
 
 def list_answered(session: Session, home: str) -> list[AskedQuestion]:
@@ -48,9 +45,9 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
 
 def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
     """The answer has been told where it was awaited."""
-    events.keep_dialogue(session, _ASKED, f"{question.home}/{question.note}", None, now)
+    keep_state(session, _ASKED, f"{question.home}/{question.note}", None, now)
     key = f"{question.proposal_id}/{question.note}"
-    events.keep_dialogue(session, _ANSWERED, key, asdict(question), now)
+    keep_state(session, _ANSWERED, key, asdict(question), now)
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
@@ -65,29 +62,24 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
 def list_unanswered(session: Session) -> Mapping[str, str]:
     """The questions that have no answer yet: the proposal that each is about, by the question's key."""
-    waiting = session.connection().execute(_WAITING).all()
-    return {key: state["proposal_id"] for key, state in waiting if is_wanted(session, state["home"])}
+    waiting = list_states(session, _ASKED)
+    return {key: each["proposal_id"] for key, each in waiting.items() if is_wanted(session, each["home"])}
 
 
 def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
     """Conversations with an answer that is awaited elsewhere since before then."""
-    rows = session.exec(
-        select(DialogueRow.key).where(
-            DialogueRow.channel == _ASKED, since(DialogueRow.updated_at, before, now)
-        )
-    )
-    return list(dict.fromkeys(key.rpartition("/")[0] for key in rows))
+    keys = list_keys_since(session, _ASKED, before, now)
+    return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 
 
 def purge(session: Session, now: datetime) -> None:
     """Forget what was answered more than a day ago, and who asked more than an hour ago."""
     for room, most in ((_ANSWERED, _A_DAY), (_ASKERS, _HOUR)):
-        old = (col(DialogueRow.channel) == room) & (col(DialogueRow.updated_at) < now - most)
-        session.execute(delete(DialogueRow).where(old))
+        forget_states(session, room, now - most)
 
 
 def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuestion]:
-    return [AskedQuestion(**each) for each in events.dialogues(session, room, prefix).values()]
+    return [AskedQuestion(**each) for each in list_states(session, room, prefix).values()]
 
 
 def _answer(session: Session, question: AskedQuestion) -> str:

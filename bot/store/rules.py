@@ -6,9 +6,9 @@ it holds the current one. Who changed what is recorded in ``bot/store/audit/admi
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import func, update
 from sqlmodel import Session, col, select
@@ -32,14 +32,14 @@ from bot.store.tables.row import count_changed, table_of
 from bot.store.tables.rules import BookRow, RuleRow
 from bot.store.tables.workspaces import WorkspaceRow
 
-_BOOK = 1
+BOOK_ID = 1
 _ALL = "everything"  # what a pause is about
 GROUP_COUNTS = timedelta(seconds=30)
 """How long it counts what a platform said of a group."""
 _BOOKS = table_of(BookRow)
-_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == _BOOK)
+_VERSION = select(_BOOKS.c.version, _BOOKS.c.paused_at).where(_BOOKS.c.id == BOOK_ID)
 VERSION = tuple(
-    select(column).where(_BOOKS.c.id == _BOOK).scalar_subquery()
+    select(column).where(_BOOKS.c.id == BOOK_ID).scalar_subquery()
     for column in (_BOOKS.c.version, _BOOKS.c.paused_at)
 )
 """Columns for statements of others; `know_version` takes what they give."""
@@ -215,7 +215,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
     raise_version(session)
     paused = session.execute(
         update(BookRow)
-        .where(col(BookRow.id) == _BOOK, col(BookRow.paused_at).is_(None))
+        .where(col(BookRow.id) == BOOK_ID, col(BookRow.paused_at).is_(None))
         .values(paused_at=now)
     )
     if not count_changed(paused):
@@ -227,7 +227,7 @@ def pause(session: Session, by: Actor, now: datetime) -> bool:
 
 def resume(session: Session, by: By, now: datetime) -> timedelta:
     """End the pause and say how long it was. ``bot/approvals/lifecycle.py`` has moved what waits."""
-    row = session.get_one(BookRow, _BOOK)
+    row = session.get_one(BookRow, BOOK_ID)
     since = row.paused_at or now
     row.paused_at = None
     session.add(row)
@@ -239,7 +239,7 @@ def resume(session: Session, by: By, now: datetime) -> timedelta:
 
 def pause_since(session: Session, by: By, since: datetime, now: datetime) -> None:
     """Let the pause that is on begin later: everything before was given back already."""
-    row = session.get_one(BookRow, _BOOK)
+    row = session.get_one(BookRow, BOOK_ID)
     before = {"since": row.paused_at.isoformat()} if row.paused_at else None
     row.paused_at = since
     session.add(row)
@@ -268,34 +268,10 @@ def pause_words(session: Session, zone: tzinfo) -> str:
     return f"Paused by {found.name or found.by or 'an admin'} since {stamp(found.since, zone)}"
 
 
-def state_of(session: Session, name: str) -> Mapping[str, Any]:
-    """Return what a recurring task remembers between its runs; empty at first."""
-    row = session.get(BookRow, _BOOK)
-    return (row.memory or {}).get(name, {}) if row else {}
-
-
-def keep_state(session: Session, name: str, state: Mapping[str, Any]) -> None:
-    row = session.get(BookRow, _BOOK)
-    if row is None:
-        raise_version(session)
-        row = session.get_one(BookRow, _BOOK)
-    row.memory = {**(row.memory or {}), name: dict(state)}
-    session.add(row)
-
-
-def claim_day(session: Session, name: str, today: date) -> bool:
-    """Take the run of a daily task for today; False where another process, or an earlier look, has it."""
-    day = today.isoformat()
-    if state_of(session, name).get("day") == day:
-        return False
-    keep_state(session, name, {"day": day})
-    return True
-
-
 def raise_version(session: Session) -> None:
     """Have every process read again what `Policies` holds."""
-    session.execute(insert_or_ignore(session, BookRow).values(id=_BOOK, version=0))
-    session.execute(update(BookRow).where(col(BookRow.id) == _BOOK).values(version=BookRow.version + 1))
+    session.execute(insert_or_ignore(session, BookRow).values(id=BOOK_ID, version=0))
+    session.execute(update(BookRow).where(col(BookRow.id) == BOOK_ID).values(version=BookRow.version + 1))
 
 
 def _absences(session: Session) -> tuple[Absence, ...]:

@@ -1,6 +1,5 @@
-"""What platforms delivered, kept until it is handled; and what a channel is in the middle of asking."""
+"""What platforms delivered, kept until it is handled."""
 
-import asyncio
 from datetime import timedelta
 
 from bot.store import events
@@ -33,19 +32,3 @@ def test_only_what_was_handled_long_ago_is_forgotten(database: Database, clock: 
     database.write_now(events.forget_handled, clock() + timedelta(days=2), 25)
     again = [database.write_now(events.record, "slack", f"e{n}", {}, clock()) for n in range(3)]
     assert [row is None for row in again] == [True, False, True]
-
-
-def test_a_dialogue_is_remembered_replaced_and_ended(database: Database, clock: FakeClock) -> None:
-    for state in ({"step": 1}, {"step": 2}):
-        database.write_now(events.keep_dialogue, "telegram", "7", state, clock())
-        assert database.read_now(events.dialogue, "telegram", "7") == state
-    database.write_now(events.keep_dialogue, "telegram", "7", None, clock())
-    assert database.read_now(events.dialogue, "telegram", "7") is None
-
-
-async def test_two_who_keep_the_same_dialogue_at_the_same_time_both_do(database: Database, clock: FakeClock):
-    states = [{"prompt": number} for number in range(20)]
-    await asyncio.gather(
-        *(database.write(events.keep_dialogue, "telegram", "7", state, clock()) for state in states)
-    )
-    assert await database.read(events.dialogue, "telegram", "7") in states

@@ -8,18 +8,18 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlmodel import Session, col, delete, func, select
+from sqlmodel import Session, col, delete, select
 
 from bot.approvals.accounts.linking import join
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
-from bot.store import events, people
+from bot.store import people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
-from bot.store.events import DialogueRow
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
+from bot.store.state import count_states, forget_states, keep_state, take_state
 from bot.store.tables.people import SignInRow
 from bot.store.tables.row import count_changed
 
@@ -62,24 +62,16 @@ def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) 
 
     False, and nothing is kept, where too many have gone there and not come back: it needs no token.
     """
-    old = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.updated_at) <= now - AWAY)
-    session.execute(delete(DialogueRow).where(old))
-    there = select(func.count()).select_from(DialogueRow).where(col(DialogueRow.channel) == _BEGUN)
-    if session.exec(there).one() >= _MOST_BEGUN:
+    forget_states(session, _BEGUN, now - AWAY)
+    if count_states(session, _BEGUN) >= _MOST_BEGUN:
         return False
-    events.keep_dialogue(session, _BEGUN, hash_text(state), kept, now)
+    keep_state(session, _BEGUN, hash_text(state), kept, now)
     return True
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
     """Return what was kept for it, once; None where that is unknown, used or too late."""
-    begun = (col(DialogueRow.channel) == _BEGUN) & (col(DialogueRow.key) == hash_text(state))
-    row = session.execute(
-        delete(DialogueRow)
-        .where(begun, col(DialogueRow.updated_at) > now - AWAY)
-        .returning(col(DialogueRow.state))
-    ).first()
-    return row[0] if row else None
+    return take_state(session, _BEGUN, hash_text(state), now - AWAY)
 
 
 def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:

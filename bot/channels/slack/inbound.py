@@ -40,8 +40,8 @@ from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.text import format_forwarded, in_group, in_thread
 from bot.errors import ChannelError
-from bot.store import events
 from bot.store.database import Database
+from bot.store.state import keep_state, load_state
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -270,11 +270,11 @@ class FollowedThreads:
         return _ONLY if only else _ALL
 
     async def _state(self, place: SlackPlace) -> dict[str, bool] | None:
-        return await self.database.read(events.dialogue, NAME, f"thread:{place.address.key}")
+        return await self.database.read(load_state, NAME, f"thread:{place.address.key}")
 
     async def _keep(self, place: SlackPlace, *, only: bool) -> None:
         key = f"thread:{place.address.key}"
-        await self.database.write(events.keep_dialogue, NAME, key, {"only": only}, self.clock())
+        await self.database.write(keep_state, NAME, key, {"only": only}, self.clock())
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,12 +466,12 @@ class Events:
         await self._keep_programs(place, kept[-_MOST_KEPT:])
 
     async def _programs(self, place: SlackPlace) -> list[tuple[str, str]]:
-        found = await self.threads.database.read(events.dialogue, NAME, f"programs:{place.address.key}")
+        found = await self.threads.database.read(load_state, NAME, f"programs:{place.address.key}")
         return [(str(author), str(text)) for author, text in (found or {}).get("said", ())]
 
     async def _keep_programs(self, place: SlackPlace, said: list[tuple[str, str]] | None) -> None:
         key, state = f"programs:{place.address.key}", {"said": said} if said else None
-        await self.threads.database.write(events.keep_dialogue, NAME, key, state, self.threads.clock())
+        await self.threads.database.write(keep_state, NAME, key, state, self.threads.clock())
 
     async def _people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:
         few = list(users)[:_MOST_NAMED]

@@ -20,8 +20,8 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.errors import ChannelError, SettingsError
 from bot.settings import Settings
-from bot.store import events
 from bot.store.database import Database
+from bot.store.state import keep_state, list_states, load_state
 from bot.telemetry.logs import logger
 
 _MOST_ASKING = 20  # open requests; beyond that strangers are not passed on to the admins
@@ -140,13 +140,13 @@ class Admission:
         return reached
 
     async def _state(self, key: str) -> dict[str, Any] | None:
-        return await self._database.read(events.dialogue, NAME, key)
+        return await self._database.read(load_state, NAME, key)
 
     async def _keep(self, key: str, state: Mapping[str, Any]) -> None:
-        await self._database.write(events.keep_dialogue, NAME, key, state, self._clock())
+        await self._database.write(keep_state, NAME, key, state, self._clock())
 
     async def _room(self) -> bool:
-        kept = await self._database.read(events.dialogues, NAME, "pair:")
+        kept = await self._database.read(list_states, NAME, "pair:")
         return len([1 for state in kept.values() if state["stands"] == "asking"]) < _MOST_ASKING
 
 

@@ -20,8 +20,8 @@ from bot.domain.forms import Field
 from bot.domain.people import Actor
 from bot.domain.similarity import GrantAudience, GrantScope
 from bot.domain.verbs import Verb
-from bot.store import events
 from bot.store.database import Database
+from bot.store.state import keep_state, load_state
 
 
 class DialogueStep(StrEnum):
@@ -178,7 +178,7 @@ class Dialogues:
     clock: Clock
 
     async def load(self, who: Who) -> Dialogue | None:
-        state = await self.database.read(events.dialogue, NAME, who.key)
+        state = await self.database.read(load_state, NAME, who.key)
         return Dialogue.from_state(state) if state else None
 
     async def prompted(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
@@ -188,4 +188,4 @@ class Dialogues:
 
     async def keep(self, who: Who, dialogue: Dialogue | None) -> None:
         state = dialogue.state() if dialogue else None
-        await self.database.write(events.keep_dialogue, NAME, who.key, state, self.clock())
+        await self.database.write(keep_state, NAME, who.key, state, self.clock())

@@ -14,8 +14,9 @@ from sqlmodel import Session
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Peers
 from bot.errors import CopyGone, NotDeliverable
-from bot.store import events, posted_cards
+from bot.store import posted_cards
 from bot.store.database import Database
+from bot.store.state import keep_state, list_states
 from bot.telemetry.logs import logger
 
 NAME = "telegram"
@@ -136,7 +137,7 @@ class Moves:
         others.on(_TOLD, lambda told: self._note(*told))
 
     async def load(self) -> None:
-        for key, state in (await self._database.read(events.dialogues, NAME, _KEY)).items():
+        for key, state in (await self._database.read(list_states, NAME, _KEY)).items():
             self._note(int(key.removeprefix(_KEY)), state)
 
     async def learn(self, old: int, new: int) -> None:
@@ -175,7 +176,7 @@ class Moves:
     def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
         # people may have talked at the new id before anything told that the group moved: then it has its own
         state = {"to": new, "home": not posted_cards.is_known(session, NAME, str(new))}
-        events.keep_dialogue(session, NAME, f"{_KEY}{old}", state, self._clock())
+        keep_state(session, NAME, f"{_KEY}{old}", state, self._clock())
         posted_cards.fall_behind(session, NAME, f"{old}/")
         return state
 

@@ -25,8 +25,9 @@ from bot.domain.people import Actor
 from bot.domain.text import shorten
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError
-from bot.store import events, posted_cards
+from bot.store import posted_cards
 from bot.store.database import Database
+from bot.store.state import keep_state, list_states, load_state
 from bot.telemetry.logs import logger
 
 _PASSES = 3
@@ -219,11 +220,11 @@ class ShownCards:
     async def settle(self, card: Card, chat_id: int) -> None:
         """Take the buttons away from payloads and forms that are not, or no longer, up for decision."""
         await self._close(card, chat_id, lambda page: page.over(card))
-        for key, state in (await self._database.read(events.dialogues, NAME, f"ask:{chat_id}/")).items():
+        for key, state in (await self._database.read(list_states, NAME, f"ask:{chat_id}/")).items():
             form = Dialogue.from_state(state)
             if form.proposal_id != card.proposal_id or form.concerns(card) or form.awaits_text:
                 continue  # what is answered by a reply is told then
-            await self._database.write(events.keep_dialogue, NAME, key, None, self._clock())
+            await self._database.write(keep_state, NAME, key, None, self._clock())
             if form.prompt is not None:
                 person = int(key.rpartition("/")[2]) if form.prompt < 0 else None
                 await self._transport.note(TelegramPosted(chat_id, form.prompt, person), plain(MOVED_ON))
@@ -278,7 +279,7 @@ class ShownCards:
             await self._keep(card, replace(shown, pages=[p for p in shown.pages if p not in closed]))
 
     async def _load_shown(self, proposal_id: str) -> _Shown:
-        state = await self._database.read(events.dialogue, NAME, f"view:{proposal_id}")
+        state = await self._database.read(load_state, NAME, f"view:{proposal_id}")
         return _Shown(state.get("cut"), [_Page(*each) for each in state["messages"]]) if state else _Shown()
 
     async def _keep_page(self, card: Card, page: _Page) -> None:
@@ -287,4 +288,4 @@ class ShownCards:
 
     async def _keep(self, card: Card, shown: _Shown) -> None:
         key = f"view:{_key(card)}"
-        await self._database.write(events.keep_dialogue, NAME, key, shown.state(), self._clock())
+        await self._database.write(keep_state, NAME, key, shown.state(), self._clock())

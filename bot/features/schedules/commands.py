@@ -6,7 +6,7 @@ from bot.approvals.commands.words import CommandError, CommandParts, CommandRepl
 from bot.domain.chat import Answer, Command
 from bot.domain.redaction import redact_text
 from bot.features.schedules import runs
-from bot.features.schedules.runs import Action
+from bot.features.schedules.runs import ScheduleAction
 from bot.features.schedules.schedule import Schedule, ScheduleState
 from bot.store import people
 
@@ -28,11 +28,11 @@ class ScheduleCommands:
         word, ident = first_word(text)
         if not word:
             return await self._database.read(self._list_schedules, command)
-        if word not in list(Action) or not ident:
+        if word not in list(ScheduleAction) or not ident:
             raise CommandError("Say what to do with which one, such as `pause 1a2b3c4d`.")
         ident = first_word(ident)[0].lower()
         done = await self._database.write(
-            runs.change, self._policies, ident, Action(word), command.actor, self._clock()
+            runs.change, self._policies, ident, ScheduleAction(word), command.actor, self._clock()
         )
         if done is None:
             return CommandReply(runs.no_schedule_text(ident), answer=Answer.UNKNOWN)

@@ -11,7 +11,7 @@ from bot.domain.people import Actor
 from bot.domain.redaction import redact_text
 from bot.features.feature import Over
 from bot.features.schedules import runs
-from bot.features.schedules.runs import Action
+from bot.features.schedules.runs import ScheduleAction
 from bot.features.schedules.schedule import Schedule, ScheduleState
 from bot.web.answers import existing
 from bot.web.body import Body
@@ -76,15 +76,15 @@ class ScheduleChangedBody(SaidBody):
 @router.post("/schedules/{ident}", summary="Pause a schedule, resume it, or run it now")
 async def change(ident: Ident, body: Doing, actor: Caller, over: Over) -> ScheduleChangedBody:
     """Yours; for admins anyone's. 404 where there is no such schedule for you."""
-    return await _change(over, actor, ident, Action(body.do))
+    return await _change(over, actor, ident, ScheduleAction(body.do))
 
 
 @router.delete("/schedules/{ident}", summary="Delete a schedule")
 async def delete(ident: Ident, actor: Caller, over: Over) -> ScheduleChangedBody:
     """As above. What was allowed for its runs ends with it."""
-    return await _change(over, actor, ident, Action.DELETE)
+    return await _change(over, actor, ident, ScheduleAction.DELETE)
 
 
-async def _change(over: Over, actor: Actor, ident: str, action: Action) -> ScheduleChangedBody:
+async def _change(over: Over, actor: Actor, ident: str, action: ScheduleAction) -> ScheduleChangedBody:
     done = await over.database.write(runs.change, over.policies, ident, action, actor, over.clock())
     return ScheduleChangedBody.model_validate(existing(done, runs.no_schedule_text(ident)))

@@ -39,7 +39,7 @@ _TOLD = "Scheduled for {who}: {task}.{late}"
 _LATE = timedelta(minutes=15)
 
 
-class Action(StrEnum):
+class ScheduleAction(StrEnum):
     """A change that people make to a schedule."""
 
     PAUSE = "pause"
@@ -54,10 +54,10 @@ class Action(StrEnum):
 
 
 _DONE_TEXTS = {
-    Action.PAUSE: "Schedule {0} is paused. `/nod schedules resume {0}` lets it run again.",
-    Action.RESUME: "Schedule {0} runs again, from its next time on.",
-    Action.RUN: "Schedule {0} runs now.",
-    Action.DELETE: "Schedule {0} is deleted.",
+    ScheduleAction.PAUSE: "Schedule {0} is paused. `/nod schedules resume {0}` lets it run again.",
+    ScheduleAction.RESUME: "Schedule {0} runs again, from its next time on.",
+    ScheduleAction.RUN: "Schedule {0} runs now.",
+    ScheduleAction.DELETE: "Schedule {0} is deleted.",
 }
 
 
@@ -175,19 +175,19 @@ def _late(due: Schedule, now: datetime) -> str:
 
 
 def change(
-    session: Session, policies: Policies, ident: str, action: Action, actor: Actor, now: datetime
+    session: Session, policies: Policies, ident: str, action: ScheduleAction, actor: Actor, now: datetime
 ) -> ScheduleChange | None:
     """Do what a person asks with a schedule; None where they may change none of this id."""
     found = rows.get(session, ident)
     if found is None or not may_change(session, policies, found, actor):
         return None
     match action:
-        case Action.RUN:
+        case ScheduleAction.RUN:
             changed = run_now(session, found, actor, now)
-        case Action.DELETE:
+        case ScheduleAction.DELETE:
             changed = delete(session, found, actor, now)
-        case Action.PAUSE | Action.RESUME:
-            changed = set_paused(session, found, actor, now, paused=action is Action.PAUSE)
+        case ScheduleAction.PAUSE | ScheduleAction.RESUME:
+            changed = set_paused(session, found, actor, now, paused=action is ScheduleAction.PAUSE)
     if changed:
         found, text = rows.get(session, found.id) or found, action.done_text.format(found.label)
     else:

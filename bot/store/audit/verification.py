@@ -21,9 +21,10 @@ from bot.domain.people import Actor
 from bot.domain.progress import Abandoned, Counter, Progress, ignore
 from bot.domain.record import Wanted
 from bot.domain.redaction import redact
-from bot.store import people, rules
+from bot.store import people
 from bot.store.audit import admin_changes, chain, log
 from bot.store.audit.admin_changes import Thing
+from bot.store.state import keep_task_state, load_task_state
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, LedgerRow
@@ -106,13 +107,13 @@ ANCHOR_EVERY = timedelta(hours=1)
 
 def anchor_due(session: Session, now: datetime) -> str | None:
     """The anchor to keep outside now: at most one an hour, and none where nothing was recorded since."""
-    last = rules.state_of(session, _ANCHOR)
+    last = load_task_state(session, _ANCHOR)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
         return None
     if last and now - datetime.fromisoformat(last["at"]) < ANCHOR_EVERY:
         return None
-    rules.keep_state(session, _ANCHOR, {"anchor": anchor, "at": now.isoformat()})
+    keep_task_state(session, _ANCHOR, {"anchor": anchor, "at": now.isoformat()})
     return anchor
 
 

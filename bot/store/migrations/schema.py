@@ -16,6 +16,7 @@ import bot.store.mcp
 import bot.store.notices
 import bot.store.outputs
 import bot.store.processes
+import bot.store.state
 import bot.store.tables.conversations
 import bot.store.tables.people
 import bot.store.tables.proposals

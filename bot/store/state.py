@@ -1,0 +1,114 @@
+"""State that is kept by name: small JSON values, so that a restart or another process finds them.
+
+Two places, each for one kind of owner. A **room** has values by key: what a channel is in the middle of
+asking people, questions about cards, browsers that went to the organisation's sign-in. A **task** that comes
+back has one value between its runs: what it told last, the day on which it ran.
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func
+from sqlmodel import Field, Session, col, select
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store import rules
+from bot.store.engine import insert_or_replace
+from bot.store.tables.row import Row, as_json, since, table_of
+from bot.store.tables.rules import BookRow
+
+State = Mapping[str, Any]
+"""A JSON object."""
+
+
+class StateRow(Row, table=True):
+    """One value of a room. ``channel`` is the room: a channel's name, or that of who else keeps it."""
+
+    __tablename__ = "dialogue"
+
+    channel: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    state: dict[str, Any] = as_json()
+    updated_at: datetime = Field(sa_type=UTCDateTime)
+
+
+_ROWS = table_of(StateRow)
+_ALL = select(StateRow.key, StateRow.state).where(_ROWS.c.channel == bindparam("room"))
+_BELOW = _ALL.where(_ROWS.c.key.startswith(bindparam("prefix")))
+
+
+def load_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
+    """Return what is kept at a key; None where nothing is."""
+    row = session.get(StateRow, (room, key))
+    return row.state if row else None
+
+
+def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict[str, Any]]:
+    """Return what is kept in a room by key, of keys that begin with ``prefix``."""
+    statement, given = (_BELOW, {"prefix": prefix}) if prefix else (_ALL, {})
+    rows = session.connection().execute(statement, {"room": room, **given})
+    return {row.key: row.state for row in rows}
+
+
+def list_keys_since(session: Session, room: str, before: datetime, now: datetime) -> list[str]:
+    """Return the keys whose state is unchanged since before then."""
+    return list(
+        session.exec(
+            select(StateRow.key).where(_ROWS.c.channel == room, since(_ROWS.c.updated_at, before, now))
+        )
+    )
+
+
+def count_states(session: Session, room: str) -> int:
+    """Return how many keys a room has."""
+    return session.exec(select(func.count()).select_from(StateRow).where(_ROWS.c.channel == room)).one()
+
+
+def keep_state(session: Session, room: str, key: str, state: State | None, now: datetime) -> None:
+    """Keep a state in the place of what there is; None ends it."""
+    if state is None:
+        session.execute(delete(StateRow).where(_is_at(room, key)))
+        return
+    values = {"channel": room, "key": key, "state": dict(state), "updated_at": now}
+    insert_or_replace(session, StateRow, values)
+
+
+def take_state(session: Session, room: str, key: str, after: datetime) -> State | None:
+    """Return what was kept there after a moment and forget it: at most one caller gets it."""
+    taken = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
+    row = session.execute(taken.returning(col(StateRow.state))).first()
+    return row[0] if row else None
+
+
+def forget_states(session: Session, room: str, until: datetime) -> None:
+    """Forget what a room has kept unchanged since a moment or longer."""
+    session.execute(delete(StateRow).where(_ROWS.c.channel == room, _ROWS.c.updated_at <= until))
+
+
+def load_task_state(session: Session, name: str) -> State:
+    """Return what a recurring task keeps between its runs; empty at first."""
+    row = session.get(BookRow, rules.BOOK_ID)
+    return (row.memory or {}).get(name, {}) if row else {}
+
+
+def keep_task_state(session: Session, name: str, state: State) -> None:
+    row = session.get(BookRow, rules.BOOK_ID)
+    if row is None:
+        rules.raise_version(session)
+        row = session.get_one(BookRow, rules.BOOK_ID)
+    row.memory = {**(row.memory or {}), name: dict(state)}
+    session.add(row)
+
+
+def claim_day(session: Session, name: str, today: date) -> bool:
+    """Take the run of a daily task for today; False where another process, or an earlier look, has it."""
+    day = today.isoformat()
+    if load_task_state(session, name).get("day") == day:
+        return False
+    keep_task_state(session, name, {"day": day})
+    return True
+
+
+def _is_at(room: str, key: str) -> ColumnElement[bool]:
+    return and_(_ROWS.c.channel == room, _ROWS.c.key == key)

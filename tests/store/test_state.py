@@ -1,0 +1,65 @@
+"""State that is kept by name: in rooms by key, and for tasks that come back."""
+
+import asyncio
+from datetime import timedelta
+
+from bot.store.database import Database
+from bot.store.state import (
+    claim_day,
+    count_states,
+    forget_states,
+    keep_state,
+    keep_task_state,
+    list_keys_since,
+    list_states,
+    load_state,
+    load_task_state,
+    take_state,
+)
+from tests.kit import FakeClock
+
+
+def test_a_state_is_remembered_replaced_and_ended(database: Database, clock: FakeClock) -> None:
+    for state in ({"step": 1}, {"step": 2}):
+        database.write_now(keep_state, "room", "7", state, clock())
+        assert database.read_now(load_state, "room", "7") == state
+    database.write_now(keep_state, "room", "7", None, clock())
+    assert database.read_now(load_state, "room", "7") is None
+
+
+async def test_two_who_keep_the_same_state_at_the_same_time_both_do(database: Database, clock: FakeClock):
+    states = [{"prompt": number} for number in range(20)]
+    await asyncio.gather(*(database.write(keep_state, "room", "7", state, clock()) for state in states))
+    assert await database.read(load_state, "room", "7") in states
+
+
+def test_a_room_lists_counts_and_forgets_its_own_alone(database: Database, clock: FakeClock) -> None:
+    write, read, begun = database.write_now, database.read_now, clock()
+    for room, key in (("asks", "a/1"), ("asks", "a/2"), ("asks", "b/1"), ("other", "a/1")):
+        write(keep_state, room, key, {"key": key}, clock())
+        clock.forward(timedelta(minutes=1))
+    assert read(list_states, "asks", "a/") == {"a/1": {"key": "a/1"}, "a/2": {"key": "a/2"}}
+    assert sorted(read(list_states, "asks")) == ["a/1", "a/2", "b/1"]
+    assert (read(count_states, "asks"), read(count_states, "nowhere")) == (3, 0)
+    assert read(list_keys_since, "asks", begun + timedelta(seconds=1), clock()) == ["a/1"]
+    write(forget_states, "asks", begun + timedelta(minutes=1))
+    assert (list(read(list_states, "asks")), list(read(list_states, "other"))) == (["b/1"], ["a/1"])
+
+
+def test_what_is_taken_is_gone_and_what_is_too_old_is_not_given(database: Database, clock: FakeClock) -> None:
+    for key in ("old", "new"):
+        database.write_now(keep_state, "begun", key, {"key": key}, clock())
+        clock.forward(timedelta(minutes=2))
+    after = clock() - timedelta(minutes=3)
+    assert database.write_now(take_state, "begun", "old", after) is None
+    assert database.write_now(take_state, "begun", "new", after) == {"key": "new"}
+    assert database.write_now(take_state, "begun", "new", after) is None
+
+
+def test_each_task_keeps_its_own_state_and_claims_a_day_once(database: Database, clock: FakeClock) -> None:
+    assert database.read_now(load_task_state, "resume") == {}
+    database.write_now(keep_task_state, "resume", {"after": 7})
+    assert database.write_now(claim_day, "digest", clock().date())
+    assert not database.write_now(claim_day, "digest", clock().date())
+    assert database.write_now(claim_day, "digest", clock().date() + timedelta(days=1))
+    assert database.read_now(load_task_state, "resume") == {"after": 7}
