@@ -29,7 +29,6 @@ from bot.domain.model import Entry, Finished, Model, Part, ToolSpec
 from bot.domain.prices import Prices
 from bot.domain.proposals import State
 from bot.store import counts
-from bot.store.audit import log
 from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.telemetry.logs import problems
@@ -55,7 +54,8 @@ class Metrics:
         self._channels = channels
         self._clock = clock
         self._looking = asyncio.Lock()
-        self._last_change = self._last_turn = 0
+        self._tally = counts.Tally(0, {}, 0)
+        self._last_turn = 0
         self._under_way: set[int] = set()
         self._counted: set[int] = set()  # turns that ended, of those that may be seen again
         disable_created_metrics()  # type: ignore[no-untyped-call]  # when a series began is of no use to anyone here
@@ -110,7 +110,7 @@ class Metrics:
 
     async def begin(self) -> None:
         """Count from here on."""
-        self._last_change = await self._database.read(log.last_id)
+        self._tally = await self._database.read(counts.count_all)
         self._last_turn, self._under_way = await self._database.read(counts.began)
         seen = await self._database.read(counts.turns, self._last_turn, self._under_way)
         self._counted = {turn.id for turn in seen if turn.seconds is not None}
@@ -123,10 +123,11 @@ class Metrics:
 
     async def _look(self) -> None:
         read = self._database.read
-        there = await read(counts.standing)
+        self._tally, moves = await read(counts.follow, self._tally)
         for state in State:
-            self._proposals.labels(state).set(there.proposals.get(state, 0))
-        self._unknown.set(there.unknown)
+            self._proposals.labels(state).set(self._tally.proposals.get(state, 0))
+        self._unknown.set(self._tally.unknown)
+        there = await read(counts.standing)
         self._recorded.set(there.recorded)
         self._sealed.set(there.sealed)
         for work, waiting in there.waiting.items():
@@ -138,7 +139,6 @@ class Metrics:
         for budget in await read(self._budgets):
             self._spent.labels(budget.rule.id).set(budget.spent)
             self._limit.labels(budget.rule.id).set(budget.limit)
-        self._last_change, moves = await read(counts.moves, self._last_change)
         for move in moves:
             self._moves.labels(move.state).inc()
             if move.decided_in is not None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, String, bindparam, delete, exists, func, or_, true, tuple_, update
+from sqlalchemy import ColumnElement, String, bindparam, delete, exists, func, or_, text, true, tuple_, update
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
@@ -63,11 +63,11 @@ _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKE
 # a clock that was ahead may have dated it
 _LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))
 _SINCE = (_PROPOSAL.c.message_id > func.coalesce(_LAST_ASKED, 0)) | _LATER
-_WORD = _PROPOSAL.alias()  # an answer to a question or the approval of a plan, which asks as a message does
+_WORD = _PROPOSAL.alias("word")  # an answer to a question or the approval of a plan: it asks like a message
 _AGREED = exists().where(
     _WORD.c.conversation_id == _PROPOSAL.c.conversation_id,
     _WORD.c.kind.in_([kinds.QUESTION.name, kinds.PLAN.name]),
-    _WORD.c.state == State.SUCCEEDED,
+    text(f"NOT word.state <> '{State.SUCCEEDED}'"),  # said as `WAITS` is: by its conversation, not its state
     _WORD.c.decided_at > _PROPOSAL.c.decided_at,
 )
 _JUST_DECLINED = (_PROPOSAL.c.state == State.DECLINED) & _PROPOSAL.c.cause.is_(None) & _SINCE & ~_AGREED

@@ -1,6 +1,7 @@
 """Counts of rows and the cost of turns, made when someone looks."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,11 +12,12 @@ from bot.domain.chat import Parts, Used
 from bot.domain.jobs import Work
 from bot.domain.proposals import Cause, State
 from bot.store import posted_cards
+from bot.store.proposals import IS_MOVING
 from bot.store.tables.conversations import SEEN_AT, ConversationRow, MessageRow, TurnRow, inside
 from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow
 from bot.store.tables.row import table_of
-from bot.store.turns import WANTED
+from bot.store.turns import IS_WANTED
 
 _AUDIT, _PROPOSAL, _TURN = table_of(AuditRow), table_of(ProposalRow), table_of(TurnRow)
 _MESSAGE, _CALLBACK, _END = table_of(MessageRow), table_of(CallbackRow), table_of(ChainEndRow)
@@ -36,21 +38,34 @@ class Waiting(NamedTuple):
     since: datetime | None = None
 
 
+class Tally(NamedTuple):
+    """How many proposals are in which state, as of a row of the audit log.
+
+    To count them all takes longer the more there are, so it is done once, and `follow` keeps it current.
+    """
+
+    last_id: int  # of the audit log
+    proposals: Mapping[str, int]  # by state
+    unknown: int  # that failed with an unknown outcome
+
+
 class Counted(NamedTuple):
     """The current counts."""
 
-    proposals: dict[str, int]  # by state
-    unknown: int  # proposals that failed with an unknown outcome
     waiting: dict[str, Waiting]  # by kind of work
     recorded: int  # rows of the audit log
     sealed: bool  # whether the newest of them is, with a key
 
 
 class Move(NamedTuple):
-    """A transition of a proposal; ``decided_in``: seconds from its creation until a person decided."""
+    """A transition of a proposal; ``decided_in``: seconds from its creation until a person decided.
+
+    ``before``: the state that it was in; None for a new one.
+    """
 
     state: str
     decided_in: float | None
+    before: str | None = None
 
 
 class TurnSeen(NamedTuple):
@@ -61,14 +76,38 @@ class TurnSeen(NamedTuple):
     seconds: float | None
 
 
-def standing(session: Session) -> Counted:
-    """Count what there is now."""
+def count_all(session: Session) -> Tally:
+    """Count every proposal, once for each process that is watched."""
     run = session.connection().execute
-    proposals = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
+    last_id = run(select(func.coalesce(func.max(_AUDIT.c.id), 0))).scalar_one()
+    states = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
+    return Tally(last_id, dict(map(tuple, states)), _count_unknown(session))
+
+
+def follow(session: Session, tally: Tally) -> tuple[Tally, list[Move]]:
+    """The tally as of now, and which states proposals came into since."""
+    last_id, moves = list_moves(session, tally.last_id)
+    proposals = Counter(tally.proposals)
+    for move in moves:
+        proposals[move.state] += 1
+        if move.before is not None:
+            proposals[move.before] -= 1
+    failed = any(State.FAILED in (move.state, move.before) for move in moves)
+    return Tally(last_id, proposals, _count_unknown(session) if failed else tally.unknown), moves
+
+
+def _count_unknown(session: Session) -> int:
     failed = (_PROPOSAL.c.state == State.FAILED) & (_PROPOSAL.c.cause == Cause.OUTCOME_UNKNOWN)
-    turns = select(func.count(), func.min(_TURN.c.created_at)).where(_TURN.c.state == WANTED)
+    found = select(func.count()).select_from(_PROPOSAL).where(failed)
+    return int(session.connection().execute(found).scalar_one())
+
+
+def standing(session: Session) -> Counted:
+    """Count what waits now, and how far the audit log is."""
+    run = session.connection().execute
+    turns = select(func.count(), func.min(_TURN.c.created_at)).where(IS_WANTED)
     approved = select(func.count(), func.min(_PROPOSAL.c.updated_at))
-    approved = approved.where(_PROPOSAL.c.state == State.APPROVED)
+    approved = approved.where(IS_MOVING, _PROPOSAL.c.state == State.APPROVED)
     counts = {
         Work.REDRAW: select(func.count()).where(posted_cards.BEHIND),
         Work.DELIVER: select(func.count()).where(~_MESSAGE.c.delivered),
@@ -76,9 +115,8 @@ def standing(session: Session) -> Counted:
     }
     waiting = {str(work): Waiting(run(each).scalar_one()) for work, each in counts.items()}
     waiting |= {str(Work.TURN): Waiting(*run(turns).one()), str(Work.EXECUTE): Waiting(*run(approved).one())}
-    unknown = run(select(func.count()).select_from(_PROPOSAL).where(failed)).scalar_one()
     end = run(select(_END.c.number, _END.c.key)).one()
-    return Counted(dict(map(tuple, proposals)), unknown, waiting, end.number, bool(end.key))
+    return Counted(waiting, end.number, bool(end.key))
 
 
 _BEFORE = table_of(AuditRow).alias("before")
@@ -101,7 +139,7 @@ _MOVES = (
 )
 
 
-def moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
+def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
     """The newest row of the audit log, and which states proposals came into after ``last_id``."""
     found: list[Move] = []
     while rows := session.connection().execute(_MOVES, {"last_id": last_id}).all():
@@ -113,19 +151,21 @@ def moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
 def _move(row: Any) -> Move:
     decided = row.before == State.PROPOSED and row.state in (State.APPROVED, State.DECLINED)
     waited = (row.at - row.created_at).total_seconds()
-    return Move(row.state, waited if decided and row.actor != "nod" else None)
+    return Move(row.state, waited if decided and row.actor != "nod" else None, row.before)
 
 
 def began(session: Session) -> tuple[int, set[int]]:
     """The newest turn, or 0, and those under way: where `turns` starts from."""
     run = session.connection().execute
     newest = run(select(func.max(_TURN.c.id))).scalar() or 0
-    return newest, set(run(select(_TURN.c.id).where(_TURN.c.state == WANTED)).scalars())
+    return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
 def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnSeen]:
     """The turns that are new since ``last_id``, or a little older, and those that were under way."""
-    here = (_TURN.c.id > last_id - LATE) | _TURN.c.id.in_(under_way)
+    here = _TURN.c.id > last_id - LATE
+    if under_way:  # an empty list beside OR would have all turns read
+        here |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
     rows = session.connection().execute(select(*columns).where(here).order_by(_TURN.c.id))
     return [

@@ -40,7 +40,7 @@ from bot.store import database
 from bot.store.engine import insert_or_ignore, insert_or_replace
 from bot.store.tables.conversations import ConversationRow, inside
 from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRow, ToolVersionRow
-from bot.store.tables.row import among, forget, table_of, value_of
+from bot.store.tables.row import among, forget, starts_with, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
@@ -52,8 +52,8 @@ _FALLING = (_TABLE.c.updated_at.desc(), _TABLE.c.id.desc())
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
 _IS_PROPOSED = _TABLE.c.state == literal_column(f"'{State.PROPOSED}'")
-_IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.APPROVED, State.EXECUTING)])
-_TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(_IS_MOVING, _TABLE.c.progress.is_not(None))
+IS_MOVING = _TABLE.c.state.in_([literal_column(f"'{each}'") for each in (State.APPROVED, State.EXECUTING)])
+_TELLING = select(_TABLE.c.id, _TABLE.c.progress).where(IS_MOVING, _TABLE.c.progress.is_not(None))
 ALL = select(*(column for column in _TABLE.columns if column.name not in ("idempotency_key", "owner")))
 _BY_ID = ALL.where(_TABLE.c.id == bindparam("id"))
 _OF_MESSAGE = ALL.where(_TABLE.c.message_id == bindparam("message_id")).order_by(_TABLE.c.position)
@@ -263,8 +263,7 @@ SHORTEST = 4
 
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
-    near = (_TABLE.c.id >= prefix, _TABLE.c.id < f"{prefix}z")  # LIKE finds nothing by an index
-    return _read(session, ALL.where(*near, _TABLE.c.id.startswith(prefix, autoescape=True)).limit(2))
+    return _read(session, ALL.where(starts_with(_TABLE.c.id, prefix)).limit(2))
 
 
 def last_of(
@@ -305,7 +304,7 @@ def calling(session: Session, what: str, now: datetime, limit: int) -> list[Prop
 
 def list_approved(session: Session) -> list[str]:
     """Ids of what waits to be run."""
-    return _ids(session, _IS_MOVING, _TABLE.c.state == State.APPROVED)
+    return _ids(session, IS_MOVING, _TABLE.c.state == State.APPROVED)
 
 
 def undo_over(session: Session, now: datetime, most: int) -> list[str]:

@@ -25,9 +25,9 @@ WANTED = "wanted"
 _TURN = table_of(TurnRow)
 # What each cycle uses is built once: to build a statement costs several times what it costs to run it.
 # A literal where an index is over those rows alone: with a parameter in its place the index cannot be chosen.
-_IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
+IS_WANTED = _TURN.c.state == literal_column(f"'{WANTED}'")
 _PLACE = table_of(ConversationRow)
-_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & _IS_WANTED
+_WANTED_HERE = (_TURN.c.conversation_id == bindparam("conversation_id")) & IS_WANTED
 _WANTED_TURN = select(_TURN.c.id).where(_WANTED_HERE)
 _LOCKED_TURN = _WANTED_TURN.with_for_update()
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cost", "model")
@@ -39,17 +39,17 @@ _WITH_PLACE = (
 )
 _ANSWERED = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _TURN.c.owner == bindparam("runs_it"))
     .values({name: bindparam(name) for name in (*_USAGE, "asker", "asked", "state", "ended_at")})
     .values(attempts=0)  # it got somewhere: what kills a process after this is counted from here
 )
 _CONTINUE = update(_TURN).where(_TURN.c.id == bindparam("turn_id")).values(state=WANTED, ended_at=None)
 _END_TURN = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
     .values({name: bindparam(name) for name in ("state", "ended_at", "error", "retry_at")})
 )
-_OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED)
+_OWNER = select(_TURN.c.owner).where(_TURN.c.id == bindparam("turn_id"), IS_WANTED)
 _LINE = table_of(MessageRow)
 _ASKER = (
     select(_LINE.c.actor)
@@ -86,7 +86,7 @@ _WAITS = (
 )
 _NEWEST_END = (
     select(_TURN.c.id, _TURN.c.state, _TURN.c.error)
-    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~_IS_WANTED)
+    .where(_TURN.c.conversation_id == bindparam("conversation_id"), ~IS_WANTED)
     .order_by(_TURN.c.id.desc())
     .limit(1)
 )
@@ -221,7 +221,7 @@ def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
 def spend(session: Session, turn: Turn, usage: Usage) -> None:
     """Keep what a turn has used by now. Raises TakenOver where another process runs it."""
     check_owned(session, turn)
-    session.execute(update(_TURN).where(_TURN.c.id == turn.id, _IS_WANTED).values(asdict(usage)))
+    session.execute(update(_TURN).where(_TURN.c.id == turn.id, IS_WANTED).values(asdict(usage)))
 
 
 def hold_turn(session: Session, turn: Turn) -> None:
@@ -236,7 +236,7 @@ def hold_wanted(session: Session, conversation_id: str) -> None:
 
 def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
     """Return whether in one of them a turn is wanted, or something that was approved has not ended."""
-    turn = _IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
+    turn = IS_WANTED & _TURN.c.conversation_id.in_(conversation_ids)
     moving = _PROPOSAL.c.state.in_((State.APPROVED, State.EXECUTING))
     call = moving & _PROPOSAL.c.conversation_id.in_(conversation_ids)
     found = select(_TURN.c.id).where(turn).exists() | select(_PROPOSAL.c.id).where(call).exists()
@@ -248,7 +248,7 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
     stopped = session.execute(
         update(TurnRow)
         .where(
-            col(TurnRow.conversation_id) == conversation_id, or_(_IS_WANTED, _TURN.c.retry_at.is_not(None))
+            col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None))
         )
         .values(state="stopped", ended_at=now, retry_at=None)
     )
@@ -258,19 +258,19 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
 _FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
 _TAKE = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _FREE)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
     .where(_TURN.c.attempts + _IS_LEFT < bindparam("most"))
     .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
 )
 _GIVE_UP = (
     update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), _IS_WANTED, _FREE)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
     .where(_TURN.c.attempts + _IS_LEFT >= bindparam("most"))
     .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
 )
 
 
-_WAITING = select(_TURN.c.conversation_id).where(_IS_WANTED, _FREE)
+_WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def list_wanted(session: Session, process: str = "") -> list[str]:
@@ -290,7 +290,7 @@ def take(session: Session, turn_id: int, process: str, most: int) -> bool:
 
 def release(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
     """The process let go of the turn before it ended; ``failed``: which counts as if it had died over it."""
-    mine = (_TURN.c.id == turn_id, _IS_WANTED, _TURN.c.owner == process)
+    mine = (_TURN.c.id == turn_id, IS_WANTED, _TURN.c.owner == process)
     attempts = _TURN.c.attempts + 1 if failed else 0
     session.execute(update(_TURN).where(*mine).values(attempts=attempts, owner=""))
 
@@ -323,7 +323,7 @@ def with_undelivered(session: Session, before: datetime, now: datetime) -> list[
         .where(ConversationRow.id == MessageRow.conversation_id, ConversationRow.channel == SHELL)
         .exists()
     )
-    busy = select(TurnRow.conversation_id).where(_IS_WANTED)
+    busy = select(TurnRow.conversation_id).where(IS_WANTED)
     rows = session.exec(
         select(MessageRow.conversation_id).where(
             ~col(MessageRow.delivered),

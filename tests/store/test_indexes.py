@@ -10,19 +10,34 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
+from bot.approvals import lifecycle
 from bot.approvals.lookup import past
-from bot.domain.chat import Address
+from bot.domain.chat import Address, Parts
 from bot.domain.people import SHELL
 from bot.domain.proposals import Mark, State
+from bot.domain.record import Wanted
 from bot.domain.rules import Mode, Rule, Subject
 from bot.domain.verbs import Verb
 from bot.features.insights import suggestions
-from bot.store import outputs, posted_cards, proposals, questions, record, teams, transitions, turns
+from bot.store import (
+    conversations,
+    counts,
+    outputs,
+    posted_cards,
+    proposals,
+    questions,
+    record,
+    rules,
+    teams,
+    transitions,
+    turns,
+)
+from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.proposals import Reach
 from bot.store.tables.proposals import CALLS
 from bot.store.tables.row import Row
-from tests.kit import ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
+from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.store.conftest import Rows
 
 pytestmark = pytest.mark.slow
@@ -148,6 +163,82 @@ async def test_what_people_look_back_on_is_found_by_an_index(nod: Nod) -> None:
     assert len(texts) >= 8
     found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
+
+
+async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -> None:
+    asked = Asked(nod)
+    first, second = await nod.asked(
+        call("paint", lamp="desk", color="red"), call("paint", lamp="door", color="blue")
+    )
+    await nod.press(Verb.DECLINE, first)
+    now = nod.clock()
+    tally = await nod.database.read(counts.count_all)
+    asked.texts.clear()
+    for by in Parts:
+        await nod.database.read(counts.usage, by, now - timedelta(days=30), None)
+    await nod.database.read(counts.standing)
+    await nod.database.read(counts.turns, *await nod.database.read(counts.began))
+    await nod.database.read(counts.turns, 0, ())
+    await nod.database.read(counts.follow, tally)
+    await nod.database.read(verification.page, Wanted(proposal=second.id[:8]), 9)
+    await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
+    await nod.database.write(rules.pause, ADA, now)
+    while not (step := await nod.database.write(lifecycle.step, ADA, now)) or not step.over:
+        pass
+    texts = list(asked.texts)
+    assert any("proposal.id >" in text for text in texts)
+    found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
+    assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
+
+
+def test_a_look_takes_as_many_steps_however_much_has_ended(tmp_path: Path) -> None:
+    few, many = (_steps_of_looks(tmp_path / f"{ended}.db", ended) for ended in (10, 100))
+    assert few.keys() == many.keys()
+    assert all(abs(few[each] - many[each]) <= 2 for each in few), (few, many)
+
+
+def _steps_of_looks(file: Path, ended: int) -> Counter[str]:
+    """How many instructions SQLite runs for each, with so many proposals that ended long ago."""
+    make_tables(url := f"sqlite:///{file}")
+    database = Database(url)
+    taken: Counter[str] = Counter()
+    doing = ""
+
+    def count() -> None:
+        taken[doing] += 1
+
+    event.listen(database.engine, "connect", lambda connection, _: connection.set_progress_handler(count, 1))
+    rows = Rows(database, FakeClock())
+    for place in range(ended):
+        [p] = rows.propose(at=Address(SHELL, f"{place:03}"))
+        rows.decide(p)
+        claimed = rows.claim(p)
+        assert claimed is not None
+        rows.finish(claimed)
+        database.write_now(turns.end_turn, rows.turn(p.conversation_id), "finished", rows.clock())
+    tally = database.read_now(counts.count_all)
+    rows.clock.forward(timedelta(days=40))
+    declined, waiting = rows.propose(2)
+    rows.decide(declined, Verb.DECLINE)
+    now = rows.clock()
+    newest, _ = database.read_now(counts.began)
+    looks: dict[str, tuple[Callable[..., object], ...]] = {
+        "asked already": (conversations.find_asked_already, waiting.conversation_id, now),
+        "audit": (verification.page, Wanted(), 5),
+        "audit of a proposal": (verification.page, Wanted(proposal=waiting.id), 5),
+        "what a resume reads": (proposals.waiting_after, "", 9),
+        "usage": (counts.usage, Parts.DAY, now - timedelta(days=30), None),
+        "what stands": (counts.standing,),
+        "moves": (counts.follow, tally),
+        "turns": (counts.turns, newest + counts.LATE, ()),
+    }
+    for name, (look, *given) in looks.items():
+        doing = name
+        database.read_now(look, *given)
+    doing = ""
+    database.close()
+    del taken[""]
+    return taken
 
 
 def test_a_press_a_list_and_a_tick_take_as_many_steps_however_much_waits(tmp_path: Path) -> None:

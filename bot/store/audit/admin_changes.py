@@ -51,7 +51,7 @@ class Thing(StrEnum):
     CONTEXT = "context"  # the id of a proposal: someone read what led to it
 
 
-_IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
+IS_CONTEXT = _TABLE.c.thing == literal_column(f"'{Thing.CONTEXT}'")
 
 State = Mapping[str, Any] | None
 """What a thing is, as JSON, or None."""
@@ -87,7 +87,7 @@ def record(
 
 def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
     """Write down who read what led to a proposal, unless it is known of that person."""
-    read = select(_TABLE.c.id).where(_IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
+    read = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
     if session.execute(read.limit(1)).first() is None:
         by = By.press(Act.READ, actor, person)
         record(session, Thing.CONTEXT, p.id, by, None, None, now, p.tool_name)

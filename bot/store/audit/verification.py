@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import func
@@ -28,7 +29,7 @@ from bot.store.state import keep_task_state, load_task_state
 from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, LedgerRow
-from bot.store.tables.row import table_of
+from bot.store.tables.row import starts_with, table_of
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
@@ -128,10 +129,13 @@ def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dic
 def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
     """Return the newest ``limit`` rows that match, as JSON data without secrets, and the number of all."""
     who = _accounts(session, wanted)
-    of_proposals, more = _of_proposals(session, wanted, who, limit)
-    of_the_rest = _of_the_rest(session, wanted, who)
+    asked = _of_proposals(wanted, who)
+    of_proposals, of_the_rest = _read(session, asked, limit), _of_the_rest(session, wanted, who)
     rows = sorted([*of_proposals, *of_the_rest], key=lambda row: (row["at"], row["id"]))
-    return [_plain(row) for row in (rows[-limit:] if limit else rows)], more + len(of_the_rest)
+    many = len(of_proposals)
+    if many == limit:
+        many = session.execute(select(func.count()).select_from(asked.subquery())).scalar_one()
+    return [_plain(row) for row in (rows[-limit:] if limit else rows)], many + len(of_the_rest)
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
@@ -140,7 +144,8 @@ def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, A
     A page may have a row more: records of before the upgrade count proposals and the rest apart.
     """
     who = _accounts(session, wanted)
-    both = [*_of_proposals(session, wanted, who, limit + 1)[0], *_of_the_rest(session, wanted, who)]
+    of_proposals = _read(session, _of_proposals(wanted, who), limit + 1)
+    both = [*of_proposals, *_of_the_rest(session, wanted, who, limit + 1)]
     newest = sorted(both, key=lambda row: -row["id"])
     if len(newest) <= limit:
         return [_plain(row) for row in newest], None
@@ -169,7 +174,7 @@ def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | N
     done = min(after + PART_ROWS, total)
     some = wanted.between(after, done + 1)
     who = _accounts(session, wanted)
-    both = [*_of_proposals(session, some, who, None)[0], *_of_the_rest(session, some, who)]
+    both = [*_read(session, _of_proposals(some, who)), *_of_the_rest(session, some, who)]
     return ExportPart([_plain(row) for row in sorted(both, key=lambda row: row["id"])], done, total)
 
 
@@ -180,9 +185,8 @@ def _accounts(session: Session, wanted: Wanted) -> frozenset[str]:
     return person.accounts | {person.id}
 
 
-def _of_proposals(
-    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None
-) -> tuple[list[dict[str, Any]], int]:
+def _of_proposals(wanted: Wanted, who: frozenset[str]) -> Any:
+    """Return the statement that finds the rows about proposals, the newest first."""
     statement = (
         select(  # type: ignore[call-overload]
             *(_AUDIT.c[name] for name in _OF_AUDIT),
@@ -198,7 +202,7 @@ def _of_proposals(
     if wanted.tool:
         statement = statement.where(_PROPOSAL.c.tool_name == wanted.tool)
     if wanted.proposal:
-        statement = statement.where(_AUDIT.c.proposal_id.startswith(wanted.proposal, autoescape=True))
+        statement = statement.where(starts_with(_AUDIT.c.proposal_id, wanted.proposal))
     if wanted.since:
         statement = statement.where(_AUDIT.c.at >= wanted.since)
     if wanted.grant is not None:
@@ -207,12 +211,13 @@ def _of_proposals(
         statement = statement.where(_AUDIT.c.id < wanted.before)
     if wanted.after is not None:
         statement = statement.where(_AUDIT.c.id > wanted.after)
-    newest = session.connection().execute(statement.order_by(_AUDIT.c.id.desc()).limit(limit)).mappings()
-    rows = [row | _read_request(row) for row in map(dict, newest)]
-    many = len(rows)
-    if limit is not None and many == limit:
-        many = session.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
-    return rows, many
+    return statement.order_by(_AUDIT.c.id.desc())
+
+
+def _read(session: Session, of_proposals: Any, limit: int | None = None) -> list[dict[str, Any]]:
+    """Read the newest of these rows about proposals, each with what was asked for then."""
+    newest = session.connection().execute(of_proposals.limit(limit)).mappings()
+    return [row | _read_request(row) for row in map(dict, newest)]
 
 
 def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,11 +236,14 @@ def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[dict[str, Any]]:
+def _of_the_rest(
+    session: Session, wanted: Wanted, who: frozenset[str], limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Read the newest rows about everything else."""
     statement = select(_LEDGER)
     if wanted.proposal:
-        about = _LEDGER.c.key.startswith(wanted.proposal, autoescape=True)
-        statement = statement.where(_LEDGER.c.thing == Thing.CONTEXT, about)
+        about = starts_with(_LEDGER.c.key, wanted.proposal)
+        statement = statement.where(admin_changes.IS_CONTEXT, about)
     if who:
         statement = statement.where(_LEDGER.c.actor.in_(who) | _LEDGER.c.person.in_(who))
     if wanted.since:
@@ -246,9 +254,10 @@ def _of_the_rest(session: Session, wanted: Wanted, who: frozenset[str]) -> list[
         statement = statement.where(_LEDGER.c.id < wanted.before)
     if wanted.after is not None:
         statement = statement.where(_LEDGER.c.id > wanted.after)
-    each = session.connection().execute(statement.order_by(_LEDGER.c.id)).mappings()
-    kept = [row for row in each if not wanted.tool or _about_tool(row["tool"], wanted)]
-    return [{name: row[name] for name in _OF_LEDGER} for row in kept]
+    newest = statement.order_by(_LEDGER.c.id.desc())
+    with session.connection().execute(newest, execution_options={"yield_per": PART_ROWS}) as rows:
+        kept = (row for row in rows.mappings() if not wanted.tool or _about_tool(row["tool"], wanted))
+        return [{name: row[name] for name in _OF_LEDGER} for row in islice(kept, limit)]
 
 
 def _about_tool(pattern: str, wanted: Wanted) -> bool:

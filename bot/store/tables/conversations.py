@@ -112,7 +112,7 @@ class TurnRow(Row, table=True):
             where="state = 'wanted'",
         ),
         partial("turn_to_retry", "retry_at", where="retry_at IS NOT NULL"),
-        partial("turn_priced", "created_at", where="cost IS NOT NULL"),
+        Index("turn_begun", "created_at"),
         partial("turn_of_order", "asked", where="cost IS NOT NULL"),
     )
 

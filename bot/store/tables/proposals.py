@@ -36,6 +36,7 @@ class ProposalRow(Row, table=True):
         ),
         partial("proposal_question", "owner", where=OPEN_QUESTION),
         partial("proposal_due", "expires_at", where=WAITS),
+        partial("proposal_waiting", "id", where=WAITS),
         *(
             partial(f"proposal_{what}", f"{what}_at", where=f"{WAITS} AND {what}_at IS NOT NULL")
             for what in CALLS

@@ -96,6 +96,11 @@ def among(column: Any, values: Collection[str]) -> Any:
     return column.in_([literal_column(f"'{value}'") for value in values])
 
 
+def starts_with(column: Any, prefix: str) -> Any:
+    """Return whether an id begins with ``prefix``; the bounds are found by an index, which LIKE is not."""
+    return (column >= prefix) & (column < f"{prefix}z") & column.startswith(prefix, autoescape=True)
+
+
 def since(column: Any, before: datetime, now: datetime) -> Any:
     """Return the condition for times up to ``before``, or after ``now``, if the clock was set back."""
     return or_(column <= before, column > now)
