@@ -1,7 +1,7 @@
 """``python -m benchmarks``: prints one table; ``--quick`` for a rough one, ``--only NAME`` for one part.
 
-``--database URL`` names a PostgreSQL for the parts `costs`, `postgres` and `size`; they make schemas there,
-and drop them.
+``--database URL`` names a PostgreSQL for the parts `costs`, `grown`, `postgres` and `size`; they make schemas
+there, and drop them.
 """
 
 import argparse
@@ -11,7 +11,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import cold, costs, cycles, latency, parked, past, rules, several, size, slack, start, tools
+from benchmarks import (
+    cold,
+    costs,
+    cycles,
+    grown,
+    latency,
+    parked,
+    past,
+    rules,
+    several,
+    size,
+    slack,
+    start,
+    tools,
+)
 from benchmarks.table import Row, show
 
 
@@ -98,6 +112,13 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
             "the longest that a loop which only ticks had to wait while a thread was at it.",
             lambda where: past.rows(where, count=20_000 if quick else 100_000),
         ),
+        "grown": Part(
+            "A Nod that has been used for long",
+            "Proposals of ten months, twice as many messages and turns, four times as many audit rows. Each\n"
+            "figure is the median of one look by the clock, with the processor time of this process. On\n"
+            "PostgreSQL (with --database) that leaves the server's out.",
+            lambda where: grown.rows(where, database, count=2000 if quick else 100_000),
+        ),
         "postgres": Part(
             "Several processes on PostgreSQL",
             "Cycles as above, the model in another process, with 1, 2 and 3 Nods that receive and work.\n"
@@ -133,7 +154,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: rough figures in about a minute")
     parser.add_argument("--only", choices=sorted(parts(quick=True)), help="one part alone")
     parser.add_argument(
-        "--database", default="", metavar="URL", help="a PostgreSQL, for `costs`, `postgres`, `size`"
+        "--database", default="", metavar="URL", help="a PostgreSQL, for `costs`, `grown`, `postgres`, `size`"
     )
     given = parser.parse_args()
     if given.only == "postgres" and not given.database:

@@ -1,4 +1,4 @@
-"""What looks cost at a Nod that has been used for long: 100,000 proposals and all that goes with them.
+"""The cost of looks at a Nod that has been used for long: 100,000 proposals and all that goes with them.
 
 Half of the proposals are in threads of a few, half in long conversations; one in fifty waits. Each has four
 rows in the audit log, made by the store's own functions, so that the log verifies. ``python -m
@@ -53,13 +53,11 @@ _BATCH_OF_A_RESUME = 200
 
 
 async def rows(where: Path, database: str, *, count: int, times: int = 5) -> list[Row]:
-    """``database``: the URL of a PostgreSQL as well; empty for SQLite alone."""
-    file = f"sqlite:///{where / 'grown.db'}"
-    found = await asyncio.to_thread(_measure_filled, file, count, times)
-    if database:
-        with schema(database) as url:
-            found += await asyncio.to_thread(_measure_filled, url, count, times)
-    return found
+    """``database``: the URL of a PostgreSQL; empty for SQLite."""
+    if not database:
+        return await asyncio.to_thread(_measure_filled, f"sqlite:///{where / 'grown.db'}", count, times)
+    with schema(database) as url:
+        return await asyncio.to_thread(_measure_filled, url, count, times)
 
 
 def _measure_filled(url: str, count: int, times: int) -> list[Row]:
@@ -91,7 +89,7 @@ def measure(url: str, times: int) -> list[Row]:
         database.read_now(look)  # what it reads is in memory from here on
         took, used = _time(lambda look=look: database.read_now(look), times)  # type: ignore[misc]
         found.append(Row(f"{name}: {words}", f"{took:.1f} ms; CPU {used:.1f}"))
-    took, used = _time(lambda: database.read_now(verification.faults), 1)
+    took, used = _time(lambda: verification.find_faults(database.read_now), 1)
     found.append(Row(f"{name}: the audit log verified", f"{took / 1000:.1f} s; CPU {used / 1000:.1f}"))
     actor, at = PEOPLE[0], now()
     database.write_now(rules.pause, actor, at)
@@ -224,7 +222,7 @@ def _make_proposal(n: int, of: int, at: datetime) -> Proposal:
 
 
 def _list_lines(p: Proposal) -> list[dict[str, Any]]:
-    """What was asked, and the answer with the call. The last calls of a long conversation are of one question."""
+    """The question, and the answer with the call. The last of a long conversation share one question."""
     shared = {"conversation_id": p.conversation_id, "created_at": p.created_at, "after": None, "name": ""}
     lately = (p.message_id // 2 - 1) % _LONG > _LONG - _DECLINED_LATELY
     said = {"role": "note" if lately else "user", "actor": None if lately else str(p.requester)}
@@ -258,7 +256,7 @@ def _list_changes(p: Proposal) -> list[Change]:
         (State.PROPOSED, By.nod(Act.PROPOSE)),
         (State.APPROVED, By.press(Verb.APPROVE, PEOPLE[1], _READER)),
         (State.EXECUTING, By.nod(Act.EXECUTE)),
-        (p.state, By.nod(p.state)),  # type: ignore[arg-type]
+        (p.state, By.nod(p.state)),
     )
     return [
         Change(replace(p, state=state, version=version), row, by, None if version > 1 else about)

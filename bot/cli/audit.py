@@ -122,7 +122,7 @@ def _verify(database: Database, *, as_json: bool = False) -> None:
 
 def _find_faults(database: Database, anchors: Sequence[str] = (), *, as_json: bool) -> list[str]:
     with show_progress("Verifying rows", wanted=not as_json) as progress:
-        return database.read_now(verification.faults, anchors, progress)
+        return verification.find_faults(database.read_now, anchors, progress)
 
 
 def _tell(database: Database, faults: list[str], *, as_json: bool) -> None:

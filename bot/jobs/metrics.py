@@ -6,7 +6,7 @@ process on one database, and are counted from this process's start on.
 
 import asyncio
 import time
-from collections import Counter as Tally
+from collections import Counter as StateTally
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
@@ -54,7 +54,7 @@ class Metrics:
         self._channels = channels
         self._clock = clock
         self._looking = asyncio.Lock()
-        self._tally = counts.Tally(0, {}, 0)
+        self._tally = counts.StateTally(0, {}, 0)
         self._last_turn = 0
         self._under_way: set[int] = set()
         self._counted: set[int] = set()  # turns that ended, of those that may be seen again
@@ -81,7 +81,7 @@ class Metrics:
         self._waiting = gauge("nod_work_waiting", "Work that is asked for and not done.", ["work"])
         self._oldest = gauge("nod_work_oldest_seconds", "For how long the first of it has waited.", ["work"])
         self._up = gauge("nod_channel_up", "Whether what people send on a channel can arrive.", ["channel"])
-        self._told = Tally[tuple[str, str]]()  # of `problems`
+        self._told = StateTally[tuple[str, str]]()  # of `problems`
         self._problems = counter(
             "nod_problems",
             "Warnings and errors that this process logged, and lines that it dropped.",

@@ -38,7 +38,7 @@ class Waiting(NamedTuple):
     since: datetime | None = None
 
 
-class Tally(NamedTuple):
+class StateTally(NamedTuple):
     """How many proposals are in which state, as of a row of the audit log.
 
     To count them all takes longer the more there are, so it is done once, and `follow` keeps it current.
@@ -76,15 +76,15 @@ class TurnSeen(NamedTuple):
     seconds: float | None
 
 
-def count_all(session: Session) -> Tally:
+def count_all(session: Session) -> StateTally:
     """Count every proposal, once for each process that is watched."""
     run = session.connection().execute
     last_id = run(select(func.coalesce(func.max(_AUDIT.c.id), 0))).scalar_one()
     states = run(select(_PROPOSAL.c.state, func.count()).group_by(_PROPOSAL.c.state)).all()
-    return Tally(last_id, dict(map(tuple, states)), _count_unknown(session))
+    return StateTally(last_id, dict(map(tuple, states)), _count_unknown(session))
 
 
-def follow(session: Session, tally: Tally) -> tuple[Tally, list[Move]]:
+def follow(session: Session, tally: StateTally) -> tuple[StateTally, list[Move]]:
     """The tally as of now, and which states proposals came into since."""
     last_id, moves = list_moves(session, tally.last_id)
     proposals = Counter(tally.proposals)
@@ -93,7 +93,7 @@ def follow(session: Session, tally: Tally) -> tuple[Tally, list[Move]]:
         if move.before is not None:
             proposals[move.before] -= 1
     failed = any(State.FAILED in (move.state, move.before) for move in moves)
-    return Tally(last_id, proposals, _count_unknown(session) if failed else tally.unknown), moves
+    return StateTally(last_id, proposals, _count_unknown(session) if failed else tally.unknown), moves
 
 
 def _count_unknown(session: Session) -> int:

@@ -247,9 +247,7 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
     """A person stops the turn that is wanted, or is to be tried again; False when there was none."""
     stopped = session.execute(
         update(TurnRow)
-        .where(
-            col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None))
-        )
+        .where(col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None)))
         .values(state="stopped", ended_at=now, retry_at=None)
     )
     return bool(count_changed(stopped))

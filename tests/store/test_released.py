@@ -68,6 +68,7 @@ async def undone_and_spared(app: App) -> None:
 
 
 # one vote of two on the deletion, and a plan of a teammate
+_LATER = ("shell_run", "update_issue", "remember", "schedule_task")  # of which a fact and a schedule
 _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None, "plan_submit": None}
 
 
@@ -78,11 +79,7 @@ _WAITING: dict[str, Cause | None] = {"create_issue": None, "delete_issue": None,
         ("0007", _WAITING),
         # a command that was tried, and a batch of three
         ("0008", _WAITING | {"shell_run": None, "update_issue": None}),
-        # a fact and a schedule
-        (
-            "0009",
-            _WAITING | {"shell_run": None, "update_issue": None, "remember": None, "schedule_task": None},
-        ),
+        *((each, _WAITING | dict.fromkeys(_LATER)) for each in ("0009", "0010")),
     ],
 )
 async def test_what_waits_in_a_released_database_is_decided_and_done(

@@ -1,5 +1,6 @@
 """Subcommands of ``/approvals`` for admins: rules, roles, grants, the audit log, pausing everything."""
 
+import asyncio
 import difflib
 import json
 import re
@@ -501,7 +502,7 @@ class RuleCommands:
 
     async def _audit(self, _: Command, text: str) -> str:
         if text == "verify":
-            found = await self._database.read(verification.faults)
+            found = await asyncio.to_thread(verification.find_faults, self._database.read_now)
             faults = "\n".join(f"- {fault}" for fault in found)
             return faults or await self._database.read(verification.intact)
         wanted = await self._read_wanted(text)

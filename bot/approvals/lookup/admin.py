@@ -190,11 +190,9 @@ class AdminLookup:
 
         ``progress`` is told in another thread.
         """
-
-        def read(session: Session) -> tuple[list[str], str | None]:
-            return verification.faults(session, anchors, progress), chain.anchor(session)
-
-        return await self._database.read(read)
+        newest = await self._database.read(chain.anchor)
+        read = self._database.read_now
+        return await asyncio.to_thread(verification.find_faults, read, anchors, progress), newest
 
     async def audit_file(self, wanted: Wanted, form: str) -> AuditFile:
         """The audit log without secrets, oldest first, in one of `verification.FORMATS`."""

@@ -228,14 +228,21 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)
 
 
-def breaks(session: Session, count: Counter) -> Iterator[str]:
+def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
     """Yield each row that is not as the log recorded it: unrecorded, missing or altered.
 
-    The chain of the log itself is checked apart.
+    The chain of the log itself is checked apart. A schema that comes while this reads is one that no one used
+    yet; the rest is of one snapshot.
     """
-    made: dict[str, str | None] = {}
-    for name, version, schema in log.list_proposed_schemas(session, count):
-        made[f"{Thing.TOOL} {name} {version}"] = schema
+    schemas = {
+        f"{Thing.TOOL} {name} {version}": schema
+        for name, version, schema in log.list_proposed_schemas(read, count)
+    }
+    yield from read(lambda session: list(_find_unrecorded(session, count, schemas)))
+
+
+def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str]) -> Iterator[str]:
+    made: dict[str, str | None] = dict(schemas)
     rows = session.connection().execute(
         select(_TABLE.c.holds).where(_TABLE.c.holds.is_not(None)).order_by(_TABLE.c.id),
         execution_options={"yield_per": _BATCH},

@@ -15,11 +15,11 @@ whose seal fits: nothing without a seal is ever continued, unless an operator sa
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from heapq import merge
-from typing import Any
+from itertools import chain
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
 from sqlmodel import Session, select
@@ -28,6 +28,8 @@ from bot.domain.progress import Counter
 from bot.errors import NodError
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
 from bot.store.tables.row import table_of
+
+T = TypeVar("T")
 
 KEYS = "nod_audit_keys"
 """The execution option of an engine that holds the keys, as a tuple of bytes."""
@@ -40,6 +42,7 @@ KEY = "key"
 
 _AUDIT = table_of(AuditRow)
 _LEDGER = table_of(LedgerRow)
+_BOTH = (_AUDIT, _LEDGER)
 _ENDS = table_of(ChainEndRow)
 _THE_END = _ENDS.c.id == literal_column("1")
 _AT_END = select(_ENDS.c.number, _ENDS.c.hash, _ENDS.c.key, _ENDS.c.mark).where(_THE_END)
@@ -244,25 +247,32 @@ class _Check:
         return False
 
 
-def breaks(session: Session, count: Counter) -> Iterator[str]:
-    """Rows that were changed, removed or inserted, in words, over the record in its order."""
-    end = session.connection().execute(_READ_END, {}).first()
+class SnapshotReader(Protocol):
+    """Runs a function over one snapshot: `Database.read_now`, or all of them over the same."""
+
+    def __call__(self, function: Callable[[Session], T], /) -> T: ...
+
+
+def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
+    """Rows that were changed, removed or inserted, in words, over the record in its order.
+
+    Each part is read over a snapshot of its own: one that is held for long lets SQLite's log grow, and
+    PostgreSQL clear nothing away. What is added in the meantime is read as well.
+    """
+    keys, end, (least, found), previous = read(_read_beginning)
     if end is None:
         yield "the end of the audit log is missing"
         return
-    keys = keys_of(session)
     if end.key and end.key not in map(name_of, keys):
         yield "it is sealed with a key that is not set here: set NOD_AUDIT_KEY to verify it"
         return
     if keys and not end.key:
         yield "it is not sealed with NOD_AUDIT_KEY"
     check = _Check((*keys, b""))
-    number, previous, (least, found) = 0, "", check_upgraded(session)
+    number = max(least - 1, 0)
     yield from (f"before the upgrade: {fault}" for fault in found)
-    if least:
-        number, previous = least - 1, before_the_chain(session.connection(), least)
-    both = (_rows(session, table, least) for table in (_AUDIT, _LEDGER))
-    for row in count.follow(merge(*both, key=lambda row: row["id"])):
+    parts = _Parts(read, number)
+    for row in count.follow(chain.from_iterable(parts)):
         here = row["id"]
         if here <= number:
             yield f"{_name_row(row)} is there although row {here} is another"
@@ -278,6 +288,10 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
         elif older and check.keys[-1] and number and row.get("thing") != KEY:
             yield f"rows up to {number} carry no seal"
         number, previous = here, row["hash"]
+    end = parts.end
+    if end is None:
+        yield "the end of the audit log is missing"
+        return
     key = next((key for key in keys if name_of(key) == end.key), b"")
     if number != end.number:
         yield f"the record ends at row {number}, but it was written up to row {end.number}"
@@ -285,11 +299,36 @@ def breaks(session: Session, count: Counter) -> Iterator[str]:
         yield "the end of the audit log was altered"
 
 
-def _rows(session: Session, table: Any, least: int) -> Iterator[Mapping[str, Any]]:
-    statement = select(table).where(table.c.id >= least).order_by(table.c.id)
-    with session.connection().execute(statement, execution_options={"yield_per": _BATCH}) as rows:
-        for row in rows.mappings():
-            yield dict(row)
+def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int, list[str]], str]:
+    """The keys, the end, and as of an older record where the chain begins, its faults and its hash."""
+    upgraded = check_upgraded(session)
+    before = before_the_chain(session.connection(), upgraded[0]) if upgraded[0] else ""
+    return keys_of(session), session.connection().execute(_READ_END, {}).first(), upgraded, before
+
+
+@dataclass
+class _Parts:
+    """The rows of both tables in their order, so many at a time."""
+
+    read: SnapshotReader
+    after: int
+    end: Any = None  # of the record, in the snapshot in which no more rows were left
+
+    def __iter__(self) -> Iterator[list[Mapping[str, Any]]]:
+        while rows := self.read(self._read_part):
+            self.after = rows[-1]["id"]
+            yield rows
+
+    def _read_part(self, session: Session) -> list[Mapping[str, Any]]:
+        run = session.connection().execute
+        next_ids = (run(select(func.min(t.c.id)).where(t.c.id > self.after)).scalar() for t in _BOTH)
+        first = min((each for each in next_ids if each is not None), default=None)
+        if first is None:
+            self.end = run(_READ_END, {}).first()
+            return []
+        part = (select(t).where(t.c.id >= first, t.c.id < first + _BATCH) for t in _BOTH)
+        rows = [dict(row) for each in part for row in run(each).mappings()]
+        return sorted(rows, key=lambda row: row["id"])
 
 
 def _name_row(row: Mapping[str, Any]) -> str:

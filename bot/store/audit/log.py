@@ -9,6 +9,7 @@ without secrets.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import bindparam, func, insert
@@ -152,13 +153,15 @@ def newest(session: Session, limit: int) -> list[AuditRow]:
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
-def breaks(session: Session, count: Counter) -> Iterator[str]:
-    """Which proposals are not what their last row says. The chain is checked apart."""
-    with session.connection().execute(_LAST, execution_options={"yield_per": _BATCH}) as every:
-        for row in count.follow(every.mappings()):
+def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
+    """Proposals that are not what their last row says, in parts. The chain is checked apart."""
+    after = ""
+    while part := read(partial(_read_last, after=after)):
+        for row in count.follow(part):
             if broken := _difference(row):
                 yield f"proposal {row['id']}: {broken}"
-    for ident, version, now_at in session.execute(_GONE):
+        after = part[-1]["id"]
+    for ident, version, now_at in read(lambda session: session.execute(_GONE).all()):
         what = "its row is gone" if now_at is None else f"its row is at version {now_at}"
         yield f"proposal {ident}: {what}, its audit at {version}"
 
@@ -174,7 +177,9 @@ _LAST = (
         _TABLE.c.content.label("audit_content"),
     )
     .outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
+    .where(_P.c.id > bindparam("after"))
     .order_by(_P.c.id)
+    .limit(_BATCH)
 )
 _GONE = (
     select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
@@ -183,6 +188,12 @@ _GONE = (
     .group_by(_TABLE.c.proposal_id, _P.c.version)
     .order_by(_TABLE.c.proposal_id)
 )
+
+
+def _read_last(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
+    """The next proposals, each with its last row."""
+    found: Any = session.connection().execute(_LAST, {"after": after}).mappings().all()
+    return found  # type: ignore[no-any-return]
 
 
 def _difference(row: Any) -> str | None:
@@ -197,13 +208,26 @@ def _difference(row: Any) -> str | None:
     return None
 
 
-def list_proposed_schemas(session: Session, count: Counter) -> Iterator[tuple[str, str, str]]:
-    """Every tool and version that was proposed, with the hash of its schema as it was then."""
-    seen = set()
-    asked = select(_TABLE.c.about).where(_TABLE.c.about.is_not(None)).order_by(_TABLE.c.id)
-    with session.connection().execute(asked, execution_options={"yield_per": _BATCH}) as rows:
-        for about in count.follow(rows.scalars()):
+_ASKED = (
+    select(_TABLE.c.id, _TABLE.c.about)
+    .where(_TABLE.c.about.is_not(None), _TABLE.c.id > bindparam("after"))
+    .order_by(_TABLE.c.id)
+    .limit(_BATCH)
+)
+
+
+def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
+    """Every tool and version that was proposed, with the hash of its schema as it was then, in parts."""
+    seen, after = set(), 0
+    while part := read(partial(_read_asked, after=after)):
+        for _, about in count.follow(part):
             found = (*about["tool"], about["schema"])
             if about["schema"] is not None and found not in seen:
                 seen.add(found)
                 yield found
+        after = part[-1][0]
+
+
+def _read_asked(session: Session, after: int) -> Sequence[Any]:
+    """The next rows that say what was asked for, each its number and that."""
+    return session.connection().execute(_ASKED, {"after": after}).all()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -76,21 +77,31 @@ def intact(session: Session) -> str:
 
 
 def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
-    """Every row that was changed, removed or inserted, in words, or empty.
+    """Return what `find_faults` does, over one snapshot."""
+    return find_faults(lambda look: look(session), anchors, progress)
+
+
+def find_faults(
+    read: chain.SnapshotReader, anchors: Sequence[str] = (), progress: Progress = ignore
+) -> list[str]:
+    """Return every row that was changed, removed or inserted, in words, or empty.
+
+    It takes long where there is much, so each part is read over a snapshot of its own.
 
     ``anchors`` are numbers and hashes kept outside the database (`chain.anchor`). Raises NodError for any
     other text. ``progress`` is told how many rows were looked at, some of them for more than one reason.
     """
     found: list[str] = []
-    count = Counter(0 if progress is ignore else _rows_to_check(session), progress)
+    count = Counter(0 if progress is ignore else read(_rows_to_check), progress)
     for check in (chain.breaks, log.breaks, admin_changes.breaks):
         try:
-            found += check(session, count)
+            found += check(read, count)
         except Abandoned:
             raise
         except Exception as error:  # noqa: BLE001 - whatever was written over a cell, it is a finding
             found.append(f"there is a value that no release of Nod wrote ({type(error).__name__}: {error})")
-    return [*found, *(wrong for anchor in anchors if (wrong := chain.astray(session, anchor)))]
+    astray = (read(partial(chain.astray, anchor=anchor)) for anchor in anchors)
+    return [*found, *(wrong for wrong in astray if wrong)]
 
 
 def _rows_to_check(session: Session) -> int:

@@ -1,15 +1,19 @@
 """The record of every change: append-only, and any change of it shows."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import Session
 
 from bot.approvals import lifecycle
 from bot.domain.proposals import Proposal, State
 from bot.domain.verbs import Verb
-from bot.store.audit import log, verification
+from bot.store.audit import chain, log, verification
 from bot.store.audit.log import By, Change
+from bot.store.database import Database
 from tests.store.conftest import Rows
 
 
@@ -90,3 +94,31 @@ def test_the_feed_of_changes_continues_from_where_one_left_off(rows: Rows, ended
     assert feed(newest) == []
     rows.decide(ended, Verb.RETRY)
     assert [proposal_id for _, proposal_id in feed(newest)] == [ended.id]
+
+
+def test_a_verification_holds_no_snapshot_and_reads_what_is_added_while_it_runs(
+    rows: Rows, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain, "_BATCH", 2)
+    waiting = rows.propose(6)
+    looks = 0
+
+    def read(look: Callable[[Session], Any]) -> Any:
+        nonlocal looks
+        found = database.read_now(look)
+        looks += 1
+        if looks % 2 and waiting:
+            rows.decide(waiting.pop())
+        if database.dialect == "sqlite":
+            with database.engine.connect() as connection:
+                busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            assert not busy
+        return found
+
+    assert verification.find_faults(read) == []
+    assert not waiting
+    assert looks > 9
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE audit SET reason = 'none' WHERE id = (SELECT max(id) FROM audit)")
+    [fault] = verification.find_faults(read)
+    assert fault.endswith("was altered")
