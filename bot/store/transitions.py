@@ -33,6 +33,7 @@ _BEHIND = select(_TABLE.c.id).where(
     _SAME_ANSWER,
     _TABLE.c.id.in_((bindparam("moved_id"), bindparam("batch"))) | (_TABLE.c.position == _FIRST),
 )
+_DUE_TIMES = frozenset({"warn_at", "remind_at", "escalate_at"})
 _BEHIND_NOW = "cards behind"
 """Where a session keeps the ids of the messages whose cards its transaction left behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
@@ -151,13 +152,14 @@ def raise_requirements(
 ) -> Proposal | None:
     """Have an open proposal ask for other people as well, guarded and recorded as each `move` is.
 
-    People who could decide still can. ``times`` are columns of due times that change with it. Returns what
-    it is now, or None when someone else was faster. Raises ValueError where it is no longer open, or where
-    someone who may decide would be left out.
+    ``deciders`` are its own with roles added. ``times`` are columns of due times that change with it. Returns
+    what it is now, or None when someone else was faster. Raises ValueError where it is no longer open, or
+    where anything else would change.
     """
-    kept = set(before.deciders.roles) <= set(deciders.roles)
-    if before.state is not State.PROPOSED or not kept or before.deciders.people != deciders.people:
-        raise ValueError("only an open proposal can ask for more, and no one who may decide is left out")
+    same = replace(deciders, roles=before.deciders.roles, escalated=before.deciders.escalated)
+    kept = set(before.deciders.roles) <= set(deciders.roles) and same == before.deciders
+    if before.state is not State.PROPOSED or not kept or not times.keys() <= _DUE_TIMES:
+        raise ValueError("only an open proposal can ask for more, and nothing that it asked for is dropped")
     return move(session, before, by, now, deciders=deciders, **times)
 
 

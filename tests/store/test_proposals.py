@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
@@ -180,3 +181,53 @@ def test_what_a_tick_looks_for_is_in_an_index_of_few(rows: Rows, look: Look, ind
     with rows.database.engine.connect() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", given).all()
     assert f"INDEX {index}" in plan[0].detail
+
+
+LOWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"roles": ()}, {}),
+    ({"people": ()}, {}),
+    ({"people": ("chat:ana", "chat:eve")}, {}),
+    ({"four_eyes": False}, {}),
+    ({"requester": True}, {}),
+    ({"members": "chat:room"}, {}),
+    ({"lead": None}, {}),
+    ({}, {"quorum": 1}),
+    ({}, {"expires_at": None}),
+    ({}, {"arguments": {}}),
+    ({}, {"votes": ()}),
+]
+
+
+@pytest.mark.parametrize(("who", "what"), LOWERED)
+def test_the_move_that_raises_refuses_what_would_lower_or_change_anything_else(
+    rows: Rows, who: dict[str, Any], what: dict[str, Any]
+) -> None:
+    strict = Deciders(
+        requester=False,
+        roles=("approver",),
+        people=("chat:ana",),
+        four_eyes=True,
+        lead="both",
+        place="chat:room",
+    )
+    [p] = rows.propose(deciders=strict, quorum=2)
+
+    def raise_it(session: Session) -> Proposal | None:
+        deciders = replace(strict, **who)
+        return transitions.raise_requirements(session, p, NOD, rows.clock(), deciders=deciders, **what)
+
+    with pytest.raises(ValueError, match="nothing that it asked for is dropped"):
+        rows.database.write_now(raise_it)
+    assert rows.now(p) == p
+
+
+def test_the_move_that_raises_adds_roles_and_is_recorded(rows: Rows) -> None:
+    [p] = rows.propose(deciders=Deciders(requester=True, roles=("approver",)))
+    more = replace(p.deciders, roles=("approver", "admin"), escalated="chat:wall")
+
+    def raise_it(session: Session) -> Proposal | None:
+        return transitions.raise_requirements(session, p, NOD, rows.clock(), deciders=more, escalate_at=None)
+
+    rows.database.write_now(raise_it)
+    after = rows.now(p)
+    assert (after.deciders, after.version, after.round) == (more, p.version + 1, p.round)
