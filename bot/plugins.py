@@ -22,12 +22,12 @@ CHANNELS = "nod.channels"
 
 @functools.cache
 def channel_names() -> frozenset[str]:
-    """The channels that accounts may name: Nod's own, and those of installed packages."""
+    """Return the channels that accounts may name: Nod's own, and those of installed packages."""
     return frozenset({"http", "cli", *(point.name for point in entry_points(group=CHANNELS))})
 
 
 def list_unnamed(group: str, names: Sequence[str]) -> list[EntryPoint]:
-    """The entry points that installed packages other than Nod offer and ``names`` does not name."""
+    """Return the entry points that installed packages other than Nod offer and ``names`` does not name."""
     found = sorted(entry_points(group=group))
     return [p for p in found if not is_own(p) and f"{ENTRY}{p.name}" not in names]
 
@@ -38,7 +38,7 @@ def is_own(point: EntryPoint) -> bool:
 
 
 def origin(point: EntryPoint) -> str:
-    """The package that brings an entry point, with its version."""
+    """Return the package that brings an entry point, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 

@@ -80,7 +80,7 @@ def _duration(text: object) -> object:
 
 
 def words(value: object) -> object:
-    """A comma-separated list."""
+    """Split a comma-separated list."""
     return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
 
 
@@ -115,7 +115,7 @@ def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
 
 
 def header_secret(secret: SecretStr) -> SecretStr:
-    """A key that a header can hold; raises ValueError for any other."""
+    """Validate a key that a header must be able to hold. Raises ValueError."""
     text = secret.get_secret_value()
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise ValueError("it holds a space, a line break or a letter that no key has. Copy it again")
@@ -123,7 +123,7 @@ def header_secret(secret: SecretStr) -> SecretStr:
 
 
 def address(text: str) -> str:
-    """An http address; raises ValueError for anything else."""
+    """Validate an http address. Raises ValueError."""
     parts = urlsplit(text)
     if not is_one_word(text) or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("write an address such as https://example.com/v1")
@@ -131,14 +131,14 @@ def address(text: str) -> str:
 
 
 def require(what: str, extra: str, *libraries: str) -> None:
-    """Raises ValueError, in words, where one of the ``libraries`` of ``extra`` is not installed."""
+    """Raise ValueError, in words, where one of the ``libraries`` of ``extra`` is not installed."""
     for library in libraries:
         if find_spec(library) is None:
             raise ValueError(f"{what} needs more libraries. Run: pip install 'nod-approvals[{extra}]'")
 
 
 def database_address(url: str) -> str:
-    """A database that Nod can use, with the libraries installed here; raises ValueError for any other."""
+    """Validate the address of a database that Nod can use with the installed libraries. Raises ValueError."""
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
@@ -159,7 +159,7 @@ def tracing_address(url: str) -> str:
 
 
 def network(text: object) -> object:
-    """One address, or many in CIDR notation; raises ValueError for anything else."""
+    """Parse one IP address, or many in CIDR notation. Raises ValueError."""
     if not isinstance(text, str):
         return text
     try:
@@ -190,7 +190,7 @@ def _read(path: Path, read: Callable[[str], T]) -> T:
 
 
 def zone(name: object) -> object:
-    """A time zone by its IANA name; raises ValueError for anything else."""
+    """Parse a time zone by its IANA name. Raises ValueError."""
     if not isinstance(name, str):
         return name
     try:
@@ -500,15 +500,15 @@ class Settings(BaseSettings):
         return bool(self.oidc_issuer or self.user_header)
 
     def _check_workspace(self, workspace: Path) -> None:
-        """Raises ValueError: reads in it run without asking, so Nod's own files must not lie there."""
+        """Raise ValueError: reads in it run without asking, so Nod's own files must not lie there."""
         own = [Path(".env").resolve(), *([self.sqlite_file.resolve()] if self.sqlite_file else [])]
         if any(file.is_relative_to(workspace) for file in own):
             raise ValueError("NOD_WORKSPACE: name a folder that holds neither the database nor .env")
 
     def prices(self, default: str) -> Prices:
-        """The price file, and over it what the models' file and NOD_MODEL_PRICE say; raises SettingsError.
+        """Return the price file, and over it what the models' file and NOD_MODEL_PRICE say.
 
-        ``default``: the name of the model for which NOD_MODEL_PRICE is.
+        Raises SettingsError. ``default``: the name of the model for which NOD_MODEL_PRICE is.
         """
         try:
             found = _read(self.price_file or _PRICES, read_prices)
@@ -519,7 +519,7 @@ class Settings(BaseSettings):
         return found.with_price(default, self.model_price)
 
     def models(self) -> list[NamedModel]:
-        """Every model that can be asked, the default one first; raises SettingsError.
+        """Return every model that can be asked, the default one first; raises SettingsError.
 
         None but those of the file where neither a key nor a server is named.
         """
@@ -589,7 +589,7 @@ class Settings(BaseSettings):
         return self.url or f"http://{f'[{here}]' if ':' in here else here}:{self.port}"
 
     def environment(self) -> dict[str, str]:
-        """The variables that make these settings, each that has a value as one writes it."""
+        """Return the variables that make these settings, each that has a value as one writes it."""
         found = {}
         for name, field in type(self).model_fields.items():
             if (value := getattr(self, name)) not in (None, "", ()):
@@ -665,7 +665,7 @@ def _as_text(value: Any) -> str:
 
 
 def _in_words(fault: ErrorDetails) -> str:
-    """One fault, its variable first, in plain words with what to write instead."""
+    """Return one fault, its variable first, in plain words with what to write instead."""
     where, given = ".".join(map(str, fault["loc"])), str(fault.get("input"))[:_SHOWN]
     limits = fault.get("ctx", {})
     match fault["type"]:

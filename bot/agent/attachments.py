@@ -79,7 +79,7 @@ class AttachmentReader:
         return await self.documents.read(data)
 
     async def with_pictures(self, transcript: Transcript) -> Transcript:
-        """The transcript with the pictures that the model is shown."""
+        """Return the transcript with the pictures that the model is shown."""
         seen = [
             handle
             for line in transcript.lines

@@ -39,7 +39,7 @@ class ModelOutput:
     _speaks: bool = False
 
     def add(self, text: str) -> str:
-        """More of the answer; returns what of it can be shown now."""
+        """Add text of the answer, and return what of it can be shown now."""
         self._held += text
         self._speaks = self._speaks or not (self.may_be_silent and SILENT.startswith(_bare(self._held)))
         return self._show() if self._speaks else ""
@@ -117,7 +117,7 @@ class ReasoningFilter:
         self._held = ""
 
     def add(self, text: str) -> str:
-        """More of a thought; returns what of it is complete."""
+        """Add reasoning, and return its complete sentences."""
         self._held += text
         ends = [found.end() for found in _END.finditer(self._held)]
         if not ends and len(self._held) < _LONGEST:

@@ -60,7 +60,7 @@ class Models:
         return any(each.images for each in self._named.values())
 
     def chosen(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
-        """The model for who asks there, by the rules; raises ModelError for one that is gone."""
+        """Return the model for who asks there, by the rules; raises ModelError for one that is gone."""
         accounts = people.person_of(session, transcript.asker).accounts
         rule = book.model(str(transcript.conversation.origin), accounts)
         if rule is None:
@@ -74,13 +74,13 @@ class Models:
         return found
 
     def answering(self, model: Model) -> Model:
-        """The model itself, or the one that stands in for it while it has just failed."""
+        """Return the model itself, or the one that stands in for it while it has just failed."""
         fault = self.faults.get(model.name)
         just = fault is not None and fault.away and self._clock() - fault.at < _LEFT_ALONE
         return self.stand_in(model) or model if just else model
 
     def stand_in(self, model: Model) -> Model | None:
-        """The model that is named to answer when this one can't."""
+        """Return the model that is named to answer when this one can't."""
         return self.by_name.get(self.about(model).fallback)
 
     def note(self, model: Model, error: ModelError | None) -> None:
@@ -106,9 +106,9 @@ class Models:
         return tuple(f"{model} ({why})" for model, refused, why in found if refused == spec)
 
     def room(self, model: Model, offered: int) -> int:
-        """Characters of history that it is given, where its tools take ``offered``.
+        """Return the characters of history that a model gets, where its tools take ``offered``.
 
-        What people want sent at most, and what its window takes, or is known to have taken.
+        The limit is the settings', the model's window, or what it is known to have accepted.
         """
         window = self.about(model).window or 0
         most = (self._history or max(_HISTORY, window // 4)) * CHARACTERS_PER_TOKEN
@@ -117,5 +117,5 @@ class Models:
         return min([most, *(each - offered for each in takes)])
 
     def fits(self, model: Model, characters: int) -> None:
-        """A request of so many characters, tools included, is one that it takes."""
+        """Note that a model takes a request of so many characters, tools included."""
         self._fits[model.name] = characters

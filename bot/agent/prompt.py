@@ -76,9 +76,10 @@ def system_prompt(
     workspace: str = "",
     there: str = "",
 ) -> str:
-    """The rules; for a teammate also its role and lock. The tools come with their schemas, not in here.
+    """Return the rules; for a teammate also its role and lock.
 
-    ``workspace`` is what its owner says about working there, ``there`` what `told_there` says.
+    The tools come with their schemas, not in here. ``workspace`` are the instructions of its owner, ``there``
+    those for this place.
     """
     whose = _as_teammate(teammate) if teammate else ""
     if team := [tool.name for tool in available if tool.effect and tool.group == "team"]:
@@ -101,7 +102,7 @@ def write_surroundings(
 
 
 def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
-    """The day and hour, the place and who is there, as the end of a system prompt."""
+    """Return the day and hour, the place and who is there, as the end of a system prompt."""
     conversation, today = transcript.conversation, now.astimezone(briefing.zone)
     where = conversation.origin.channel
     kind = (

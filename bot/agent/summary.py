@@ -60,7 +60,7 @@ async def _answer(model: Model, asked: Sequence[Entry]) -> tuple[str, Finished |
 
 
 def _format_lines(transcript: Transcript, lines: Sequence[Line], most: int) -> str:
-    """The lines as one text, each with who said it; what follows on further lines is indented."""
+    """Return the lines as one text, each with who said it; what follows on further lines is indented."""
     before = transcript.summary.text if transcript.summary else ""
     share = max(_LEAST, (most - len(before)) // max(1, len(lines)))
     told = [f"{NOTE} What was written down before:\n{before}"] if before else []

@@ -91,7 +91,7 @@ class _Blocks:
     _held: list[str] = field(default_factory=list)  # lines of a call
 
     def add(self, text: str) -> str:
-        """More of the answer; returns what of it can be shown now."""
+        """Add text of the answer, and return what of it can be shown now."""
         *lines, rest = text.split("\n")
         shown = "".join(self._take(line, end="\n") for line in lines)
         self._line += rest
@@ -107,7 +107,7 @@ class _Blocks:
         return shown
 
     def _take(self, text: str, end: str) -> str:
-        """A line that is complete."""
+        """Take a complete line."""
         line, begun = self._line + text, self._shown
         self._line, self._shown = "", False
         bare = "" if begun else line.rstrip()
@@ -163,7 +163,7 @@ def _remove_spaces(text: str) -> str:
 
 
 def _as_text(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Iterator[Entry]:
-    """The history without calls and results: those are parts of what the model and Nod said."""
+    """Yield the history without calls and results: those are parts of what the model and Nod said."""
     names: dict[str, str] = {}
     results: list[str] = []
     told = [

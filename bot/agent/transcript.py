@@ -95,7 +95,7 @@ class History(NamedTuple):
 
 
 def history_of(transcript: Transcript, prompt: str, room: int, zone: tzinfo = UTC) -> History:
-    """The transcript as the model reads it, after ``prompt``, in at most about ``room`` characters in all.
+    """Return the transcript for the model, after ``prompt``, in about ``room`` characters at most.
 
     A summary stands for the lines that it is of. Of the others tools' older answers become handles first.
     Then words before the last ten exchanges are cut, then the oldest exchanges go. A note has the summary,
@@ -130,7 +130,7 @@ def _read(transcript: Transcript) -> Sequence[Line]:
 
 
 def _overdue(parts: Sequence[_Part]) -> Sequence[Line]:
-    """The oldest half, where words of an exchange were cut, or where a turn will soon not read all of them.
+    """Return the oldest half of the lines if exchanges were cut, or a turn will soon not read all of them.
 
     Never the first line, nor what is asked now.
     """
@@ -341,7 +341,7 @@ def _result(at: int, call: Call, part: _Part) -> ToolResult:
 
 
 def _find_told_later(transcript: Transcript) -> set[str]:
-    """Ids of the proposals that ended after the conversation continued: a note of `settle` tells that."""
+    """Return the ids of proposals that ended after the conversation went ahead; a note of `settle` tells."""
     spoken = sorted(
         (each for each in transcript.lines if each.role is not LineRole.NOTICE), key=attrgetter("id")
     )
@@ -357,7 +357,7 @@ def _find_told_later(transcript: Transcript) -> set[str]:
 
 
 def size_of(history: Sequence[Entry]) -> int:
-    """About how many characters a history takes in a request."""
+    """Return the approximate number of characters that a history takes in a request."""
     return sum(_size(entry) for entry in history)
 
 

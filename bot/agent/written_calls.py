@@ -175,7 +175,7 @@ def _end_of_object(text: str, at: int) -> int:
 def _objects(
     text: str, at: int, offered: Mapping[str, Any], *, start: int = 0, is_all: bool = False
 ) -> Iterator[WrittenCall]:
-    """The calls of JSON objects in a row, or of lists of them; none where one of them is no call."""
+    """Yield the calls of JSON objects in a row, or of lists of them; none where one of them is no call."""
     found: list[WrittenCall] = []
     while True:
         try:
@@ -198,7 +198,7 @@ def _objects(
 
 
 def _read_object(made: Any) -> tuple[str, str] | None:
-    """The name and the arguments of one call; None for anything else."""
+    """Return the name and the arguments of one call; None for anything else."""
     inner = made.get("function", made) if isinstance(made, dict) else None
     if not isinstance(inner, dict):
         return None
@@ -210,7 +210,7 @@ def _read_object(made: Any) -> tuple[str, str] | None:
 
 
 def _fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str:
-    """The arguments as JSON; "" where something else stands between them."""
+    """Return the arguments as JSON; "" where something else stands between them."""
     if body.strip().startswith("{"):
         return body if _end_of_object(body.strip(), 0) == len(body.strip()) else ""
     if field.sub("", body).strip():
@@ -225,7 +225,7 @@ def _fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str
 
 
 def _value(text: str, is_text: str, schema: Any) -> Any:
-    """A value written without quotes, as the tool's schema has it."""
+    """Return a value written without quotes, as the tool's schema has it."""
     text = text.removeprefix("\n").removesuffix("\n")
     kinds = _kinds(schema)
     if is_text == "true" or (not is_text and (not kinds or "string" in kinds)):

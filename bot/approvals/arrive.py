@@ -107,7 +107,7 @@ def _take_files(
     now: datetime,
     bounds: Bounds,
 ) -> None:
-    """Raises TooMuch where this person has sent more files than they may within a day."""
+    """Raise TooMuch where this person has sent more files than they may within a day."""
     outputs.take_in(session, conversation_id, message.actor, files, now)
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
     if count > bounds.files.files_a_day or size > bounds.files.a_day:

@@ -52,7 +52,7 @@ Name = Annotated[Storable, Field(min_length=1, max_length=200)]
 
 
 def ask_tools() -> FixedToolset:
-    """`ask_person`."""
+    """Return the tool `ask_person`."""
 
     async def nothing(_: Mapping[str, Any]) -> Sequence[PreviewField]:
         return ()
@@ -79,7 +79,7 @@ def ask_tools() -> FixedToolset:
 
 
 def check_in_a_row(transcript: Transcript) -> None:
-    """Raises ModelTooManyQuestions where the model asks again although it was told that it may not."""
+    """Raise ModelTooManyQuestions where the model asks again although it was told that it may not."""
     if _count_asked(transcript) > IN_A_ROW:
         raise ModelTooManyQuestions
 
@@ -101,7 +101,10 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
 
 
 def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
-    """The person of that name among those who wrote there. Raises ToolError where none of the team is."""
+    """Return the person of that name among those who wrote there.
+
+    Raises ToolError where none of the team is.
+    """
     wanted = name.strip().lstrip("@").casefold()
     found = {str(each): each for each in here if wanted in (each.label.casefold(), str(each).casefold())}
     if len(found) != 1:
@@ -145,7 +148,7 @@ def _choice(choices: Sequence[str], verb: Verb) -> str:
 
 
 def overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:
-    """The open questions after which someone who may answer wrote instead, and who did."""
+    """Return the open questions after which someone who may answer wrote instead, and who did."""
     wrote = [line for line in transcript.lines if line.role is LineRole.USER and line.actor]
     return [
         (p, line.actor)

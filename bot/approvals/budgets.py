@@ -44,13 +44,13 @@ class BudgetUse(NamedTuple):
 
 
 def standings(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
-    """Every budget of a period, as it stands."""
+    """Return every budget of a period, as it stands."""
     found = [_of(session, rule, book, now, 0) for rule in book.about(Subject.BUDGET)]
     return [each for each in found if each.until is not None]
 
 
 def concerning(session: Session, book: Rulebook, turn: Turn, now: datetime) -> list[BudgetUse]:
-    """The budgets that a turn counts for, as they stand."""
+    """Return the budgets that a turn counts for, as they stand."""
     conversation, asker = turn.transcript.conversation, turn.transcript.asker
     place = str(conversation.shown_at or conversation.address)
     accounts = people.person_of(session, asker).accounts
@@ -63,7 +63,7 @@ def concerning(session: Session, book: Rulebook, turn: Turn, now: datetime) -> l
 
 
 def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
-    """Raises ModelOverBudget where nothing is left of one."""
+    """Raise ModelOverBudget where nothing is left of one."""
     over = [each for each in concerning(session, book, turn, now) if each.spent >= each.limit]
     if not over:
         return
@@ -98,7 +98,7 @@ def warnings(session: Session, book: Rulebook, turn: Turn, now: datetime) -> Seq
 
 
 def _of(session: Session, rule: Rule, book: Rulebook, now: datetime, order: int) -> BudgetUse:
-    """A budget as it stands; that of a turn by what answering this line of a person cost."""
+    """Return a budget as it stands; that of a turn by what answering this line of a person cost."""
     budget, here = rule.budget, now.astimezone(book.zone)
     if budget.per is Per.TURN:
         return BudgetUse(rule, budget, budget.amount, counts.sum_spent_on_order(session, order), None)

@@ -38,7 +38,7 @@ _HELD = 1.0  # seconds of one step, from which the log names the tool
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
-    """The JSON object that the model wrote; raises BadArguments if it isn't one."""
+    """Return the JSON object that the model wrote; raises BadArguments if it isn't one."""
     try:
         raw = json.loads(arguments or "{}")
         canonical(raw).encode()  # numbers and characters that JSON has no words for
@@ -55,12 +55,12 @@ def context_of(proposal: Proposal) -> CallContext:
 
 
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """One line for people, for cards and lists; secrets are hidden first."""
+    """Return one line for people, for cards and lists; secrets are hidden first."""
     return _headline(tool.summary(redact_arguments(arguments, tool.parameters)))
 
 
 async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """The title of a card; it names the object where the tool can look its name up."""
+    """Return the title of a card; it names the object where the tool can look its name up."""
     if tool.title is None:
         return summary_of(tool, arguments)
     named = watched(tool.title(redact_arguments(arguments, tool.parameters)), tool.name)
@@ -82,7 +82,7 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
 
 
 def as_text(fields: Sequence[PreviewField]) -> list[PreviewField]:
-    """Fields as they can be stored and shown: a tool's own code may give numbers, and no type checks it."""
+    """Return the fields as storable text: a tool's own code may give numbers, and no type checks it."""
 
     def text(value: object) -> str | None:
         return None if value is None else storable(str(value))
@@ -97,7 +97,7 @@ async def undoable(
     verdict: Verdict,
     trial: Trial | None = None,
 ) -> Verdict:
-    """The verdict on a call with how long it can be undone, as far as its tool can tell before it runs."""
+    """Return the verdict with the time for Undo, as far as the tool can tell before the run."""
     if not verdict.undo:
         return verdict
     if trial is not None and trial.applies and trial.final:
@@ -135,7 +135,7 @@ def draft(
     *,
     title: str,
 ) -> Proposal:
-    """The proposal that a verdict makes of a call, with no place in any conversation yet."""
+    """Return the proposal that a verdict makes of a call, with no place in any conversation yet."""
     auto = verdict.judgement is Judgement.RUN
     return Proposal(
         id=secrets.token_hex(8),
@@ -179,7 +179,7 @@ def unhidden(given: Mapping[str, Any], before: Mapping[str, Any], seen: Mapping[
 
 
 def clean_reason(reason: str, answer: str, heard: str) -> str:
-    """The agent's reason: none where it repeats its answer, which stands right above the card.
+    """Return the agent's reason: none where it repeats its answer, which stands right above the card.
 
     Where it repeats what the person said (``heard``), it is written as their words.
     """

@@ -144,7 +144,7 @@ class Questions:
         self._elsewhere.pop(name, None)
 
     async def _answer_to(self, question: Question, opened: Proposal) -> Elicited | None:
-        """The answer; None where this process ends first."""
+        """Return the answer; None where this process ends first."""
         while self._inbox is not None:
             rings = self._notifier.rings
             proposal = await self._database.read(proposals.get, opened.id)
@@ -157,7 +157,7 @@ class Questions:
         return None
 
     def _make_tool(self, question: Question, name: str, waiting: Mapping[str, object]) -> Tool:
-        """The tool of one question. No server can bring one of this name: it has a colon. Blocks."""
+        """Return the tool of one question. No server can bring one of this name: it has a colon. Blocks."""
         arguments = Arguments(question.schema or {"type": "object"})
         parameters = as_offered(question.schema or {})
         shape = canonical([question.server, question.message, question.schema, question.url])
@@ -196,7 +196,7 @@ class Questions:
         )
 
     def _end(self, opening: asyncio.Future[Reply]) -> None:
-        """No one is waiting for the answer now: the card says so."""
+        """Cancel a question that no one waits for any longer."""
 
         async def end() -> None:
             try:

@@ -119,7 +119,7 @@ def reaches(
 
 
 def use(session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime) -> Proposal:
-    """A proposal about to be stored: approved by the narrowest grant that covers it, or as it is."""
+    """Return a proposal ready to be stored: approved by the narrowest grant that covers it, or as it is."""
     for grant in _usable(session, policies, proposal, like, now):
         if not count_changed(session.connection().execute(_USE, {"grant_id": grant.id})):
             continue  # it was revoked a moment ago
@@ -138,7 +138,7 @@ def reach(session: Session, policies: Policies, proposal: Proposal, like: Likene
 def _usable(
     session: Session, policies: Policies, proposal: Proposal, like: Likeness, now: datetime
 ) -> Iterator[Grant]:
-    """The live grants that let a call run, narrowest first.
+    """Yield the live grants that let a call run, narrowest first.
 
     A grant counts only while its giver could still decide this same call alone.
     """
@@ -208,7 +208,7 @@ _USE = (
 
 
 def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
-    """Live grants that cover a call, narrowest first."""
+    """Return the live grants that cover a call, narrowest first."""
     call = {
         "now": now,
         "tool_name": proposal.tool_name,
@@ -227,7 +227,7 @@ def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetim
 
 
 def live(session: Session, now: datetime) -> list[Grant]:
-    """All live grants, oldest first."""
+    """Return all live grants, oldest first."""
     return [
         _grant(row) for row in session.exec(select(GrantRow).where(_live(now)).order_by(col(GrantRow.id)))
     ]
@@ -273,7 +273,7 @@ def end_of_person(session: Session, person_id: str, by: By, now: datetime) -> in
 
 
 def end_with_conversation(session: Session, conversation_id: str, by: By, now: datetime) -> int:
-    """A grant for one conversation ends with it."""
+    """End the grants for a conversation that has ended."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.only_there).is_(True)
     return _end(session, _live(now) & there, by, now)
 

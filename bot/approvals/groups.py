@@ -54,7 +54,7 @@ class Groups:
     _called: dict[str, str] = field(default_factory=dict, init=False)
 
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
-        """`Database.read`, and once more where it needed groups that were not known yet."""
+        """Read like `Database.read`, and again if that needed groups that were not known yet."""
         found = await self.database.read(function, *args)
         return await self.database.read(function, *args) if await self.asked() else found
 

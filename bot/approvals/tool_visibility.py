@@ -26,7 +26,7 @@ UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 
 
 def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
-    """The tools that are in reach there; the rest is withheld, each with the reason."""
+    """Return the tools that are in reach there; the rest is withheld, each with the reason."""
     teammate = transcript.teammate
     locked = teammate is not None and teammate.locked
     withheld = {tool.name: why for tool in available if (why := _objection(tool, teammate, locked=locked))}
@@ -37,7 +37,7 @@ def available_tools(available: AvailableTools, transcript: Transcript) -> Availa
 
 
 def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
-    """Raises ToolError if a locked teammate would change data, whatever it was offered."""
+    """Raise ToolError if a locked teammate would change data, whatever it was offered."""
     if teammate is not None and teammate.locked:
         raise ToolError(f"{tool.name} isn't read-only, and you are locked until your plan is approved.")
 
@@ -45,7 +45,7 @@ def check_unlocked(teammate: Teammate | None, tool: Tool) -> None:
 def plan_shown(
     available: AvailableTools, teammate: Teammate | None, arguments: Arguments
 ) -> tuple[str, tuple[PreviewField, ...]]:
-    """The title and the fields of a plan's card, alongside those of the version before it.
+    """Return the title and the fields of a plan's card, alongside those of the version before it.
 
     ``available`` holds all tools. Raises ToolError when a step names a tool that the agent would not have.
     """
@@ -61,7 +61,7 @@ def plan_shown(
 async def with_exact_calls(
     available: AvailableTools, teammate: Teammate | None, arguments: Arguments, zone: tzinfo | None
 ) -> dict[str, Any]:
-    """The arguments of a plan with the calls of its steps as they would run, each checked by its tool.
+    """Return the arguments of a plan with the calls of its steps as they would run, each checked by its tool.
 
     ``zone`` is as in `Tool.checked`. Raises ToolError for a call that can't be made, or that holds a secret.
     """

@@ -47,7 +47,7 @@ class Trials:
     process: str
 
     async def shown(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
-        """The preview of a call that people are asked about, tried where its tool can be."""
+        """Return the preview of a call that people are asked about, tried where its tool can be."""
         preview = await preview_of(tool, arguments)
         if tool.trying is None:
             return preview, None

@@ -92,7 +92,7 @@ def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Pr
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:
-    """The line above the card of the inverse, in the conversation of what it undoes; gives its id."""
+    """Add the line above the inverse's card, in the conversation of what it undoes, and return its id."""
     found = conversations.get_conversation(session, p.conversation_id)
     if found is None:
         raise LostRace

@@ -53,7 +53,7 @@ class Lookup(Protocol):
         *,
         together: bool = False,
     ) -> Card | None:
-        """The card as it is now; None where this person has none at this address.
+        """Return the card as it is now; None where this person has none at this address.
 
         ``together``: of a row of a batch, the card of the batch.
 
@@ -192,7 +192,10 @@ class Poster(Channel, ABC):
         raise NotDeliverable(f"This platform has no groups that Nod can ask for: {group}.")
 
     async def time_zone(self, actor: Actor, address: Address) -> tzinfo | None:  # noqa: ARG002
-        """The time zone that a person has chosen there; None where the platform tells none now, or never."""
+        """Return the time zone that a person has chosen there.
+
+        None where the platform tells none now, or never.
+        """
         return None
 
     @abstractmethod
@@ -220,9 +223,10 @@ class Poster(Channel, ABC):
         """
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002
-        """The bytes of a file that someone attached there, as `Upload.ref` names it; raises ChannelError.
+        """Return the bytes of a file that someone attached there, as `Upload.ref` names it.
 
-        It is fetched from the platform's own servers alone, and no more than ``most`` bytes of it.
+        Raises ChannelError. It is fetched from the platform's own servers alone, and no more than ``most``
+        bytes of it.
         """
         raise NotDeliverable("files of this platform can't be fetched")
 
@@ -232,7 +236,10 @@ class Poster(Channel, ABC):
 
 
 def heard(since: float | None, now: float, *, told: bool) -> Hearing:
-    """From when it was last heard, in the same seconds; ``told``: it calls only when there is something."""
+    """Return the health of a channel last heard at ``since``; both times are in seconds.
+
+    ``told``: its platform calls only when there is something to tell.
+    """
     if since is None:
         return Hearing(None, "" if told else "it isn't connected")
     ago = max(0.0, now - since)
@@ -300,12 +307,12 @@ async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Addr
 
 
 async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:
-    """The bytes of a file that someone attached at an address; raises ChannelError."""
+    """Return the bytes of a file that someone attached at an address; raises ChannelError."""
     if (poster := poster_at(channels, address)) is None:
         raise ChannelError("it did not arrive")
     return await poster.fetch_file(address, ref, most)
 
 
 def posters(channels: Mapping[str, Channel]) -> Mapping[str, Poster]:
-    """The channels to which Nod posts, by name."""
+    """Return the channels to which Nod posts, by name."""
     return {name: channel for name, channel in channels.items() if isinstance(channel, Poster)}

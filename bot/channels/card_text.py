@@ -67,10 +67,10 @@ class TextBuilder(Protocol[T]):
         """Put the text in these styles: ``bold``, ``italic``, ``code`` in a line, ``pre`` in a block."""
 
     def moment(self, at: datetime, *, relative: bool = False) -> T:
-        """A time as each reader's own app shows it."""
+        """Return a time as each reader's own app shows it."""
 
     def mention(self, actor: Actor) -> T:
-        """A person's name, which notifies them where the platform knows them."""
+        """Return a person's name, which notifies them where the platform knows them."""
 
     def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
 
@@ -117,7 +117,7 @@ class CardTextRenderer(Generic[T]):
         return CardTextParts(made, cut, about_cut or foot_cut)
 
     def team(self, board: TeamStatus, command: str) -> T:
-        """A team, a line or two for each teammate; ``command`` lists those that are left out."""
+        """Return a team, a line or two for each teammate; ``command`` lists those that are left out."""
         lines = [self._write_title("👥", board.title)[0]]
         lines += map(self._teammate, board.teammates[-_TEAMMATES:])
         if (more := len(board.teammates) - _TEAMMATES) > 0:
@@ -168,7 +168,7 @@ class CardTextRenderer(Generic[T]):
             yield self._short(card.result, "pre", units=RESULT_SHOWN)
 
     def _write_annotation(self, line: Annotation) -> tuple[T, bool]:
-        """A line of a feature. Its text is code, in which no platform makes a link of an address."""
+        """Return a line of a feature. Its text is code, in which no platform makes a link of an address."""
         text, cut = self._short(line.text, "code", units=_LINE_UNITS)
         return (self._after(line.name, text) if line.name else text), cut
 
@@ -190,7 +190,7 @@ class CardTextRenderer(Generic[T]):
         return self._after("Can decide", words), False
 
     def _body(self, card: Card, room: tuple[int, ...]) -> tuple[T, bool]:
-        """The change field by field as far as it fits, and whether some of it was left out."""
+        """Return the change field by field as far as it fits, and whether some of it was left out."""
         made, any_cut = self.builder.write(""), False
         draws: list[Callable[[int], tuple[T, bool]]] = [partial(self._step, each) for each in card.outline]
         draws = draws or [partial(self._field, each) for each in card.shown_fields]
@@ -210,7 +210,7 @@ class CardTextRenderer(Generic[T]):
         return made, any_cut
 
     def _step(self, each: PlanLine, _: int) -> tuple[T, bool]:
-        """A line of a plan: a numbered step with its tools, or what stands around the steps."""
+        """Return a line of a plan: a numbered step with its tools, or what stands around the steps."""
         said, cut = self._short(each.text, units=_VALUE_UNITS)
         if each.label:
             said = self._after(each.label, said)
@@ -225,7 +225,7 @@ class CardTextRenderer(Generic[T]):
         return self.builder.joined(parts, ""), cut or mark_cut
 
     def _row(self, number: int, row: BatchRow, most: int) -> tuple[T, bool]:
-        """A row of a batch: what it is about, and how it differs from the others or how it ended."""
+        """Return a row of a batch: what it is about, and how it differs from the others or how it ended."""
         sign = row_sign(row)
         about, cut = self._short(row.about, units=_VALUE_UNITS)
         head = self.builder.joined([self.builder.write(f"{number}. {sign}"), about], "")
@@ -245,7 +245,7 @@ class CardTextRenderer(Generic[T]):
         return self.builder.joined([head, said], "") if fault else head
 
     def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
-        """A field of the change, each value of it within so many units."""
+        """Return a field of the change, each value of it within so many units."""
         name, name_cut = self._short(each.field, "bold", units=_LINE_UNITS)
         old, new = each.old_value, each.new_value
         if (compared := diff(old, new)) is not None:
@@ -270,7 +270,10 @@ class CardTextRenderer(Generic[T]):
         return self.builder.joined(lines), name_cut or any(cut for *_, cut in blocks)
 
     def _block(self, value: str | None, most: int) -> tuple[T, bool]:
-        """A value in lines of its own, within so many units; in few lines, where it can't be folded."""
+        """Return a value in lines of its own, within so many units.
+
+        In few lines, where it can't be folded.
+        """
         if not value:
             return self._value(value, "pre"), False
         lines = value.split("\n")
@@ -339,10 +342,10 @@ _PLAIN = CardTextRenderer(PlainTextBuilder(), (sys.maxsize,))
 
 
 def card_text(card: Card) -> str:
-    """All of a card as plain text."""
+    """Return all of a card as plain text."""
     return _PLAIN.card(card).made
 
 
 def team_text(team: TeamStatus) -> str:
-    """A team as plain text, a line or two for each teammate."""
+    """Return a team as plain text, a line or two for each teammate."""
     return _PLAIN.team(team, "/nod team")

@@ -173,13 +173,13 @@ class Waits:
         others.on(self._kind, lambda told: self._keep(*told))
 
     def told(self, place: str, seconds: float) -> None:
-        """The platform said so to this process."""
+        """Note a wait that the platform told this process."""
         self._keep(place, seconds)
         if self._others is not None:
             self._others.broadcast(self._kind, [place, seconds])
 
     def left(self, place: str) -> float:
-        """Seconds until the place takes something again; 0 where it does."""
+        """Return the seconds until the place takes calls again, or 0."""
         return max(0.0, self._until.get(place, 0.0) - self._now())
 
     def _keep(self, place: str, seconds: float) -> None:

@@ -51,13 +51,13 @@ class ChannelKind:
     rank: int = 0
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
-        """Raises SettingsError where a setting is wrong, or a library is missing."""
+        """Raise SettingsError where a setting is wrong, or a library is missing."""
         if missing := self._missing():
             raise SettingsError(missing)
         return self.make(settings, database, clock)
 
     def _missing(self) -> str:
-        """Which library is missing, and how to get it; empty where none is."""
+        """Return the missing library and how to get it, or an empty text."""
         try:
             require(self.label, self.name, *self.libraries)
         except ValueError as error:
@@ -65,7 +65,10 @@ class ChannelKind:
         return ""
 
     async def check(self, settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
-        """For the doctor, with the places where Nod is to post; never raises for what it finds."""
+        """Check the channel for the doctor, with the places where Nod is to post.
+
+        Never raises for a finding.
+        """
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
         if missing := self._missing():
@@ -95,13 +98,13 @@ _SETTING = "NOD_CHANNELS"
 
 @functools.cache
 def own_channels() -> tuple[ChannelKind, ...]:
-    """Slack, Telegram and Discord, which are on where their settings are there."""
+    """Return Slack, Telegram and Discord, which are on where their settings are there."""
     own = (point.load() for point in entry_points(group=CHANNELS) if is_own(point))
     return tuple(sorted(own, key=lambda kind: kind.rank))
 
 
 def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
-    """Nod's own channels, then those that ``NOD_CHANNELS`` names.
+    """Return Nod's own channels, then those that ``NOD_CHANNELS`` names.
 
     Raises SettingsError where a named one can't be had or is no channel.
     """
@@ -120,7 +123,7 @@ def _find_kind(name: str) -> ChannelKind:
 
 
 def require_admin(settings: Settings) -> None:
-    """Raises SettingsError where people could reach Nod and no one could set it right."""
+    """Raise SettingsError where people could reach Nod and no one could set it right."""
     kinds = channels_of(settings)
     reached = settings.http_tokens or any(kind.configured(settings) for kind in kinds)
     if reached and not settings.admins:

@@ -35,7 +35,7 @@ Width = Callable[[str], int]
 
 
 def clean(text: str) -> str:
-    """Without control characters and half emoji, and with what people do not see spelled out.
+    """Remove control characters and lone surrogates, and spell out characters that people do not see.
 
     Such a character could make the arguments on a card read differently from what runs.
     """
@@ -55,7 +55,7 @@ def clean_prose(text: str) -> str:
 
 
 def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
-    """CommonMark in which no ``<`` that ``special`` finds begins a mention and no link names another host.
+    """Neutralise mentions, whose ``<`` ``special`` finds, and links whose text names another host.
 
     Addresses defined apart from their links stay text.
     """
@@ -116,7 +116,7 @@ def open_fence(markdown: str) -> Fence | None:
 
 
 def split(markdown: str, limit: int, width: Width) -> list[str]:
-    """CommonMark in posts of at most ``limit`` units, cut between paragraphs, lines or words, in that order.
+    """Split CommonMark into posts of at most ``limit`` units, between paragraphs, lines or words.
 
     A code fence open at a cut is closed there and opened again in the next post.
     """

@@ -94,7 +94,10 @@ class FullText:
 
 
 def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullText]:
-    """The posts of a text; where they are too many to read, the first of them and all of it as a file."""
+    """Return the posts of a text.
+
+    Where they are too many to read, the first of them and all of it as a file.
+    """
     return posts if len(posts) <= MOST_POSTS else [posts[0], FullText(text, note)]
 
 

@@ -71,7 +71,7 @@ def shared_options(
 
 @contextlib.contextmanager
 def faults_told() -> Iterator[None]:
-    """A fault we know is one line on stderr and exit code 1; never a stack trace."""
+    """Print a known fault as one line on stderr and exit with code 1; never a stack trace."""
     try:
         yield
     except NodError as error:

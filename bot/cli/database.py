@@ -58,7 +58,7 @@ def _address(given: str) -> str:
 
 
 def hide_password(url: str, given: str) -> str:
-    """A database as it may be printed: without its password."""
+    """Return a database as it may be printed: without its password."""
     return make_url(url).render_as_string(hide_password=True) if "://" in given else given
 
 

@@ -157,7 +157,7 @@ async def _ladder(
 async def tools_of(
     settings: Settings, database: Database, *, all_now: bool = False
 ) -> AsyncIterator[Registry]:
-    """Every tool that the settings name; MCP servers start when tools are first asked for.
+    """Yield every tool that the settings name; MCP servers start when tools are first asked for.
 
     ``all_now``: they all start immediately, and those that fail are reported.
     """
@@ -183,10 +183,7 @@ async def tools_of(
 
 @contextlib.asynccontextmanager
 async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
-    """The door to every tool that the settings name; ``all_now`` as in `tools_of`.
-
-    The running nod is woken at the end: it does what has been decided here.
-    """
+    """Yield the gate to every tool that the settings name; ``all_now`` as in `tools_of`."""
     async with tools_of(settings, database, all_now=all_now) as registry:
         yield Gate(registry, policies_of(settings), database, now, Process.this().id)
     notify(database.engine)
@@ -194,7 +191,7 @@ async def gate_of(settings: Settings, database: Database, *, all_now: bool = Fal
 
 @contextlib.asynccontextmanager
 async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
-    """Presses from this shell: whatever work they make is found in the rows by the running nod."""
+    """Yield the press service for this shell. The running nod finds the resulting jobs in the rows."""
     async with contextlib.AsyncExitStack() as stack:
         gate = await stack.enter_async_context(gate_of(settings, database))
         if settings.otlp_endpoint is not None:

@@ -54,7 +54,7 @@ _COLOURS = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "red"}
 
 
 def in_words(found: Finding) -> str:
-    """One line for a person."""
+    """Format a finding as one line for a person."""
     said = plain(f"{found.name}{found.fix and ': '}{found.fix}")
     return f"{colour_text(f'{found.health:<4}', _COLOURS[found.health])} {said}"
 
@@ -79,7 +79,7 @@ def doctor(*, as_json: bool) -> None:
 
 
 def fault(words: str) -> Finding:
-    """A wrong setting, as `Settings.inspect` tells it."""
+    """Return the finding for a wrong setting, as `Settings.inspect` tells it."""
     return fail(*words.split(": ", 1)) if ": " in words else fail("settings", words)
 
 
@@ -182,7 +182,7 @@ def _is_running(settings: Settings) -> bool:
 
 
 def _names() -> Iterator[Finding]:
-    """A misspelt variable is silently nothing, so it is told here."""
+    """Warn of misspelt variables, which would silently have no effect."""
     known = {str(field.validation_alias) for field in Settings.model_fields.values()}
     given = {**dotenv_values(".env"), **os.environ}
     own = {name for name, value in given.items() if not is_of_a_cluster(name, value or "")}
@@ -231,7 +231,7 @@ def look_at_database(settings: Settings) -> Finding:
 
 
 def _schema(name: str, engine: Engine) -> Finding:
-    """Raises DBAPIError where the database cannot be reached or written."""
+    """Raise DBAPIError where the database cannot be reached or written."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -261,7 +261,7 @@ def look_at_port(settings: Settings, *, running: bool) -> Finding:
 
 
 def _in_front(settings: Settings) -> Iterator[Finding]:
-    """Silent connections and those of one address are bounded by a reverse proxy alone."""
+    """Warn if no reverse proxy is in front, which alone limits silent and repeated connections."""
     if settings.host not in LOOPBACK and not settings.trusted_proxies:
         yield warn(
             f"address {settings.host}",
@@ -307,7 +307,7 @@ def _webhooks(settings: Settings) -> Iterator[Finding]:
 
 
 def _list_tokens(settings: Settings) -> list[str]:
-    """The names of the tokens in the database, one each; none where it can't be read as it is."""
+    """Return the names of the tokens in the database, one each; none where it can't be read as it is."""
     try:
         with looking(settings) as database:
             return [token.name for token in database.read_now(tokens.working)]
@@ -316,7 +316,7 @@ def _list_tokens(settings: Settings) -> list[str]:
 
 
 async def _tools(settings: Settings) -> list[Finding]:
-    """The tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
+    """Return the tools turned on; and what installed packages would add if ``NOD_TOOLS`` named it."""
     found = _not_loaded(TOOLS, "NOD_TOOLS", settings.tools)
     try:
         database = Database(settings.database_url, settings.audit_keys)

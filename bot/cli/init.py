@@ -101,7 +101,7 @@ def _webhook_secret() -> str:
 
 
 def _ask_until_it_works(step: SetupStep, given: Given) -> Given:
-    """The answer to one question: one that works, or that a person keeps although it does not."""
+    """Return the answer to one question: one that works, or that a person keeps although it does not."""
     while True:
         answer = step.ask()
         findings = _try_answer(step, given | answer)

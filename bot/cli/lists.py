@@ -74,7 +74,7 @@ def _schema(p: Proposal, database: Database) -> Mapping[str, Any]:
 
 
 def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
-    """A proposal as JSON, its names as over HTTP."""
+    """Return a proposal as JSON, its names as over HTTP."""
     schema = _schema(p, database)
     return {
         "id": p.id,

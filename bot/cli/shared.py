@@ -38,7 +38,7 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
 
 
 def load(*, demo: bool = False, **more: Any) -> Settings:
-    """The settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
+    """Return the settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
     return Settings.load(**make_given(demo=demo) | more)
 
 
@@ -62,7 +62,7 @@ def make_given(*, demo: bool = False) -> dict[str, Any]:
 
 
 def database_url(named: str) -> str:
-    """The URL of a database that is named by its file or by its URL."""
+    """Return the URL of a database that is named by its file or by its URL."""
     return named if "://" in named else f"sqlite:///{named}"
 
 
@@ -72,18 +72,18 @@ def log_at(usual: str, *, aside: bool = False) -> None:
 
 
 def plain(text: str) -> str:
-    """Text of models and tools as a terminal may show it: control and direction characters made visible."""
+    """Make control and direction characters visible, for text of models and tools on a terminal."""
     return make_visible(text, escape_point)
 
 
 def fit_to_terminal(text: str) -> str:
-    """A line cut to the terminal's width; in full where it is read by a program."""
+    """Return a line cut to the terminal's width; in full where it is read by a program."""
     width = shutil.get_terminal_size().columns
     return shorten(text, width) if sys.stdout.isatty() else text
 
 
 def colour_text(text: str, colour: str | None) -> str:
-    """In a colour on a terminal, unless its owner wants none (https://no-color.org)."""
+    """Colour a text on a terminal, unless its owner wants none (https://no-color.org)."""
     if colour is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return typer.style(text, fg=colour)
@@ -116,7 +116,7 @@ def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[D
 
 @contextlib.contextmanager
 def existing(settings: Settings) -> Iterator[Database]:
-    """For commands that change what is there: an empty new file would be a wrong answer."""
+    """Open a database to change it; it must exist, since an empty new file would be a wrong answer."""
     _check_there(settings)
     with open_database(settings) as database:
         yield database
@@ -124,7 +124,7 @@ def existing(settings: Settings) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def looking(settings: Settings) -> Iterator[Database]:
-    """For commands that only look: no file is changed, also where the disk is read-only."""
+    """Open a database to read it. No file is changed, also where the disk is read-only."""
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     try:
@@ -144,7 +144,7 @@ def looking(settings: Settings) -> Iterator[Database]:
 
 @contextlib.contextmanager
 def as_may_be(settings: Settings) -> Iterator[Database]:
-    """For words that look or change: `existing`, and where the file can't be written `looking`."""
+    """Open a database like `existing` or, where the file can't be written, like `looking`."""
     file = settings.sqlite_file
     read_only = file is not None and file.exists() and not os.access(file, os.W_OK)
     with (looking if read_only else existing)(settings) as database:
@@ -161,7 +161,7 @@ def _check_there(settings: Settings) -> None:
 
 
 def decode_object(text: str) -> dict[str, Any]:
-    """A JSON object given on the command line; raises BadArguments."""
+    """Return a JSON object given on the command line; raises BadArguments."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -172,7 +172,7 @@ def decode_object(text: str) -> dict[str, Any]:
 
 
 def operator() -> Actor:
-    """The account of the person at this command line."""
+    """Return the account of the person at this command line."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name  # what the environment says is anyone's to set
     except KeyError:  # a container's user may have no name

@@ -52,7 +52,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
         return ""
 
     async def wake(*_: Job) -> None:
-        """The running nod finds in the rows what there is to do."""
+        """Do nothing: the running nod finds the work in the rows."""
 
     async def hindrance(place: Address) -> str:
         kinds = [kind for kind in channels_of(settings) if kind.name == place.channel]

@@ -113,7 +113,7 @@ async def _call(
 
 
 async def _wait_for_end(database: Database, proposal: Proposal) -> Proposal:
-    """The proposal once it ended; the running nod expires and executes it."""
+    """Return the proposal once it ended; the running nod expires and executes it."""
     while not proposal.settled:
         await asyncio.sleep(_LOOK_SECONDS)
         found = await database.read(proposals.get, proposal.id)

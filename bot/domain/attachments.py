@@ -197,7 +197,7 @@ class FileBounds:
 
 
 def format_name(name: str) -> str:
-    """The name of a file as people and the model read it, on one line."""
+    """Return the name of a file as people and the model read it, on one line."""
     return one_line(name)[:_NAME].strip() or "unnamed"
 
 
@@ -208,7 +208,7 @@ def describe_kind(kind: str) -> str:
 
 
 def format_size(size: int) -> str:
-    """A number of bytes as people read it."""
+    """Return a number of bytes as people read it."""
     for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= step:
             return f"{size / step:.1f}".removesuffix(".0") + f" {unit}"
@@ -216,7 +216,7 @@ def format_size(size: int) -> str:
 
 
 def type_of(data: bytes) -> str:
-    """The media type by the bytes; of text that is a web page, `HTML`."""
+    """Return the media type by the bytes; of text that is a web page, `HTML`."""
     kind = type_by_sign(data)
     if kind:
         return kind
@@ -260,7 +260,7 @@ def strip_controls(data: bytes) -> bytes | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """The text in the bytes where it is UTF-8, or as Windows writes it; None where they are no text.
+    """Return the text in the bytes where it is UTF-8, or as Windows writes it; None where they are no text.
 
     What is read for people goes through ``bot/tools/documents.py``, which detects other encodings.
     """

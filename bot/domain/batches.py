@@ -24,10 +24,7 @@ _FEWEST = 3  # calls of one tool in one answer that people see as one table
 
 
 def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The id of its batch for each call of an answer that is in one, by its id.
-
-    A call is given as its id and the name by which calls stand together; empty: it stands alone.
-    """
+    """Return the batch ids of an answer's calls, by call id."""
     many = Counter(name for _, name in calls if name)
     first: dict[str, str] = {}
     for ident, name in calls:
@@ -36,7 +33,7 @@ def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
-    """The card of a batch, made of its rows and of their own cards."""
+    """Return the card of a batch, made of its rows and of their own cards."""
     first, waiting = cards[0], [card for card in cards if card.pending]
     harmful = sum(card.level is Level.DESTRUCTIVE for card in waiting)
     words = _first_words([card.title for card in cards])
@@ -84,7 +81,7 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
 
 
 def _list_points(row: BatchRow, notes: Collection[str], lines: Collection[Annotation]) -> tuple[str, ...]:
-    """The notes of a row and what features say of it, without those that are the same for all."""
+    """Return the notes of a row and what features say of it, without those that are the same for all."""
     said = (each.words for each in row.card.annotations if each not in lines)
     return (*(note for note in row.notes if note not in notes), *said)
 
@@ -123,7 +120,7 @@ def _tools(cards: Sequence[Card]) -> str:
 
 
 def _first_words(titles: Sequence[str]) -> list[str]:
-    """The words with which all titles begin, when enough to tell each by follows them."""
+    """Return the words with which all titles begin, when enough to tell each by follows them."""
     each = [title.split() for title in titles]
     found = _begin(each)
     while found and any(len(" ".join(title[len(found) :])) < _TELLING for title in each):
@@ -136,7 +133,7 @@ def _begin(each: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _rows(cards: Sequence[Card], begins: int) -> tuple[tuple[BatchRow, ...], tuple[PreviewField, ...]]:
-    """The rows with the fields in which they differ, and the fields that are the same for all."""
+    """Return the rows with the fields in which they differ, and the fields that are the same for all."""
     fields = [card.shown_fields for card in cards]
     same = tuple(field for field in fields[0] if all(field in each for each in fields))
     abouts = [" ".join(card.title.split())[begins:].strip() for card in cards]
@@ -203,14 +200,14 @@ class Picked:
 
     @classmethod
     def all_of(cls, card: Card) -> Self:
-        """Every row that waits and can be undone."""
+        """Return every row that waits and can be undone."""
         return cls(frozenset(n for n, row in enumerate(card.rows) if row.card.pending and not row.harms))
 
     def toggled(self, place: int) -> "Picked":
         return Picked(self.places ^ {place})
 
     def of(self, card: Card) -> tuple[list[Card], list[Card]]:
-        """The rows to approve, and the others that wait and can be undone."""
+        """Return the rows to approve, and the others that wait and can be undone."""
         open_ = Picked.all_of(card).places
         return (
             [card.rows[n].card for n in sorted(open_ & self.places)],
@@ -244,7 +241,7 @@ class Picked:
 
     @classmethod
     def parse(cls, packed: str) -> Self:
-        """Raises ValueError for what `pack` does not write."""
+        """Raise ValueError for what `pack` does not write."""
         raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         bits = int.from_bytes(raw, "little")
         return cls(frozenset(n for n in range(bits.bit_length()) if bits >> n & 1))
@@ -255,7 +252,7 @@ PAGE = 10
 
 
 def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow]], int]:
-    """The card with the rows of that page alone, these by their places, and how many pages there are.
+    """Return the card with the rows of that page alone, these by their places, and how many pages there are.
 
     Pages count from 0; a number past the last is the last.
     """

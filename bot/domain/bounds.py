@@ -36,7 +36,7 @@ class Bounds:
     files: FileBounds = field(default_factory=FileBounds)
 
     def room(self, waiting_here: int, waiting_of_person: int) -> AnswerRoom:
-        """For the next answer, by what waits in its conversation and what its person asked for anywhere."""
+        """Return the room of the next answer, by what waits in its conversation and for its person."""
         rooms = (
             AnswerRoom(
                 self.open_in_conversation - waiting_here,

@@ -19,7 +19,7 @@ class Per(StrEnum):
     TURN = "turn"  # what a person asked, and all that it starts
 
     def begin(self, now: datetime) -> datetime:
-        """When the period began in which this moment lies, in its time zone."""
+        """Return the beginning of the period that contains ``now``, in its time zone."""
         day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         match self:
             case Per.WEEK:
@@ -29,7 +29,7 @@ class Per(StrEnum):
         return day
 
     def next(self, now: datetime) -> datetime:
-        """When the next period begins."""
+        """Return the beginning of the next period."""
         begin = self.begin(now)
         match self:
             case Per.WEEK:
@@ -60,7 +60,7 @@ class Budget(NamedTuple):
         return self.amount + (self.more if self.since == f"{self.per.begin(now):%Y-%m-%d}" else 0.0)
 
     def extended(self, by: float, now: datetime) -> "Budget":
-        """More for the period that this moment is in."""
+        """Return the budget with ``by`` more in the period of ``now``."""
         more = self.limit(now) - self.amount + by
         return self._replace(more=more, since=f"{self.per.begin(now):%Y-%m-%d}")
 

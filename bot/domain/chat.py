@@ -51,7 +51,10 @@ class Address:
 
 
 def chat_of(address: Address | None) -> Address | None:
-    """The chat that a thread belongs to (Slack ``T1/C2/17.1`` → ``T1/C2``); the address itself elsewhere."""
+    """Return the chat that a thread belongs to (Slack ``T1/C2/17.1`` → ``T1/C2``).
+
+    The address itself elsewhere.
+    """
     if address is None or address.key.count("/") < 2:  # noqa: PLR2004 - a team, a channel, a thread
         return address
     return Address(address.channel, address.key.rsplit("/", 1)[0])
@@ -256,7 +259,7 @@ class Used(NamedTuple):
         return self.prompt_tokens + self.completion_tokens
 
     def plus(self, other: "Used") -> "Used":
-        """Both together, under this one's name."""
+        """Return the sum of both, under this one's name."""
         costs = [each.cost for each in (self, other) if each.cost is not None]
         return self._replace(
             turns=self.turns + other.turns,
@@ -275,7 +278,7 @@ _ALREADY = "This was pressed already."
 
 
 def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
-    """The label of each button and what it carries, where that fits."""
+    """Return the label of each button and what it carries, where that fits."""
     marked = [(words, f"{_MARK}{words}") for words in dict.fromkeys(choices)]
     return [(_label(words), mark) for words, mark in marked if read_choice(mark)][:_MOST_CHOICES]
 
@@ -285,7 +288,7 @@ def _label(words: str) -> str:
 
 
 def read_choice(mark: str) -> str | None:
-    """The words a button stands for; None for any other button."""
+    """Return the words a button stands for; None for any other button."""
     words = mark.removeprefix(_MARK)
     fits = mark.startswith(_MARK) and words.strip() and len(mark.encode(errors="replace")) <= _BYTES
     return words if fits else None

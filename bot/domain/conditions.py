@@ -299,7 +299,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> "Condition":
-        """Raises ConditionError."""
+        """Raise ConditionError."""
         plain = " ".join(text.translate(_QUOTES).split())
         if len(plain) > LONGEST:
             raise ConditionError(f"A condition has at most {LONGEST} characters. This has {len(plain)}.")
@@ -307,7 +307,7 @@ class Condition:
 
     @classmethod
     def kept(cls, text: str) -> "Condition":
-        """One from a row. It never raises: what can't be read can't be told of any call."""
+        """Read a condition from a row. Never raises: an unreadable one can't be told of any call."""
         try:
             return cls.parse(text)
         except ConditionError:
@@ -516,7 +516,7 @@ def _kinds(part: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
-    """A schema's alternatives, references followed; those that say nothing are left out."""
+    """Return a schema's alternatives, references followed; those that say nothing are left out."""
     if isinstance(reference := part.get("$ref"), str) and depth < _DEEPEST:
         found = find_referred(root, reference)
         return _plain(found, root, depth + 1) if isinstance(found, Mapping) else []
@@ -537,7 +537,7 @@ def _is_left_out(part: Mapping[str, Any], step: str) -> bool:
 
 
 def _find_schema(part: Mapping[str, Any], step: str) -> Mapping[str, Any]:
-    """The schema of a field, or of an item of a list; empty where it is not told."""
+    """Return the schema of a field, or of an item of a list; empty where it is not told."""
     if step.isdecimal() and "items" in part:
         found = part["items"]
     else:

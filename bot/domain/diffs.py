@@ -9,9 +9,10 @@ _MOST_LINES = 3000  # of both texts, from the first change to the last: at worst
 
 @lru_cache(32)
 def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None:
-    """Every line of both texts, marked ``-``, ``+`` or with a blank; None where lines tell no difference.
+    """Return every line of both texts, marked ``-``, ``+`` or with a blank.
 
-    ``folded``: of what stays the same only the lines next to a change, and how many others there are.
+    None where lines tell no difference. ``folded``: of what stays the same only the lines next to a change,
+    and how many others there are.
     """
     if old is None or new is None or old == new or "\n" not in old + new:
         return None
@@ -46,7 +47,7 @@ _Block = tuple[int, int, int]
 
 
 def _same(before: list[str], after: list[str]) -> list[_Block]:
-    """The equal stretches, in order. Of too many lines only those above and below all changes."""
+    """Return the equal stretches, in order. Of too many lines only those above and below all changes."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     shorter -= head

@@ -31,7 +31,7 @@ class File:
 
 
 def safe_name(name: str) -> str:
-    """A name that every platform and every disk takes: no folders, no odd characters, never empty."""
+    """Return a name that every platform and every disk takes: no folders, no odd characters, never empty."""
     clean = re.sub(r"[^\w.\- ]+", "_", name, flags=re.ASCII).strip("._ ")
     stem, dot, ending = clean.rpartition(".")
     if not dot or len(ending) > 10:  # noqa: PLR2004 - longer ones are no ending
@@ -40,7 +40,10 @@ def safe_name(name: str) -> str:
 
 
 def read_fields(text: str) -> tuple[tuple[str, str], ...]:
-    """A JSON object as people read it: the label and value of each field that says something. Else empty."""
+    """Return a JSON object as people read it: the label and value of each field that says something.
+
+    Else empty.
+    """
     try:
         data = json.loads(text)
         if not isinstance(data, dict) or len(data) > _MOST_FIELDS:
@@ -52,14 +55,14 @@ def read_fields(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def unfold(text: str) -> str:
-    """A JSON object as one field below the other; anything else as it is."""
+    """Return a JSON object as one field below the other; anything else as it is."""
     said = read_fields(text)
     lines = (f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in said)
     return "\n".join(lines) if said else text
 
 
 def for_people(text: str) -> str:
-    """The text without secrets, `unfolded` where a field has several lines.
+    """Return the text without secrets, one field below the other where a value has several lines.
 
     It is cut with a note where it is longer than `MOST_BYTES`.
     """

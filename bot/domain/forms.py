@@ -135,7 +135,7 @@ class Field:
             raise BadAnswer(_EXPECTED.get(self.shape, "This must be JSON.")) from None
 
     def option(self, text: str) -> Any:
-        """The option with this label, or None."""
+        """Return the option with this label, or None."""
         said = text.strip().casefold()
         return next((o for o in self.options if said in (str(o).casefold(), speak_value(o).casefold())), None)
 
@@ -158,14 +158,17 @@ _EXPECTED = {
 
 
 def fields_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Field, ...]:
-    """Every argument in the schema's order, then those the schema does not name; at most `MOST_FIELDS`."""
+    """Return every argument in the schema's order, then those the schema does not name.
+
+    At most `MOST_FIELDS`.
+    """
     return tuple(_all_fields(schema, arguments, MOST_FIELDS))
 
 
 def fill_in(
     fields: Iterable[Field], arguments: Mapping[str, Any], read: Callable[[Field], Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The arguments with what a form says of these fields, and what is wrong with it, by the field's name.
+    """Return the arguments with a form's values for these fields, and the faults by field.
 
     ``read`` gives what was entered, None for nothing; it raises BadAnswer. What no one touched stays.
     """
@@ -389,7 +392,7 @@ def describe_bound(keyword: str, wanted: Any) -> str:
 
 
 def label_of(name: str) -> str:
-    """A field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
+    """Return a field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
     if not _WORD.fullmatch(name):
         return name[:1].upper() + name[1:] if re.match(r"[a-z]+( |$)", name) else name
     words = re.split(r"[_-]", _HUMP.sub("_", name))
@@ -400,7 +403,7 @@ def label_of(name: str) -> str:
 
 
 def speak_value(value: Any, *, options: bool = True) -> str:
-    """A value as people read it: yes and no, plain lists joined by commas, others as an outline, ``none``.
+    """Return a value as people read it: yes and no, lists joined by commas, others as an outline, ``none``.
 
     ``options``: a text is one word of a fixed list, so that ``in_progress`` reads ``in progress``.
     """
@@ -478,7 +481,7 @@ def _outline_label(name: str) -> str:
 
 
 def _outline_word(value: Any) -> str:
-    """A value in one line, so that a text never reads like a number, a flag or nothing."""
+    """Return a value in one line, so that a text never reads like a number, a flag or nothing."""
     match value:
         case "":
             return "(empty)"
@@ -501,7 +504,7 @@ def _is_list_of_words(value: Any) -> bool:
 
 
 def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str:
-    """A call's arguments in one line for its title, each word through ``cut``.
+    """Return a call's arguments in one line for its title, each word through ``cut``.
 
     Lists of objects are counted. Objects and texts of several lines are left out: the card has them below.
     """
@@ -510,7 +513,7 @@ def sum_up(arguments: Mapping[str, Any], cut: Callable[[str], str] = str) -> str
 
 
 def sum_up_value(value: Any) -> str | None:
-    """A value as a title has it; None where it is only told below."""
+    """Return a value as a title has it; None where it is only told below."""
     match value:
         case str() if "\n" in value.strip():
             return None

@@ -150,14 +150,14 @@ class OwnWork:
         self._people[str(actor)] = person
 
     def owner(self, actor: Actor) -> str:
-        """The owner of a turn that is wanted for someone now: this process where it begins right away."""
+        """Return the owner of a turn that is wanted now: this process where it begins right away."""
         person = self._people.get(str(actor))
         busy = list(self._turns.values())
         free = len(busy) < _MOST_OWNED and busy.count(person or "") < self._by_person
         return self._process if person and free else ""
 
     def begins(self, conversation_id: str, actor: Actor) -> None:
-        """Its turn was stored with this process as the owner."""
+        """Note that a conversation's turn was stored with this process as its owner."""
         self._turns[conversation_id] = self._people[str(actor)]
 
     def queue(self, conversation_id: str) -> Queue | None:

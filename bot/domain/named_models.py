@@ -107,7 +107,7 @@ def _model(text: str, name: str, table: Any) -> NamedModel:
 
 
 def _line(text: str, table: str, key: str = "") -> int:
-    """The line on which a table, or a value in it, begins."""
+    """Return the line on which a table, or a value in it, begins."""
     at, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
@@ -134,7 +134,7 @@ def is_one_word(text: str) -> bool:
 
 
 def model_address(text: str) -> str:
-    """An http address without a name and a password, which a model's client does not send.
+    """Return an http address without a name and a password, which a model's client does not send.
 
     Raises ValueError for anything else.
     """

@@ -27,12 +27,12 @@ _END = 2_000  # of them from the end, where a command says how it went
 
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
-    """The text, or its beginning with a word on how much was left out."""
+    """Return the text, or its beginning with a word on how much was left out."""
     return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
 
 
 def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
-    """The text, or its beginning and end with a word between them on how to read the rest.
+    """Return the text, or its beginning and end with a word between them on how to read the rest.
 
     ``most`` is at least 500; ``handle`` is what the whole is kept under (``bot/store/outputs.py``), and
     ``length`` is that of the whole, where the text was shortened before. All in characters.
@@ -46,7 +46,7 @@ def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int |
 
 
 def find_kept(text: str) -> tuple[str, int] | None:
-    """Handle and length of all that `shortened` gave a part of, in characters; None for another text."""
+    """Return handle and length of the text that `shorten_result` cut; None for another text."""
     for found in _BETWEEN.finditer(text):
         left_out, handle, offset = int(found[1]), found[2], int(found[3])
         if offset == found.start():
@@ -68,7 +68,7 @@ _BETWEEN = re.compile(
 
 
 def for_model(p: Proposal) -> str:
-    """The tool result that stands for the proposal in the model's history, from its state right now."""
+    """Return the tool result for a proposal in the model's history, from its current state."""
     who = p.decided_by or "someone"
     edited = "".join(f" {each.told}." for each in p.edits)
     if words := p.kind.tell_model(p):
@@ -103,7 +103,7 @@ def for_model(p: Proposal) -> str:
 
 
 def because(p: Proposal) -> str:
-    """The reason of who declined it, behind how it ended; empty for none."""
+    """Return the reason of who declined it, behind how it ended; empty for none."""
     return f": {one_line(p.decline_reason).rstrip('. ')}" if p.decline_reason else ""
 
 
@@ -143,7 +143,7 @@ def _describe_failure(p: Proposal, who: str) -> str:
 
 
 def why_expired(p: Proposal, decided: str = "decided") -> str:
-    """An admin may end the wait, too."""
+    """Return why a proposal expired: its time was over, or an admin ended it."""
     return f"{p.decided_by} ended the wait" if p.decided_by else f"no one {decided} in time"
 
 
@@ -166,7 +166,7 @@ _NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule for
 
 
 def too_late(p: Proposal, now: datetime) -> str:
-    """For a press on what is decided already: by whom, and how long ago."""
+    """Return the reply to a press on a decided proposal: who decided it, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
     ago = f", {when(p.decided_at, now)}" if p.decided_at else ""
     match p.state:

@@ -26,7 +26,7 @@ _MARKS = 8  # after an address: more of them belong to no sentence
 
 
 def find_addresses(arguments: Any, key: str = "") -> Iterator[str]:
-    """Every address in the arguments of a call: by the name of its field, or because it looks like one."""
+    """Yield every address in a call's arguments, found by the field's name or by its look."""
     if isinstance(arguments, str):
         own = "://" in arguments  # in a scheme of its server's own it names a thing there
         if _ADDRESS.match(arguments) or (arguments and _NAMED.search(key) and not own):

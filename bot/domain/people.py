@@ -94,7 +94,7 @@ class UserGroup:
 
 
 def workspace_of(text: str) -> str | None:
-    """The workspace of an account or a place in it: ``slack:T1`` of ``slack:T1/U7``.
+    """Return the workspace of an account or a place in it: ``slack:T1`` of ``slack:T1/U7``.
 
     None for an account in a channel that has no workspaces, such as ``telegram:991``.
     """
@@ -144,7 +144,7 @@ class Absence:
         return f"{self.stand_in.label} for {self.who.label}"
 
     def end(self, zone: tzinfo) -> str:
-        """When it ends, for example ``Monday 30 Nov, 00:00 UTC``."""
+        """Format the end of the absence, for example ``Monday 30 Nov, 00:00 UTC``."""
         local = self.until.astimezone(zone)
         return f"{local:%A} {local.day} {local:%b, %H:%M} {local:%Z}"
 
@@ -168,22 +168,25 @@ _WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 
 
 def find_written(text: str) -> frozenset[str]:
-    """The accounts and addresses in a text; those in backticks are for typing and stay as they are."""
+    """Return the accounts and addresses in a text; those in backticks are for typing and stay as they are."""
     return frozenset(each for each in _WRITTEN.findall(text) if not each.startswith("`"))
 
 
 def with_names(text: str, names: Names) -> str:
-    """The text with each account and address that has a name called by it."""
+    """Return the text with each account and address that has a name called by it."""
     return _WRITTEN.sub(lambda found: names.get(found[0]) or find_name(found[0], names) or found[0], text)
 
 
 def find_name(what: str, names: Names) -> str:
-    """The name of an account, of a place or of the chat that a thread is in; empty where none is known."""
+    """Return the name of an account, of a place or of the chat that a thread is in.
+
+    Empty where none is known.
+    """
     return next((names[each] for each in within(what) if each in names), "")
 
 
 def within(what: str) -> list[str]:
-    """An address and what it is a part of, the nearest first: a thread, its chat, their workspace."""
+    """Return an address and what it is a part of, the nearest first: a thread, its chat, their workspace."""
     steps = what.split("/")
     return ["/".join(steps[:count]) for count in range(len(steps), 0, -1)]
 

@@ -113,7 +113,7 @@ def _lines(given: str | list[str] | None) -> str:
 
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
-    """The plan as a card shows it, each part alongside what it was in the version ``before``."""
+    """Return the plan as a card shows it, each part alongside what it was in the version ``before``."""
     old = {} if before is None else _label_steps(before)
     new = _label_steps(plan)
     steps = max(len(each.steps) for each in (plan, before or plan))
@@ -142,9 +142,10 @@ class PlanLine:
 
 
 def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] = ()) -> list[PlanLine]:
-    """The plan as numbered steps with their tools. ``shown``: its `fields`, which know the version before.
+    """Return the plan as numbered steps with their tools.
 
-    ``ticked``: the numbers of the steps that are done.
+    ``shown``: its `fields`, which know the version before. ``ticked``: the numbers of the steps that are
+    done.
     """
     marks = {each.field: _mark(each) for each in shown} if any(f.old_value for f in shown) else {}
     lines = [PlanLine(plan.summary, mark=marks.get("Summary", ""))]
@@ -175,14 +176,17 @@ def stands(plan: Proposal) -> bool:
 
 
 def current(found: Iterable[Proposal]) -> Proposal | None:
-    """The newest approved plan among a conversation's proposals; None where a later one waits or failed."""
+    """Return the newest approved plan among a conversation's proposals.
+
+    None where a later one waits or failed.
+    """
     every = [p for p in found if p.kind.has_steps]
     newest = max(every, key=lambda p: p.message_id, default=None)
     return newest if newest is not None and stands(newest) else None
 
 
 def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:
-    """The numbers of the steps that are done: those ticked, and those all of whose calls have run since."""
+    """Return the numbers of finished steps: ticked ones, and those all of whose calls have run since."""
     ran = Counter(p.digest for p in found if p.message_id > plan.message_id and p.state is State.SUCCEEDED)
     done = list(plan.ticked)
     for number, step in enumerate(Plan.of(plan.arguments).steps, 1):

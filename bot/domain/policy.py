@@ -74,21 +74,21 @@ class Policy:
     absences: tuple[Absence, ...] = ()
 
     def holders(self, role: Role, place: str | None = None) -> frozenset[str]:
-        """Accounts with a role, by the settings or by an admin's rule.
+        """Return the accounts with a role, by the settings or by an admin's rule.
 
-        At a ``place`` (an address as text), an account of another workspace counts only where a rule
-        gave it the role everywhere.
+        At a ``place`` (an address as text), an account of another workspace counts only where a rule gave it
+        the role everywhere.
         """
         settled = {Role.ADMIN: self.admins, Role.APPROVER: self.approvers}[role]
         given = self.book.accounts_with(role)
         return frozenset(each for each in settled | given.keys() if given.get(each) or counts_at(each, place))
 
     def spelled_out(self, named: Iterable[str]) -> frozenset[str]:
-        """The accounts named, with those of each group's people; an unknown group stands alone."""
+        """Return the accounts named, with those of each group's people; an unknown group stands alone."""
         return frozenset[str]().union(*(g.members if (g := self.groups.get(n)) else {n} for n in named))
 
     def groups_of(self, person: Person) -> frozenset[str]:
-        """The groups that a person of the team is in, of those that are known now."""
+        """Return the groups that a person of the team is in, of those that are known now."""
         mine = (name for name, group in self.groups.items() if person.accounts & group.members)
         return frozenset() if person.outside else frozenset(mine)
 
@@ -180,7 +180,7 @@ class Policy:
         return verdict
 
     def forbidding(self, call: CallFacts, *, always: bool = False) -> str | None:
-        """The rule, in words, that forbids a call; None where none does.
+        """Return the rule, in words, that forbids a call; None where none does.
 
         ``always``: only one that forbids it with any arguments.
         """
@@ -340,7 +340,7 @@ def _is_stricter(before: Policy, after: Policy, call: CallFacts) -> bool:
 
 
 def same_chat(origin: str, pressed: str) -> bool:
-    """A thread of a chat, or the chat itself."""
+    """Tell if two addresses are the same chat, or one is a thread of the other."""
     return pressed == origin or origin.startswith(f"{pressed}/") or pressed.startswith(f"{origin}/")
 
 

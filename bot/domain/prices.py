@@ -36,7 +36,10 @@ class Prices:
     models: Mapping[str, Price] = field(default_factory=dict)
 
     def of(self, model: str) -> Price | None:
-        """A version without a line of its own costs what the model does, and so it does at a reseller."""
+        """Return the price of a model. A version without a line of its own costs what the model does.
+
+        So it does at a reseller.
+        """
         bare = model.rpartition("/")[2]
         names = (model, _DATED.sub("", model), bare, _DATED.sub("", bare))
         return next((self.models[name] for name in names if name in self.models), None)
@@ -47,7 +50,10 @@ class Prices:
         return price.of(prompt, answer, cached) if price else None
 
     def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":
-        """``price``: of a million tokens, two or three as in a line of the file; without any, as it was."""
+        """Return the prices with one of a model, for a million tokens: two or three numbers as in the file.
+
+        Unchanged without a ``price``.
+        """
         if not price:
             return self
         prompt, answer, cached = (*price, price[0])[:3]

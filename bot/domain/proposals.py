@@ -118,7 +118,7 @@ class PreviewField:
 
 
 def hash_left_values(preview: Sequence[PreviewField]) -> str:
-    """SHA-256, in hex, over what a preview says is there now."""
+    """Return the SHA-256, in hex, of the old values in a preview."""
     return hashlib.sha256(canonical(old_values(preview)).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -291,7 +291,10 @@ class Deciders:
         return Circle(tuple(found), requester if self.four_eyes and not named else "")
 
     def in_words(self, requester: str, *, elsewhere: bool = False) -> str:
-        """For example ``Ana, any approver or any admin``; ``elsewhere``: read outside the chat it is from."""
+        """Return the deciders in words, for example ``Ana, any approver or any admin``.
+
+        ``elsewhere``: read outside the originating chat.
+        """
         chat = "the chat where it was asked" if elsewhere else "this chat"
         return self.circle(requester, chat=chat).words
 
@@ -562,7 +565,7 @@ class Proposal:
 
 
 def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict[str, Any]:
-    """The due times of a proposal that begins to wait now, by field name."""
+    """Return the due times of a proposal that begins to wait now, by field name."""
     return {
         "expires_at": now + ttl,
         "warn_at": now + ttl * (1 - WARN_SHARE),
@@ -574,12 +577,12 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text."""
     return _CANONICAL.encode(value)
 
 
 def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> str:
-    """SHA-256, in hex, over what would run: tool, its version and every argument."""
+    """Return the SHA-256, in hex, of what would run: the tool, its version and every argument."""
     return hashlib.sha256(canonical([tool_name, tool_version, arguments]).encode()).hexdigest()
 
 
@@ -631,7 +634,7 @@ class Sought(NamedTuple):
 
 
 def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
-    """Proposals by what people see as one: the rows of a batch in their order, or one alone."""
+    """Group proposals as people see them: the rows of a batch in their order, or one alone."""
     each: dict[str, list[Proposal]] = {}
     for p in found:
         each.setdefault(p.batch or p.id, []).append(p)

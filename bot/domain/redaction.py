@@ -129,12 +129,15 @@ def redact(value: Any, schema: Mapping[str, Any] | None = None, secrets: Sequenc
 
 
 def redact_arguments(arguments: Any, schema: Mapping[str, Any] | None = None) -> Any:
-    """A call's arguments as people see them: redacted, also where one repeats what another one hides."""
+    """Return a call's arguments redacted, also where one repeats what another one hides."""
     return redact(arguments, schema, secrets_in(arguments, schema))
 
 
 def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple[str, ...]:
-    """The values that `redact` hides for their name or schema, as texts may repeat them; longest first."""
+    """Return the values that `redact` hides for their name or schema, as texts may repeat them.
+
+    Longest first.
+    """
     hiding = _Hiding(schema, texts=False)
     hiding.copy(arguments)
     found = {text for value in hiding.hidden for text in _texts(value) if len(text) > _SHORTEST}
@@ -206,7 +209,7 @@ class _Hiding:
         return value
 
     def _whole(self, parts: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The parts and all that they refer to or are combined of."""
+        """Return the parts and all that they refer to or are combined of."""
         found: dict[int, Mapping[str, Any]] = {}
         waiting = list(parts)
         while waiting and self._steps <= _MOST_STEPS:
@@ -303,7 +306,7 @@ def _values(value: Any) -> list[Any]:
 def differences(
     before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Any] | None = None
 ) -> tuple[PreviewField, ...]:
-    """Which properties differ, as text for people, without secrets; a changed secret is told as hidden."""
+    """Return the changed properties as text for people; secrets are hidden, also where they changed."""
     secrets = (*secrets_in(before, schema), *secrets_in(after, schema))
     old, new = redact(before, schema, secrets), redact(after, schema, secrets)
     return tuple(

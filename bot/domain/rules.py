@@ -348,14 +348,17 @@ class Rulebook:
         return self._by_subject.get(subject, ())
 
     def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
-        """Rules about a call, in the order they were set; none whose condition can't be told."""
+        """Return the rules that apply to a call, in the order they were set.
+
+        A rule whose condition can't be told does not apply.
+        """
         there = self._there(subject, call.place.address, call.tool_name)
         if subject not in self._limited:
             return there
         return [rule for rule in there if rule.hold(call, self.zone)]
 
     def _there(self, subject: Subject, place: str, tool_name: str) -> list[Rule]:
-        """Rules about a tool at a place (an address as text), whatever else they are limited to."""
+        """Return the rules about a tool at a place (an address as text), whatever their other limits."""
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
             rules = tuple(rule for rule in self.about(subject) if rule.concerns(tool_name))
@@ -364,7 +367,7 @@ class Rulebook:
         return [rule for rule in rules if covers(rule.scope, place)]
 
     def _strictest(self, subject: Subject, call: CallFacts, default: Any) -> Found[Any]:
-        """The strictest value among the matching rules, or the default where none does.
+        """Return the strictest value among the matching rules, or the default where none does.
 
         Of those whose condition can't be told, one that is stricter than this counts.
         """
@@ -390,11 +393,11 @@ class Rulebook:
         return Found(Mode.WRITES, rule) if rule else found
 
     def level(self, call: CallFacts) -> Found[Level]:
-        """An override replaces what the tool says of itself; of several overrides the highest counts."""
+        """Return a call's risk level. Overrides replace what the tool says; of several the highest counts."""
         return self._strictest(Subject.RISK, call, call.risk.level)
 
     def ttl(self, call: CallFacts, default: timedelta) -> Found[timedelta]:
-        """The shortest counts."""
+        """Return the shortest lifetime among the matching rules."""
         return self._strictest(Subject.TTL, call, default)
 
     def quorum(self, call: CallFacts) -> Quorum:
@@ -402,16 +405,19 @@ class Rulebook:
         return found.value
 
     def deciders(self, call: CallFacts, default: tuple[str, ...]) -> Found[tuple[str, ...]]:
-        """The narrowest circle counts; from wide to narrow: anyone there, the requester, roles, accounts."""
+        """Return the narrowest circle among the matching rules.
+
+        From wide to narrow: anyone there, the requester, roles, accounts.
+        """
         return self._strictest(Subject.DECIDERS, call, default)
 
     def remind_every(self, call: CallFacts) -> timedelta | None:
-        """The shortest counts."""
+        """Return the shortest interval among the matching rules."""
         found: Found[timedelta | None] = self._strictest(Subject.REMIND, call, None)
         return found.value
 
     def escalation(self, call: CallFacts) -> Escalation | None:
-        """The soonest counts."""
+        """Return the soonest escalation among the matching rules."""
         found: Found[Escalation | None] = self._strictest(Subject.ESCALATE, call, None)
         return found.value
 
@@ -428,7 +434,7 @@ class Rulebook:
         return any(rule.value == "destructive" for rule in self.matching(Subject.GRANTS, call))
 
     def hosts(self, call: CallFacts) -> list[str]:
-        """Hosts of which every page is read without asking, with * and ?."""
+        """Return the hosts whose pages are read without asking, with * and ?."""
         return [str(rule.value) for rule in self.matching(Subject.FETCH, call)]
 
     def undo(self, call: CallFacts) -> timedelta:
@@ -441,7 +447,7 @@ class Rulebook:
         return bool(self.matching(Subject.BATCH, call))
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
-        """The rule that says which model answers: that of a person, else of the narrowest place."""
+        """Return the rule that says which model answers: that of a person, else of the narrowest place."""
         rules = [r for r in self.about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
@@ -454,7 +460,7 @@ class Rulebook:
         return bool(self._there(Subject.OUTSIDERS, place, EVERYWHERE))
 
     def outweighing(self, rule: Rule, tool_names: Sequence[str]) -> list[Rule]:
-        """Rules that count instead of this one where both apply to one of these tools."""
+        """Return the rules that win over this one where both apply to one of these tools."""
         strictness = _STRICTNESS.get(rule.subject)
         if strictness is None:
             return []
@@ -468,15 +474,16 @@ class Rulebook:
         ]
 
     def ended(self, now: datetime) -> list[Rule]:
-        """Rules whose time is over; they match nothing."""
+        """Return the expired rules, which match nothing."""
         over = now.astimezone(UTC)
         limited = ((rule, rule.limits.until) for rule in self.rules if rule.limits)
         return [rule for rule, until in limited if until and until.astimezone(UTC) <= over]
 
     def misfits(self, schemas: Mapping[str, Mapping[str, Any]], *, every: bool = False) -> dict[int, str]:
-        """Rules whose condition does not fit a tool, by number, with why; ``schemas`` are tools' by name.
+        """Return the rules whose condition does not fit a tool, by number, each with the reason.
 
-        ``every``: they are all tools there are, so a rule about several is told that fits none.
+        ``schemas`` are tools' by name. ``every``: they are all tools there are, so a rule about several is
+        reported where it fits none.
         """
         found: dict[int, str] = {}
         for rule in (each for each in self.rules if each.limits and each.limits.condition):
@@ -491,12 +498,12 @@ class Rulebook:
         return found
 
     def unlimited(self, which: AbstractSet[Rule]) -> "Rulebook":
-        """The rules without their limits: of those that have any, only these."""
+        """Return the rules without their limits: of those that have any, only these."""
         rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
         return replace(self, rules=tuple(rules))
 
     def accounts_with(self, role: str) -> dict[str, bool]:
-        """Accounts with a role, and whether each has it in every workspace."""
+        """Return the accounts with a role, and True for those that have it in every workspace."""
         found: dict[str, bool] = {}
         for each in (rule.value for rule in self.about(Subject.ROLE)):
             if isinstance(each, GivenRole) and each.role == role:
@@ -547,7 +554,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 def value_words(subject: Subject, value: RuleValue) -> str:
-    """The value as an admin would write it."""
+    """Return the value as an admin would write it."""
     match value:
         case Budget():
             return value.words
@@ -567,7 +574,7 @@ def _parts(kept: Any) -> list[Any]:
 
 
 def store_value(subject: Subject, value: RuleValue) -> Any:
-    """The value as rows and the record keep it: JSON."""
+    """Return the value as rows and the record keep it: JSON."""
     match value:
         case timedelta():
             return value.total_seconds() if subject is Subject.TTL else [value.total_seconds()]

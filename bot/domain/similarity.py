@@ -62,7 +62,10 @@ class GrantAudience(StrEnum):
         return self in (GrantAudience.CHAT, GrantAudience.EVERYONE)
 
     def words(self, requester: str, here: str = _HERE, chat: str = _CHAT, schedule: str = "") -> str:
-        """For example ``Ana everywhere``; ``here`` and ``chat`` name its conversation and its chat."""
+        """Return the audience in words, for example ``Ana everywhere``.
+
+        ``here`` and ``chat`` are the names of its conversation and its chat.
+        """
         return {
             GrantAudience.HERE: f"{requester} in {here}",
             GrantAudience.REQUESTER: f"{requester} everywhere",
@@ -158,7 +161,7 @@ def ladder(
     like: Likeness,
     shown: Mapping[str, Any] | None = None,
 ) -> list[tuple[Scope, str]]:
-    """The rungs there are for a call, narrowest first, each with what it allows in words.
+    """Return the rungs there are for a call, narrowest first, each with what it allows in words.
 
     ``shown`` is the key as people may see it (without its secrets); the match is over the true one.
     """

@@ -115,7 +115,7 @@ class TeamStatus:
 
 
 def name_of(role: str, taken: Sequence[str]) -> str:
-    """A short name made of the role, unlike those taken."""
+    """Return a short name made of the role, unlike those taken."""
     words = re.findall(r"[a-z0-9]+", role.lower())[:4]
     base = "-".join(words)[:30].strip("-") or "teammate"
     names = (base if number == 1 else f"{base}-{number}" for number in range(1, len(taken) + 2))

@@ -47,7 +47,7 @@ def unstorable(text: str) -> str | None:
 
 
 def hash_text(text: str) -> str:
-    """SHA-256 of a text, in hex."""
+    """Return the SHA-256 of a text, in hex."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -57,7 +57,7 @@ def is_halved(text: str) -> bool:
 
 
 def as_written(text: str) -> str:
-    """CommonMark that shows a line of text as it is."""
+    """Escape a line so that CommonMark shows it as it is."""
     return _MARKUP.sub(r"\\\1", text)
 
 
@@ -81,19 +81,19 @@ def whole_until(text: str, at: int) -> int:
 
 
 def sentence(words: str) -> str:
-    """Words as a sentence: a capital and a full stop. An account that they begin with stays as it is."""
+    """Return a sentence with a capital and a full stop. An account at its beginning keeps its case."""
     account = re.match(r"\w+:\S", words)
     begun = words if account else f"{words[:1].upper()}{words[1:]}"
     return f"{begun.removesuffix('.')}." if begun else ""
 
 
 def shorten(text: str, most: int) -> str:
-    """The text, or its beginning and ``…``: at most so many characters."""
+    """Return the text, or its beginning and ``…``: at most so many characters."""
     return text if len(text) <= most else f"{text[: whole_until(text, most - 1)]}…"
 
 
 def as_text(value: Any, *, indent: int | None = None) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
 
 
@@ -130,7 +130,7 @@ _UNSEEN = regex.compile(f"{_WRITTEN}|({_class(HIDDEN)})")
 
 
 def make_visible(text: str, shown: Callable[[int], str]) -> str:
-    """The text with each unseen character replaced by what ``shown`` makes of its code point."""
+    """Return the text with each unseen character replaced by what ``shown`` makes of its code point."""
     if not _MAYBE.search(text):
         return text
     return str(_UNSEEN.sub(lambda found: shown(ord(found[1])) if found[1] else found[0], text))
@@ -142,12 +142,12 @@ def blank(text: str) -> bool:
 
 
 def escape_point(point: int) -> str:
-    """A code point as in a source text."""
+    """Return a code point as an escape of source code."""
     return f"\\u{point:04x}" if point <= 0xFFFF else f"\\U{point:08x}"  # noqa: PLR2004 - the last of four digits
 
 
 def one_line(text: str) -> str:
-    """The text on one line, so that it cannot look like further lines of what stands around it."""
+    """Return the text on one line, so that it cannot look like further lines of what stands around it."""
     return " ".join(text.split())
 
 
@@ -212,18 +212,18 @@ def _above(head: str, quoted: str, words: str, most: int = _MOST) -> str:
 
 
 def format_request(said: str, by: str = "") -> str:
-    """A reason that is nothing but what was said to the agent."""
+    """Return a reason that is nothing but what was said to the agent."""
     shown = shorten(" ".join(said.split()), _REASON)
     return f"Requested{f' by {one_line(by)}' if by else ''}: “{shown}”"
 
 
 def is_echo(reason: str) -> bool:
-    """Return whether a reason is one that `requested` wrote."""
+    """Tell if a reason is one that `format_request` wrote."""
     return _ECHO.fullmatch(reason) is not None
 
 
 def host_of(address: str) -> str:
-    """The lower-case host of an address, with or without its scheme; empty where it has no host."""
+    """Return the lower-case host of an address, with or without its scheme; empty where it has no host."""
     try:
         return urlsplit(address if "://" in address else f"//{address}").hostname or ""
     except ValueError:

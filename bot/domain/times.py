@@ -48,12 +48,12 @@ def when(at: datetime, now: datetime) -> str:
 
 
 def expires(at: datetime, now: datetime) -> str:
-    """When what waits expires, or was to: while everything is paused it waits beyond its time."""
+    """Format a time of expiry, also one that is over: a pause makes proposals wait longer."""
     return f"{'expires' if at.astimezone(UTC) > now.astimezone(UTC) else 'was due to expire'} {when(at, now)}"
 
 
 def stamp(at: datetime, zone: tzinfo) -> str:
-    """A moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
+    """Return a moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
     return local(at.astimezone(zone))
 
 
@@ -63,7 +63,7 @@ def local(at: datetime) -> str:
 
 
 def now() -> datetime:
-    """The real clock, which ``bot/app.py`` and the command line hand to everything else."""
+    """Return the real time. ``bot/app.py`` and the command line hand this clock to everything else."""
     return datetime.now(UTC)
 
 
@@ -169,13 +169,16 @@ def format_moment(at: datetime) -> str:
 
 
 def read_dated(text: str, zone: tzinfo) -> datetime:
-    """Read what `dated` wrote, in a time zone; raises ValueError."""
+    """Parse a date and time in a time zone. Raises ValueError."""
     read = datetime.fromisoformat(text.strip())
     return read.astimezone(zone) if read.tzinfo else read.replace(tzinfo=zone)
 
 
 def weekdays(text: str) -> frozenset[int]:
-    """The days of the week that ``weekdays`` or ``monday and thursday`` names; none for other words."""
+    """Return the days of the week that ``weekdays`` or ``monday and thursday`` names.
+
+    None for other words.
+    """
     parts = filter(None, _APART.split(text.strip().lower()))
     names = [each if each in _DAY_SETS else each.removesuffix("s") for each in parts]
     named = all(each in _DAY_SETS for each in names)
@@ -189,7 +192,7 @@ def days_said(days: Collection[int]) -> str:
 
 
 def format_length(seconds: float) -> str:
-    """A length of time as an admin would write it, such as ``36h``; an odd one in several units."""
+    """Return a length of time as an admin would write it, such as ``36h``; an odd one in several units."""
     left = round(seconds)
     units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
     for unit, size in units:
@@ -203,7 +206,7 @@ def format_length(seconds: float) -> str:
 
 
 def span(length: timedelta) -> str:
-    """A length of time as people say it: ``30 min``, ``24 h``, ``3 d``."""
+    """Return a length of time as people say it: ``30 min``, ``24 h``, ``3 d``."""
     if length < timedelta(minutes=1):
         return "less than a minute"
     minutes = round(length / timedelta(minutes=1))

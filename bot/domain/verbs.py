@@ -228,7 +228,7 @@ DETAILS = "Details"
 
 
 def with_reason(declining: Button) -> str:
-    """The label of a button that asks for the reason of a refusal first."""
+    """Return the label of a button that asks for the reason of a refusal first."""
     return f"{declining.label} with a reason"
 
 
@@ -266,7 +266,7 @@ class ButtonMark:
     picked: str = ""  # rows of a batch, as `Picked` packs them
 
     def pack(self, most: int) -> str:
-        """Raises ValueError when it is longer than ``most`` characters or would not read back."""
+        """Raise ValueError when it is longer than ``most`` characters or would not read back."""
         packed = f"nod:{self.way}:{self.verb}:{self.id}:{self.round}:{self.page}"
         packed += f":{self.picked}" if self.picked else ""
         if len(packed) > most or self.parse(packed) != self:
@@ -275,7 +275,7 @@ class ButtonMark:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """None for anything that `pack` does not write."""
+        """Parse what `pack` writes; None for anything else."""
         found = _SHAPE.fullmatch(text)
         if found is None or found[1] not in set(Way) or found[2] not in set(Verb):
             return None

@@ -25,7 +25,7 @@ class Runner(Dispatcher, Protocol):
         """The reason why this process can't do its work, in words; None while it can."""
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
+        """Start. ``handler`` does one job and returns the work it made; ``queue_of`` gives a job's queue."""
 
     async def idle(self) -> None:
         """Return when nothing runs in this process."""
@@ -45,16 +45,19 @@ class Cluster(Protocol):
         """The other processes, to be told what runs here; None for a single process."""
 
     def claim(self) -> contextlib.AbstractContextManager[object]:
-        """Entered before anything else; raises SettingsError where another process excludes this one."""
+        """Claim the database before anything else.
+
+        Raises SettingsError where another process excludes this one.
+        """
 
     def at_work(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """From here to the end this process owns what it takes up."""
+        """Register this process, which owns what it takes up until the context ends."""
 
     def join(self, notifier: ChangeNotifier) -> None:
         """Connect this notifier with those of other processes: each tells the others what changes."""
 
     def changes(self) -> AsyncIterator[None]:
-        """Once each time the rows may ask for work that no one here knows of."""
+        """Yield whenever the rows may ask for work that this process does not know of."""
 
 
 class SingleProcess:
@@ -83,7 +86,7 @@ class SingleProcess:
         yield
 
     def join(self, notifier: ChangeNotifier) -> None:
-        """Other processes ring by `changes` alone."""
+        """Do nothing: other processes signal by `changes` alone."""
 
     def changes(self) -> AsyncIterator[None]:
         return self._lock.rings()

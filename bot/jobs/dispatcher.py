@@ -41,7 +41,7 @@ class EmbeddedDispatcher:
         self._paused = False
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
-        """``handler`` does one job and returns the work it made; ``queue_of`` says where a job waits."""
+        """Start. ``handler`` does one job and returns the work it made; ``queue_of`` gives a job's queue."""
         self._handler = handler
         self._queue_of = queue_of
 
@@ -176,7 +176,7 @@ class Slots:
         self._admit()
 
     def forget(self, place: "SlotTicket") -> None:
-        """It no longer waits."""
+        """Remove a ticket that no longer waits."""
         waiting = self._waiting.get(place.queue)
         if waiting is not None and place in waiting:
             waiting.remove(place)

@@ -99,7 +99,7 @@ class DistributedDispatcher:
         wire.on("wake", self._wake)
 
     async def open(self) -> None:
-        """Connect; raises ConnectorException."""
+        """Connect. Raises ConnectorException."""
         await self._app.open_async()
 
     def start(self, handler: Handler, queue_of: QueueOf | None = None) -> None:
@@ -190,10 +190,7 @@ class DistributedDispatcher:
             await waiting.defer_async(work=job.work, key=job.key)
 
     async def _work(self, work: str, key: str) -> None:
-        """One job of Procrastinate's, which fills a slot of the worker's while it is done.
-
-        What waits because its person has enough at work here waits in memory: the slot is for others.
-        """
+        """Do one job of Procrastinate's, in a slot of the worker."""
         self._failing.difference_update(each for each, kinds in _WORKERS.items() if work in kinds)
         job = Job(Work(work), key)
         with _log_outage(f"{work} {key}"):
@@ -207,7 +204,7 @@ class DistributedDispatcher:
                     await asyncio.wait({self.tasks[job]})
 
     async def _run_worker(self, name: str) -> None:
-        """One of Procrastinate's workers, until the end; one that fails begins again."""
+        """Run one of Procrastinate's workers until the end; one that fails begins again."""
         pause = _FIRST_PAUSE
         while True:
             steady = asyncio.get_running_loop().call_later(_STEADY_SECONDS, self._failing.discard, name)

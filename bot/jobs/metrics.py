@@ -116,7 +116,7 @@ class Metrics:
         self._counted = {turn.id for turn in seen if turn.seconds is not None}
 
     async def text(self) -> bytes:
-        """All figures, in Prometheus's text format."""
+        """Return all figures, in Prometheus's text format."""
         async with self._looking:
             await self._look()
             return generate_latest(self._registry)

@@ -116,7 +116,7 @@ def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
 
 
 def _new_links(session: Session, now: datetime) -> list[str]:
-    """Which accounts became one person, or two again, since admins were last told."""
+    """Return the accounts that were linked or unlinked since admins were last told, in words."""
     last = load_task_state(session, _TOLD_LINKS).get("row", 0)
     found = admin_changes.links_after(session, last)
     if found:
@@ -138,7 +138,7 @@ def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today
 
 
 def _open_in(session: Session, scope: str, now: datetime) -> str:
-    """The digest's text: what is open in a scope, soonest to expire first."""
+    """Return the digest's text: what is open in a scope, soonest to expire first."""
     found, many = proposals.soonest(session, scope, _LISTED)
     if not found:
         return "Nothing is waiting for a decision today."

@@ -113,7 +113,7 @@ class DatabaseCluster:
             log.warning("another process has other settings, and all need the same", settings=sorted(names))
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: a tool that holds up the event loop makes no process look dead."""
+        """Send heartbeats in a thread: a tool that blocks the event loop makes no process look dead."""
         watch = Watch()
         gone: list[str] = []
         while not self._ended.wait(BEAT_SECONDS):

@@ -116,7 +116,7 @@ class Webhooks:
 
 
 def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
-    """The content of a webhook: how a request ended. What was asked is left out: who asked knows it.
+    """Return the content of a webhook: how a request ended. What was asked is left out: who asked knows it.
 
     ``secrets`` are what its arguments hide, which nothing here repeats.
     """
@@ -137,7 +137,7 @@ def content_of(p: Proposal, secrets: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tuple[str, str]]:
-    """The headers: HMAC-SHA256 over ``id.timestamp.body``."""
+    """Return the headers: HMAC-SHA256 over ``id.timestamp.body``."""
     moment = str(int(now.timestamp()))
     mac = hmac.new(key_of(secret), f"{ident}.{moment}.".encode() + body, hashlib.sha256).digest()
     return [
@@ -150,7 +150,7 @@ def sign_webhook(secret: str, ident: str, now: datetime, body: bytes) -> list[tu
 
 
 def key_of(secret: str) -> bytes:
-    """The key itself: a secret ``whsec_…`` is base64, as the libraries for receivers expect it."""
+    """Return the key itself: a secret ``whsec_…`` is base64, as the libraries for receivers expect it."""
     if secret.startswith("whsec_"):
         return base64.b64decode(secret.removeprefix("whsec_"))
     return secret.encode()

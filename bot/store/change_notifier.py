@@ -21,7 +21,7 @@ class ChangeNotifier:
         self.further: Callable[[], None] = lambda: None  # rings the bells of other processes
 
     def notify(self, *, far: bool = True) -> None:
-        """Ring within `_RING_SECONDS`; with ``far`` in other processes, too."""
+        """Wake the waiters within `_RING_SECONDS`; with ``far`` those of other processes, too."""
         self._far = self._far or far
         if self._soon is None:
             self._soon = asyncio.get_running_loop().call_later(_RING_SECONDS, self._ring)

@@ -131,13 +131,13 @@ def has_ended(session: Session, conversation_id: str) -> bool:
 
 
 def open_conversation(session: Session, address: Address) -> Conversation | None:
-    """The current conversation at an address, or None."""
+    """Return the current conversation at an address, or None."""
     conversation_id = open_at(session, address)
     return get_conversation(session, conversation_id) if conversation_id else None
 
 
 def open_at(session: Session, address: Address) -> str | None:
-    """The id of the current conversation at an address, or None."""
+    """Return the id of the current conversation at an address, or None."""
     where = {"channel": address.channel, "key": address.key}
     found: str | None = session.connection().execute(_OPEN_AT, where).scalar()
     return found
@@ -155,7 +155,7 @@ class Arrival(NamedTuple):
 
 
 def arrival(session: Session, message: Message, since: datetime, now: datetime, most: int) -> Arrival:
-    """``said`` is since then, counted up to ``most``."""
+    """Return the stored facts on a message. ``said`` counts the messages since then, up to ``most``."""
     at, sender = message.address, str(message.actor)
     times = {"since": since, "now": now, "most": most}
     known = {"channel": at.channel, "key": at.key, "actor": sender}
@@ -164,7 +164,7 @@ def arrival(session: Session, message: Message, since: datetime, now: datetime, 
 
 
 def begin(session: Session, message: Message | Request, title: str, now: datetime) -> str:
-    """A new conversation; two simultaneous first messages share one."""
+    """Begin a conversation and return it; two simultaneous first messages share one."""
     begun: str | None = id_of_new(
         session,
         ConversationRow,
@@ -185,7 +185,7 @@ def begin(session: Session, message: Message | Request, title: str, now: datetim
 
 
 def drop_empty(session: Session, conversation_id: str) -> None:
-    """A conversation in which nothing was said is as if it had never begun."""
+    """Delete a conversation in which nothing was said."""
     said = exists().where(_MESSAGE.c.conversation_id == conversation_id)
     session.execute(delete(ConversationRow).where(col(ConversationRow.id) == conversation_id, ~said))
 
@@ -198,7 +198,7 @@ def count_begun_since(session: Session, actor: Actor, since: datetime, now: date
 
 
 def end_conversation(session: Session, address: Address, now: datetime) -> bool:
-    """The next message there starts again; False when there was nothing to end."""
+    """End the conversation at an address, and tell if there was one. The next message begins another."""
     ended = session.execute(
         update(ConversationRow)
         .where(
@@ -267,7 +267,7 @@ def _title(text: str) -> str:
 def read_transcript(
     session: Session, conversation_id: str, limit: int | None = messages.MAX_LINES
 ) -> Transcript | None:
-    """All lines (the last ``limit``) in the model's order, and their proposals."""
+    """Return all lines (the last ``limit``) in the model's order, with their proposals."""
     conversation = get_conversation(session, conversation_id)
     return transcript_of(session, conversation, limit) if conversation else None
 

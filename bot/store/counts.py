@@ -140,7 +140,7 @@ _MOVES = (
 
 
 def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
-    """The newest row of the audit log, and which states proposals came into after ``last_id``."""
+    """Return the newest row of the audit log, and which states proposals came into after ``last_id``."""
     found: list[Move] = []
     while rows := session.connection().execute(_MOVES, {"last_id": last_id}).all():
         found += [_move(row) for row in rows if row.state != row.before]
@@ -155,14 +155,14 @@ def _move(row: Any) -> Move:
 
 
 def began(session: Session) -> tuple[int, set[int]]:
-    """The newest turn, or 0, and those under way: where `turns` starts from."""
+    """Return the newest turn, or 0, and those under way: where `turns` starts from."""
     run = session.connection().execute
     newest = run(select(func.max(_TURN.c.id))).scalar() or 0
     return newest, set(run(select(_TURN.c.id).where(IS_WANTED)).scalars())
 
 
 def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnSeen]:
-    """The turns that are new since ``last_id``, or a little older, and those that were under way."""
+    """Return the turns that are new since ``last_id``, or a little older, and those that were under way."""
     here = _TURN.c.id > last_id - LATE
     if under_way:  # an empty list beside OR would have all turns read
         here |= _TURN.c.id.in_(under_way)

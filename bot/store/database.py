@@ -63,11 +63,11 @@ class SQLiteFile:
         self._damaged = False
 
     def opened(self, *_: object) -> None:
-        """A connection was opened; the first one says which file it is."""
+        """Note an opened connection; the first one identifies the file."""
         self._opened = self._opened or self._identity()
 
     def check(self) -> None:
-        """Raises FileFault where what is written now would be lost, or written to a damaged file."""
+        """Raise FileFault where what is written now would be lost, or written to a damaged file."""
         if self._damaged:
             raise FileFault(
                 f"The database file {self._path.name} is damaged. Stop Nod, and restore a backup."
@@ -79,7 +79,10 @@ class SQLiteFile:
             )
 
     def failed(self, error: BaseException) -> None:
-        """A statement failed. Raises FileFault where that means damage, as does each `check` from then on."""
+        """Check the file after a failed statement.
+
+        Raises FileFault where it is damaged, as does each `check` from then on.
+        """
         if isinstance(error, DBAPIError) and is_damage(error):
             self._damaged = True
             self.check()
@@ -204,7 +207,7 @@ class Database:
         self.engine.dispose()
 
     def _write(self, work: Callable[[Session], T]) -> T:
-        """A transaction of its own."""
+        """Run a write in a transaction of its own."""
 
         def once() -> T:
             with self._writing() as connection:
@@ -221,7 +224,7 @@ class Database:
             yield connection
 
     def _write_next(self) -> None:
-        """In a thread, on PostgreSQL: the write whose turn it is."""
+        """Do the next write, in a thread, on PostgreSQL."""
         for write in self._waiting.take(1):
             try:
                 write.ended.set_result(self._write(write.work))
@@ -229,7 +232,7 @@ class Database:
                 write.ended.set_exception(error)
 
     def _write_together(self) -> None:
-        """In the thread that writes, on SQLite: all that waits, in one transaction.
+        """Do all waiting writes in one transaction, in the writer's thread, on SQLite.
 
         Where another process keeps the file for too long, those fail that waited for all of that time.
         """
@@ -267,7 +270,7 @@ def keep(session: Session, key: Hashable, found: object) -> None:
 
 
 def once(session: Session, key: Hashable, read: Callable[[], T]) -> T:
-    """``read()``, or what it gave before in this snapshot."""
+    """Return ``read()``, cached for the rest of this snapshot."""
     kept = session.info.get(READ_ONCE)
     if kept is None:
         return read()
@@ -291,7 +294,7 @@ def _until_done(transaction: Callable[[], T]) -> T:
 
 
 def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING) -> T:
-    """A store function in the transaction of this connection, which its caller commits."""
+    """Run a store function in the transaction of this connection, which its caller commits."""
     with Session(
         connection,
         expire_on_commit=False,
@@ -357,7 +360,7 @@ class _Waiting:
 
 
 def _touch(session: Session) -> None:
-    """A write to the disk that changes no row."""
+    """Write to the disk without a change of any row."""
     if session.connection().dialect.name == "sqlite":
         number = session.execute(text("PRAGMA user_version")).scalar_one()
         session.execute(text(f"PRAGMA user_version = {(number + 1) % 1000}"))

@@ -61,12 +61,15 @@ def session(url: str | URL, *more: str) -> dict[str, str | int]:
 
 
 def apart(url: str | URL) -> Engine:
-    """For what PostgreSQL keeps for one connection: it is of no pool, and in no transaction."""
+    """Return an engine without a pool or transactions, for what PostgreSQL ties to one connection."""
     return create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=session(url))
 
 
 def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -> Any:
-    """An insert that returns no row where a unique key is already taken; ``returning`` are column names."""
+    """Return an insert that returns no row where a unique key is already taken.
+
+    ``returning`` are column names.
+    """
     return _insert(session.connection().dialect.name, table, returning)
 
 
@@ -78,7 +81,7 @@ def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> 
 
 
 def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
-    """The id of the row inserted; None where a unique key of it is taken."""
+    """Return the id of the row inserted; None where a unique key of it is taken."""
     return session.connection().execute(insert_or_ignore(session, table, "id"), values).scalar()
 
 
@@ -147,7 +150,7 @@ def why_refused(error: object) -> str:
 def open_engine(
     url: str, audit_keys: Sequence[bytes] = (), *, readonly: bool = False, patience: float = PATIENCE
 ) -> Engine:
-    """An engine with our settings. On SQLite who wants a transaction says BEGIN.
+    """Return an engine with our settings. On SQLite who wants a transaction says BEGIN.
 
     A new file is for its owner alone, and so is what SQLite puts next to it. ``readonly`` changes no file.
     ``patience``: seconds to wait for another process that writes to SQLite's file.
@@ -211,7 +214,7 @@ def _look_at(file: Path) -> sqlite3.Connection:
 
 
 def check_pages(file: Path, most: float = math.inf) -> None:
-    """Raises SettingsError where pages are damaged or can't be read. ``most``: bytes of a file to look at."""
+    """Raise SettingsError where pages are damaged or can't be read. ``most``: bytes of a file to look at."""
     if file.exists() and file.stat().st_size <= most:
         try:
             with contextlib.closing(_look_at(file)) as connection:

@@ -62,7 +62,7 @@ def mark_handled(session: Session, row_id: int, now: datetime) -> None:
 
 
 def list_unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, Any]]]:
-    """Row id and payload of what was kept and not handled, oldest first."""
+    """Return row id and payload of the unhandled events, oldest first."""
     rows = session.exec(
         select(EventRow)
         .where(EventRow.channel == channel, col(EventRow.handled_at).is_(None))

@@ -81,7 +81,7 @@ class SignIn:
 
 
 def find(session: Session, server: str, url: str) -> SignIn | None:
-    """The sign-in of a server, if it was for this address: another one never gets the tokens."""
+    """Return the sign-in of a server, if it was for this address: another one never gets the tokens."""
     row = session.get(McpLoginRow, server)
     return value_of(SignIn, row) if row is not None and row.url == url else None
 
@@ -102,7 +102,7 @@ def forget(session: Session, server: str) -> bool:
 
 
 def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
-    """Be the one who asks for new tokens: a refresh token may be good for one use only."""
+    """Claim the refresh of tokens: a refresh token may be good for one use only."""
     free = or_(col(McpLoginRow.busy_until).is_(None), col(McpLoginRow.busy_until) < now)
     return _change(session, held, free, busy_until=until)
 
@@ -114,12 +114,12 @@ def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | No
 
 
 def spoil(session: Session, held: SignIn) -> bool:
-    """The tokens were refused for good: keep none of them."""
+    """Delete the tokens that were refused for good."""
     return renew(session, held, "", None)
 
 
 def release(session: Session, held: SignIn) -> bool:
-    """No new tokens came; the next one may ask."""
+    """Release the claim without new tokens; the next process may refresh."""
     return _change(session, held, busy_until=None)
 
 

@@ -63,14 +63,14 @@ SAID_SINCE = select(func.count().label("found")).select_from(
 
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
-    """The conversation that took in an event; None when none did."""
+    """Return the conversation that took in an event; None when none did."""
     which = {"channel": channel, "event_id": event_id}
     found: str | None = session.connection().execute(_OF_EVENT, which).scalar()
     return found
 
 
 def message_of_event(session: Session, channel: str, event_id: str) -> int | None:
-    """The line that took in an event; None when none did."""
+    """Return the line that took in an event; None when none did."""
     return session.execute(
         select(MessageRow.id).where(MessageRow.channel == channel, MessageRow.event_id == event_id)
     ).scalar_one_or_none()
@@ -139,7 +139,7 @@ def result_row(result: CallResult) -> list[Any]:
 
 
 def last_heard(session: Session, conversation_id: str) -> int:
-    """The id of the last line that the agent answers to, or 0."""
+    """Return the id of the last line that the agent answers to, or 0."""
     newest = session.execute(
         select(func.max(MessageRow.id)).where(
             MessageRow.conversation_id == conversation_id, col(MessageRow.role).in_(HEARD)
@@ -149,7 +149,7 @@ def last_heard(session: Session, conversation_id: str) -> int:
 
 
 def last_answer(session: Session, conversation_id: str) -> int | None:
-    """The id of the last thing the agent said; None where it said nothing."""
+    """Return the id of the last thing the agent said; None where it said nothing."""
     said = (MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
     found: int | None = session.execute(select(func.max(MessageRow.id)).where(*said)).scalar_one()
     return found
@@ -192,14 +192,14 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 
 def get_line(session: Session, message_id: int, conversation_id: str | None = None) -> Line | None:
-    """One line; None where no such line is in this conversation."""
+    """Return one line; None where no such line is in this conversation."""
     here = true() if conversation_id is None else _MESSAGE.c.conversation_id == conversation_id
     row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
     return _line(row) if row else None
 
 
 def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES) -> list[Line]:
-    """The last ``limit`` lines of a conversation (None: all), newest first.
+    """Return the last ``limit`` lines of a conversation (None: all), newest first.
 
     What a turn reads (`MAX_LINES`) begins with the same line for many turns: of a long conversation the last
     200 to 400, and the first message.
@@ -220,7 +220,7 @@ def latest(session: Session, conversation_id: str, limit: int | None = MAX_LINES
 
 
 def until(session: Session, conversation_id: str, message_id: int, most: int) -> list[Line]:
-    """The last lines of a conversation up to that one, newest first."""
+    """Return the last lines of a conversation up to that one, newest first."""
     here = (_MESSAGE.c.conversation_id == conversation_id, _MESSAGE.c.id <= message_id)
     rows = session.execute(_LINES.where(*here).order_by(_MESSAGE.c.id.desc()).limit(most))
     return [_line(row) for row in rows]

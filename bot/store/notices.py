@@ -78,5 +78,5 @@ def claim(session: Session, notice: NoticeRow, next_at: datetime) -> bool:
 
 
 def over(session: Session, notice: NoticeRow) -> None:
-    """It was posted, or never will be."""
+    """Delete a notice that was posted, or never can be."""
     session.execute(delete(NoticeRow).where(col(NoticeRow.id) == notice.id))

@@ -65,7 +65,7 @@ class Wire:
         self._handlers[kind] = handler
 
     async def open(self) -> None:
-        """Connect, and listen from now on. Raises psycopg.Error."""
+        """Connect and listen. Raises psycopg.Error."""
         self._listening = await self._connect()
         both = self._listen(self._listening), self._send()
         self._tasks = [asyncio.create_task(each, name="wire") for each in both]
@@ -90,7 +90,7 @@ class Wire:
             self.others = others
 
     async def rings(self) -> AsyncIterator[None]:
-        """Once each time another process rang (``locks/process_lock.py``), or may have done so."""
+        """Yield each time another process has, or may have, signalled (``locks/process_lock.py``)."""
         while True:
             await self._rang.wait()
             self._rang.clear()

@@ -156,7 +156,7 @@ def list_unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
 
 
 def with_unposted(session: Session, before: datetime, now: datetime) -> list[str]:
-    """Conversations in which people wait for a file since before then."""
+    """Return the conversations in which a file waits since before then."""
     old = since(OutputRow.created_at, before, now)
     query = select(OutputRow.conversation_id).where(~col(OutputRow.posted), old)
     return list(dict.fromkeys(session.exec(query)))
@@ -167,7 +167,7 @@ def mark_posted(session: Session, handle: str) -> None:
 
 
 def of_proposal(session: Session, p: Proposal) -> list[KeptOutput]:
-    """The files a proposal's tool made, and its result where a card cannot show it."""
+    """Return the files a proposal's tool made, and its result where a card cannot show it."""
     query = select(OutputRow).where(
         OutputRow.conversation_id == p.conversation_id, OutputRow.proposal_id == p.id
     )
@@ -182,7 +182,7 @@ def list_kept(session: Session, conversation_id: str) -> list[tuple[str, str]]:
 
 
 def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[KeptFile]:
-    """The newest that are kept of what one account began in a channel, and did not delete."""
+    """Return the newest that are kept of what one account began in a channel, and did not delete."""
     out, conversation = _OUTPUT.c, table_of(ConversationRow).c
     size = case((out.size > 0, out.size), else_=func.length(out.text))
     shown = (out.id, out.name, size, out.created_at, conversation.id, conversation.title)
@@ -254,14 +254,14 @@ def find_attached(session: Session, conversation_id: str, handles: Collection[st
 
 
 def source(session: Session, handle: str) -> tuple[bytes | None, str]:
-    """The bytes of an attached file where they are here, and what its channel fetches it by."""
+    """Return the bytes of an attached file where they are here, and what its channel fetches it by."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
     return (row.data, row.ref) if row else (None, "")
 
 
 def contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
-    """Media type and bytes of files, by handle."""
+    """Return media type and bytes of files, by handle."""
     query = select(_OUTPUT.c.id, _OUTPUT.c.kind, _OUTPUT.c.data).where(_OUTPUT.c.id.in_(handles))
     return {ident: (kind, data) for ident, kind, data in session.connection().execute(query) if data}
 
@@ -276,7 +276,7 @@ def mark_read(session: Session, handle: str, read: FileContent) -> bool:
 
 
 def part(session: Session, conversation_id: str, handle: str, offset: int, most: int) -> Part | None:
-    """Up to ``most`` characters from ``offset`` on; None for a handle this conversation does not have.
+    """Return up to ``most`` characters from ``offset`` on; None for a handle of another conversation.
 
     ``call-MESSAGE-POSITION`` is what a call of an answer gave (``bot/agent/transcript.py``).
     """

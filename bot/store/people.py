@@ -29,7 +29,7 @@ KNOWN = select(
 
 
 def person_of(session: Session, actor: Actor) -> Person:
-    """The Person behind an account: itself alone, unless it was linked."""
+    """Return the Person behind an account: itself alone, unless it was linked."""
     return database.once(session, key(actor), lambda: _person_of(session, actor))
 
 
@@ -39,7 +39,7 @@ def by(session: Session, verb: Act, actor: Actor) -> By:
 
 
 def key(actor: Actor) -> tuple[Hashable, ...]:
-    """By what a snapshot keeps who someone is."""
+    """Return the key under which a snapshot caches a person."""
     return (Person, actor.channel, actor.key, actor.name, actor.standing)
 
 
@@ -48,7 +48,7 @@ def _person_of(session: Session, actor: Actor) -> Person:
 
 
 def of_known(session: Session, actor: Actor, person_id: str | None, last_said: str | None) -> Person:
-    """The Person, from what `KNOWN` has of an account."""
+    """Return the Person, from what `KNOWN` has of an account."""
     standing = actor.standing
     if standing in (None, Membership.UNKNOWN):
         standing = Membership(last_said or standing or Membership.MEMBER)
@@ -69,7 +69,7 @@ class Linked(NamedTuple):
 
 
 def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
-    """Every linked account, or those of one Person."""
+    """Return every linked account, or those of one Person."""
     rows = select(AccountRow).order_by(col(AccountRow.actor))
     if person_id is not None:
         rows = rows.where(AccountRow.person_id == person_id)
@@ -77,7 +77,7 @@ def list_linked(session: Session, person_id: str | None = None) -> list[Linked]:
 
 
 def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[str]]:
-    """The votes (so), each as the ids of the Persons whose vote it is, with those in whose place it was cast.
+    """Return the votes of a verb, or all, each as the ids of its voter and the absent person, if any.
 
     They are as they are now: accounts may be linked after they voted.
     """
@@ -117,7 +117,7 @@ def learn_standing(session: Session, actor: Actor) -> None:
 
 
 def find_by_name(session: Session, name: str) -> list[Actor]:
-    """Accounts of the team that have this name or first name, whatever its case."""
+    """Return the accounts of the team with this name or first name, in any case."""
     said = name.casefold()
     if not said:
         return []
@@ -133,7 +133,7 @@ def accounts_in(session: Session, channel: str) -> list[str]:
 
 
 def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
-    """The names of accounts and places, and of what they are part of, as far as there are any."""
+    """Return the names of accounts and places, and of what they are part of, as far as there are any."""
     keys = {each for what in wanted for each in within(what)}
     if not keys:
         return {}
@@ -142,6 +142,6 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
 
 
 def put_names_in(session: Session, text: str) -> str:
-    """A text with its accounts and places called by name."""
+    """Return a text with its accounts and places called by name."""
     found = find_written(text)
     return with_names(text, find_known_names(session, found)) if found else text

@@ -98,7 +98,7 @@ def find_known(session: Session, channel: str, ref: str) -> Known | None:
 
 
 def revive(session: Session, channel: str, ref: str) -> None:
-    """A copy that was given up is there after all, and behind."""
+    """Mark a copy as present after all, and as behind."""
     given_up = update(CopyRow).where(
         col(CopyRow.channel) == channel, col(CopyRow.ref) == ref, col(CopyRow.gone)
     )
@@ -106,13 +106,13 @@ def revive(session: Session, channel: str, ref: str) -> None:
 
 
 def behind(session: Session, message_id: int) -> list[tuple[Copy, bool]]:
-    """Copies of an answer's proposals that show less than what is; whether that is about to change again."""
+    """Return the outdated copies of an answer's cards, each with True if it changes again soon."""
     rows = session.connection().execute(_BEHIND_OF_MESSAGE, {"message_id": message_id}).all()
     return [(_copy(row), row.passing) for row in rows]
 
 
 def all_behind(session: Session) -> list[int]:
-    """Message ids of the answers with a copy that is behind."""
+    """Return the message ids of the answers with an outdated copy."""
     rows = session.exec(
         select(ProposalRow.message_id)
         .join(CopyRow, col(ProposalRow.id) == col(CopyRow.proposal_id))
@@ -122,7 +122,7 @@ def all_behind(session: Session) -> list[int]:
 
 
 def mark_rendered(session: Session, copy: Copy, fingerprint: str | None = None) -> bool:
-    """The copy shows what was wanted when it was read; gives whether a change since keeps it behind."""
+    """Mark a copy as drawn in the state that was read, and tell if a change since keeps it behind."""
     shows = {"copy_id": copy.id, "rendered": copy.wanted, "shown": fingerprint}
     wanted = session.connection().execute(_MARK_RENDERED, shows).scalar()
     return wanted is not None and wanted != copy.wanted
@@ -144,7 +144,7 @@ def mark_gone(session: Session, copy: Copy) -> None:
 
 
 def mark_lost(session: Session, channel: str, ref: str) -> None:
-    """The posted message ``ref`` is gone."""
+    """Mark the posted message ``ref`` as gone."""
     there = (col(CopyRow.channel) == channel) & (col(CopyRow.ref) == ref)
     session.execute(update(CopyRow).where(there).values(gone=True))
 
@@ -164,7 +164,7 @@ def stand_at(session: Session, proposal_ids: Collection[str], address: Address) 
 
 
 def group_is_there(session: Session, message_id: int) -> None:
-    """All cards of an answer were posted, so the one that carries the buttons for all is behind."""
+    """Mark the card with the buttons for all as behind, once all cards of an answer are posted."""
     groups = proposals.siblings(session, [message_id])
     bearers = [ident for ident, group in groups.items() if group[0].batch is None]
     behind = update(CopyRow).where(col(CopyRow.proposal_id).in_(bearers))
@@ -172,12 +172,12 @@ def group_is_there(session: Session, message_id: int) -> None:
 
 
 def key_of(session: Session, channel: str, ref: str) -> str | None:
-    """The place at which the message ``ref`` was posted; None when no row names it."""
+    """Return the place at which the message ``ref`` was posted; None when no row names it."""
     return session.exec(select(CopyRow.key).where(CopyRow.channel == channel, CopyRow.ref == ref)).first()
 
 
 def fall_behind(session: Session, channel: str, prefix: str) -> None:
-    """The cards whose references begin with ``prefix`` no longer show what is."""
+    """Mark the cards whose references begin with ``prefix`` as behind."""
     behind = update(CopyRow).where(col(CopyRow.channel) == channel, col(CopyRow.ref).startswith(prefix))
     session.execute(behind.values(wanted=CopyRow.wanted + 1, shown=None))
 
@@ -190,7 +190,7 @@ def is_known(session: Session, channel: str, key: str) -> bool:
 
 
 def bearer(session: Session, proposal_id: str) -> str | None:
-    """The proposal whose card carries the buttons of this one's group: the first of several."""
+    """Return the proposal whose card carries the buttons of this one's group: the first of several."""
     found = proposals.get(session, proposal_id)
     groups = proposals.siblings(session, [found.message_id]) if found else {}
     held = (ident for ident, group in groups.items() if any(each.id == proposal_id for each in group))

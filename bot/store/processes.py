@@ -54,7 +54,7 @@ def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
 
 
 def enter(session: Session, process: Process, now: datetime) -> None:
-    """This process works here from now on."""
+    """Register this process."""
     values = {"id": process.id, "host": process.host, "pid": process.pid, "began_at": now, "beats": 0}
     session.execute(insert_or_ignore(session, ProcessRow), values)
 
@@ -89,13 +89,13 @@ def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
 
 
 def leave(session: Session, process: Process) -> None:
-    """This process has ended in order."""
+    """Remove this process, which ends in order, and its leases."""
     session.execute(delete(_HOLD).where(_HOLD.c.owner == process.id))
     session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))
 
 
 def lease(session: Session, name: str, process: str) -> str:
-    """Which process is the one that may do what is named: this one from now on, if no living one was."""
+    """Take the lease on a name if no living process has it, and return its owner."""
     named, mine = _HOLD.c.name == name, (_HOLD.c.owner == process) | has_left(_HOLD.c.owner, process)
     while True:
         new = insert_or_ignore(session, HoldRow, "owner")
@@ -107,7 +107,7 @@ def lease(session: Session, name: str, process: str) -> str:
 
 
 def release(session: Session, name: str, process: str) -> None:
-    """Others may do what is named."""
+    """Give back the lease on a name."""
     session.execute(delete(_HOLD).where(_HOLD.c.name == name, _HOLD.c.owner == process))
 
 

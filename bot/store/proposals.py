@@ -104,12 +104,12 @@ def get(session: Session, proposal_id: str) -> Proposal | None:
 
 
 def of_message(session: Session, message_id: int) -> list[Proposal]:
-    """The proposals of one answer, in the order they were asked for."""
+    """Return the proposals of one answer, in the order they were asked for."""
     return _read(session, _OF_MESSAGE, message_id=message_id)
 
 
 def of_batch(session: Session, batch: str) -> list[Proposal]:
-    """The rows of a batch, in the order they were asked for."""
+    """Return the rows of a batch, in the order they were asked for."""
     return _read(session, _OF_BATCH, batch=batch)
 
 
@@ -162,7 +162,7 @@ def of_conversation(session: Session, conversation_id: str) -> list[Proposal]:
 
 
 def find_declined_before(session: Session, found: Sequence[Proposal]) -> dict[str, Proposal]:
-    """The newest call of the same conversation that was the same and was declined, by each one's id."""
+    """Return for each proposal, by id, the newest equal call of its conversation that was declined."""
     waiting = [p for p in found if p.state is State.PROPOSED]
     if not waiting:
         return {}
@@ -174,7 +174,7 @@ def find_declined_before(session: Session, found: Sequence[Proposal]) -> dict[st
 
 
 def in_states(session: Session, states: Sequence[State], limit: int = 200) -> list[Proposal]:
-    """Newest first, without asking who may see them."""
+    """Return proposals, newest first, without a check of who may see them."""
     return list_seen(session, Reach(frozenset(), everything=True), states, limit)
 
 
@@ -262,14 +262,14 @@ SHORTEST = 4
 
 
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
-    """Proposals whose id starts with ``prefix``, for people who type; at most two, to see an ambiguity."""
+    """Return the proposals whose id begins with ``prefix``; at most two, to see an ambiguity."""
     return _read(session, ALL.where(starts_with(_TABLE.c.id, prefix)).limit(2))
 
 
 def last_of(
     session: Session, tool_name: str, version: str, since: datetime, most: int
 ) -> list[Mapping[str, Any]]:
-    """Arguments of the last calls of a tool since then, newest first, among the last of all tools."""
+    """Return the arguments of a tool's last calls since then, newest first, among the last of all tools."""
     newest = select(_TABLE.c.id).where(_TABLE.c.created_at >= since)
     newest = newest.order_by(_TABLE.c.created_at.desc(), _TABLE.c.id.desc()).limit(_LAST)
     found = select(_TABLE.c.arguments).where(
@@ -303,19 +303,19 @@ def calling(session: Session, what: str, now: datetime, limit: int) -> list[Prop
 
 
 def list_approved(session: Session) -> list[str]:
-    """Ids of what waits to be run."""
+    """Return the ids of proposals that wait to be run."""
     return _ids(session, IS_MOVING, _TABLE.c.state == State.APPROVED)
 
 
 def undo_over(session: Session, now: datetime, most: int) -> list[str]:
-    """Ids of those whose cards offer Undo for longer than they should."""
+    """Return the ids of proposals whose time for Undo is over."""
     due = _TABLE.c.undo_until
     late = select(_TABLE.c.id).where(due.is_not(None), due <= now).order_by(due).limit(most)
     return list(session.connection().execute(late).scalars())
 
 
 def stopping(session: Session, among_these: Collection[str]) -> list[str]:
-    """Ids of those that execute and that someone wants stopped."""
+    """Return the ids of running proposals that someone wants stopped."""
     stopped = (_TABLE.c.state == State.EXECUTING) & (_TABLE.c.cause == Cause.STOPPED)
     return _ids(session, stopped, _TABLE.c.id.in_(among_these))
 
@@ -346,7 +346,7 @@ def from_row(row: Row[Any]) -> Proposal:
 
 
 def to_row(p: Proposal) -> dict[str, Any]:
-    """The columns that its audit row covers: not which process runs it, how far it is and what it changes."""
+    """Return the columns that the audit row covers: neither the process nor the progress nor the inverse."""
     row = {name: getattr(p, name) for name in _SAME}
     row |= {name: keep(getattr(p, name)) for name, (keep, _) in _CONVERTED.items()}
     row |= {
@@ -473,7 +473,7 @@ def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any
 
 
 def schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
-    """The schema as it was kept; None where nothing was ever proposed of that version."""
+    """Return the schema as it was kept; None where nothing was ever proposed of that version."""
     return database.once(session, (ToolVersionRow, name, version), lambda: _schema(session, name, version))
 
 
@@ -499,7 +499,7 @@ def keep_inverse(session: Session, p: Proposal, arguments: Mapping[str, Any], no
 
 
 def inverse_of(session: Session, proposal_id: str) -> Mapping[str, Any] | None:
-    """The arguments of the call that undoes it; None where none were kept, or no longer."""
+    """Return the arguments of the call that undoes it; None where none were kept, or no longer."""
     found = session.get(InverseRow, proposal_id)
     return found.arguments if found else None
 

@@ -31,12 +31,15 @@ def count_question(session: Session, person_id: str, most: int, now: datetime) -
 
 
 def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
-    """An answer is awaited."""
+    """Store that an answer is awaited."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
 
 
 def list_answered(session: Session, home: str) -> list[AskedQuestion]:
-    """The questions of a conversation that have an answer now, each with it; none while a turn is wanted."""
+    """Return the questions of a conversation that have an answer now, each with it.
+
+    None while a turn is wanted.
+    """
     waiting = _load_questions(session, _ASKED, f"{home}/")
     if not waiting or is_wanted(session, home):
         return []
@@ -44,7 +47,7 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
 
 
 def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
-    """The answer has been told where it was awaited."""
+    """Delete the record of an awaited answer, which has been told."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", None, now)
     key = f"{question.proposal_id}/{question.note}"
     keep_state(session, _ANSWERED, key, asdict(question), now)
@@ -61,13 +64,13 @@ def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
 
 
 def list_unanswered(session: Session) -> Mapping[str, str]:
-    """The questions that have no answer yet: the proposal that each is about, by the question's key."""
+    """Return the proposals of unanswered questions, by the question's key."""
     waiting = list_states(session, _ASKED)
     return {key: each["proposal_id"] for key, each in waiting.items() if is_wanted(session, each["home"])}
 
 
 def untold(session: Session, before: datetime, now: datetime) -> Sequence[str]:
-    """Conversations with an answer that is awaited elsewhere since before then."""
+    """Return the conversations with an answer that is awaited elsewhere since before then."""
     keys = list_keys_since(session, _ASKED, before, now)
     return list(dict.fromkeys(key.rpartition("/")[0] for key in keys))
 

@@ -47,7 +47,7 @@ _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
 
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
-    """Another statement of this snapshot has read it, so that `Policies.load` need not."""
+    """Cache the version that another statement of this snapshot has read, for `Policies.load`."""
     database.keep(session, BookRow, (version, paused_at))
 
 
@@ -66,11 +66,11 @@ class Policies:
         self._groups: Mapping[str, tuple[UserGroup, datetime]] = {}  # and when its platform said so
 
     def know_group(self, name: str, group: UserGroup) -> None:
-        """Its platform has said just now who is in a group."""
+        """Cache the members of a group, as its platform has just told them."""
         self._groups = {**self._groups, name: (group, self._clock())}
 
     def unknown_groups(self) -> list[str]:
-        """Groups that rules name, or that were looked for, and that are not known now."""
+        """Return the groups that rules name, or that were looked up, whose members are not known now."""
         ruled = (rule.value for rule in self.held.book.about(Subject.DECIDERS))
         named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
         return sorted(
@@ -83,11 +83,14 @@ class Policies:
         return {name: each for name, (each, said) in self._groups.items() if abs(now - said) < GROUP_COUNTS}
 
     def load(self, session: Session) -> Policy:
-        """The policy as this transaction sees it; read again only when the book's version has changed."""
+        """Return the policy as this transaction sees it.
+
+        Read again only when the book's version has changed.
+        """
         return self._of(session, *_version(session))
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
-        """The policy, and who someone is to it."""
+        """Return the policy, and who someone is to it."""
         *known, version, paused_at = (
             session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
         )
@@ -97,7 +100,7 @@ class Policies:
         return self._of(session, version, paused_at), person
 
     def _of(self, session: Session, version: int | None, paused_at: datetime | None) -> Policy:
-        """The policy of this version of the book; None before there is one."""
+        """Return the policy of this version of the book; None before there is one."""
         version, held = version or 0, self.held
         if version != held.book.version:
             rules = session.exec(
@@ -118,9 +121,10 @@ class Policies:
         return Role.ADMIN in self.load(session).roles_of(people.person_of(session, actor))
 
     def bound_to(self, session: Session, actor: Actor) -> str | None:
-        """The workspace beyond which an admin rules nothing, such as ``slack:T1``; None for no such bound.
+        """Return the workspace beyond which an admin rules nothing, such as ``slack:T1``.
 
-        Only where Nod is in several workspaces: in a single one, its admins are those of all of Nod.
+        None for no such bound. Only where Nod is in several workspaces: in a single one, its admins are those
+        of all of Nod.
         """
         bound = self.load(session).bound_to(people.person_of(session, actor))
         return bound if bound and _count_workspaces(session) > 1 else None
@@ -198,7 +202,7 @@ class InForce(NamedTuple):
 
 
 def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
-    """Every rule, in the order they were set."""
+    """Return every rule, in the order they were set."""
     rows = session.exec(select(RuleRow).where(col(RuleRow.ended_at).is_(None)).order_by(col(RuleRow.id)))
     return [InForce(_rule(row, zone), row.set_by, row.set_at) for row in rows]
 
@@ -247,12 +251,12 @@ def pause_since(session: Session, by: By, since: datetime, now: datetime) -> Non
 
 
 def find_paused_since(session: Session) -> datetime | None:
-    """Since when nothing runs; None when that is not so."""
+    """Return the start of the pause, or None."""
     return _version(session)[1]
 
 
 def pause_of(session: Session) -> Pause | None:
-    """None when things run."""
+    """Return the pause, or None when things run."""
     since = find_paused_since(session)
     if since is None:
         return None

@@ -44,13 +44,13 @@ def _with_teammate(session: Session, transcript: Transcript) -> Transcript:
 
 
 def get(session: Session, conversation_id: str) -> Teammate | None:
-    """The teammate whose conversation it is."""
+    """Return the teammate whose conversation it is."""
     row = session.get(TeammateRow, conversation_id)
     return from_row(session, row) if row else None
 
 
 def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
-    """Raises ToolError, naming those there are."""
+    """Raise ToolError, naming those there are."""
     team = of_lead(session, lead_id)
     found = next((t for t in team if t.name == name.strip()), None)
     if found is None:
@@ -60,7 +60,7 @@ def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
 
 
 def of_lead(session: Session, lead_id: str) -> list[Teammate]:
-    """The team of a conversation, in the order they were started."""
+    """Return the team of a conversation, in the order they were started."""
     rows = session.exec(
         select(TeammateRow).where(TeammateRow.lead_id == lead_id).order_by(col(TeammateRow.position))
     )
@@ -72,7 +72,7 @@ def board(session: Session, lead_id: str) -> TeamStatus:
 
 
 def at(session: Session, place: str | None) -> list[Teammate]:
-    """The newest teammates of every conversation at a place or below it; None: of all there are."""
+    """Return the newest teammates of every conversation at a place or below it; None: of all there are."""
     newest = select(TeammateRow).order_by(
         col(TeammateRow.created_at).desc(), col(TeammateRow.position).desc()
     )
@@ -84,7 +84,7 @@ def at(session: Session, place: str | None) -> list[Teammate]:
 
 
 def home(session: Session, p: Proposal) -> str:
-    """The id of the conversation that people read: of what a teammate proposed, the lead agent's."""
+    """Return the id of the conversation that people read: of what a teammate proposed, the lead agent's."""
     found = get(session, p.conversation_id) if p.teammate else None
     return found.lead_id if found else p.conversation_id
 
@@ -113,7 +113,7 @@ def past(session: Session, proposal: Proposal) -> str | None:
 
 
 def from_row(session: Session, row: TeammateRow) -> Teammate:
-    """The teammate with its plan, what it waits for, what it does and what it spent."""
+    """Return the teammate with its plan, what it waits for, what it does and what it spent."""
     asked = proposals.of_conversation(session, row.id)
     calls, prompt, completion = session.exec(
         select(
@@ -136,7 +136,7 @@ def from_row(session: Session, row: TeammateRow) -> Teammate:
 
 
 def _doing(session: Session, conversation_id: str) -> str:
-    """Its last calls in words, or what it said last."""
+    """Return its last calls in words, or its last text."""
     found: Any = session.exec(
         select(MessageRow.text, MessageRow.calls)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.role == LineRole.ASSISTANT)
@@ -154,7 +154,10 @@ _BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index
 
 
 def change(session: Session, lead_id: str, origin: Address | None = None) -> Job:
-    """The team is another now, so its message is behind. ``origin`` starts one if there isn't one yet."""
+    """Mark a team's message as behind, and return the job that redraws it.
+
+    ``origin`` starts one if there isn't one yet.
+    """
     if origin is not None:
         fresh = insert_or_ignore(session, TeamStatusRow).values(
             lead_id=lead_id, channel=origin.channel, key=origin.key, ref="", wanted=0, rendered=0, gone=False
@@ -169,17 +172,17 @@ def change(session: Session, lead_id: str, origin: Address | None = None) -> Job
 
 
 def behind(session: Session, lead_id: str) -> TeamStatusRow | None:
-    """The board, if it shows less than what is."""
+    """Return the team's message if it is behind."""
     return session.exec(select(TeamStatusRow).where(TeamStatusRow.lead_id == lead_id, _BEHIND)).one_or_none()
 
 
 def all_behind(session: Session) -> list[str]:
-    """Conversations whose board is behind."""
+    """Return the conversations whose team message is outdated."""
     return list(session.exec(select(TeamStatusRow.lead_id).where(_BEHIND)))
 
 
 def mark_shown(session: Session, copy: TeamStatusRow, ref: str) -> bool:
-    """It stands there as ``ref`` and shows what was wanted when it was read; whether a change came since."""
+    """Store the posted message ``ref`` as current, and tell if the team has changed since it was read."""
     shown = update(_TABLE).where(_TABLE.c.lead_id == copy.lead_id).values(rendered=copy.wanted, ref=ref)
     wanted = session.connection().execute(shown.returning(_TABLE.c.wanted)).scalar()
     return wanted is not None and wanted != copy.wanted

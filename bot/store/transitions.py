@@ -48,7 +48,7 @@ _RUNS_ELSEWHERE = exists().where(text("other.state = 'executing'"), _OTHER.c.thi
 
 @lru_cache(maxsize=64)
 def _update(columns: tuple[str, ...]) -> Any:
-    """The guarded update of these columns; their values are its parameters."""
+    """Return the guarded update of these columns; their values are its parameters."""
     guarded = update(_TABLE).where(
         _TABLE.c.id == bindparam("moved_id"),
         _TABLE.c.state == bindparam("from_state"),
@@ -174,7 +174,7 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
 
 
 def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
-    """Their cards offer Undo no longer. It is no change of the proposals."""
+    """End the time for Undo, and have the cards redrawn. It is no change of the proposals."""
     over = update(_TABLE).where(_TABLE.c.id.in_(proposal_ids)).values(undo_until=None)
     session.connection().execute(over)
     behind = update(_COPIES).where(_COPIES.c.proposal_id.in_(proposal_ids))
@@ -182,19 +182,22 @@ def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
 
 
 def own(session: Session, proposal_id: str, process: str) -> None:
-    """This process waits for the answer to a question."""
+    """Store this process as the one that waits for the answer to a question."""
     session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
 
 
 def questions_left(session: Session, process: str) -> list[str]:
-    """Ids of the open questions of servers whose process is gone; this ``process`` is not."""
+    """Return the ids of servers' open questions whose process is gone; this ``process`` is not."""
     left = processes.has_left(_TABLE.c.owner, process)
     found = select(_TABLE.c.id).where(text(OPEN_QUESTION), _TABLE.c.call_id == "", left)
     return list(session.connection().execute(found).scalars())
 
 
 def list_abandoned(session: Session, process: str) -> list[Proposal]:
-    """Executing, but not by another living process: this ``process`` knows what it has under way."""
+    """Return the executing proposals that no other living process has.
+
+    The caller knows which of them it has under way itself.
+    """
     mine = _TABLE.c.owner == process
     left = ALL.where(_TABLE.c.state == State.EXECUTING, mine | processes.has_left(_TABLE.c.owner, process))
     return [from_row(row) for row in session.connection().execute(left)]

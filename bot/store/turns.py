@@ -225,7 +225,7 @@ def spend(session: Session, turn: Turn, usage: Usage) -> None:
 
 
 def hold_turn(session: Session, turn: Turn) -> None:
-    """Nothing more joins the turn until this transaction ends (PostgreSQL; SQLite has one writer)."""
+    """Lock a turn, so that nothing joins it until this transaction ends (SQLite has one writer)."""
     session.execute(select(TurnRow.id).where(TurnRow.id == turn.id).with_for_update())
 
 
@@ -244,7 +244,7 @@ def under_way(session: Session, conversation_ids: Sequence[str]) -> bool:
 
 
 def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
-    """A person stops the turn that is wanted, or is to be tried again; False when there was none."""
+    """Stop the turn that is wanted, or to be tried again, for a person; False when there was none."""
     stopped = session.execute(
         update(TurnRow)
         .where(col(TurnRow.conversation_id) == conversation_id, or_(IS_WANTED, _TURN.c.retry_at.is_not(None)))
@@ -272,7 +272,7 @@ _WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def list_wanted(session: Session, process: str = "") -> list[str]:
-    """Conversations whose turn waits to be run: this ``process`` has it, or none that lives."""
+    """Return the conversations with a wanted turn that belongs to this ``process`` or to no living one."""
     return list(session.execute(_WAITING, {"process": process}).scalars())
 
 
@@ -287,7 +287,7 @@ def take(session: Session, turn_id: int, process: str, most: int) -> bool:
 
 
 def release(session: Session, turn_id: int, process: str, *, failed: bool = False) -> None:
-    """The process let go of the turn before it ended; ``failed``: which counts as if it had died over it."""
+    """Give up a turn before its end; ``failed`` counts as if the process had died over it."""
     mine = (_TURN.c.id == turn_id, IS_WANTED, _TURN.c.owner == process)
     attempts = _TURN.c.attempts + 1 if failed else 0
     session.execute(update(_TURN).where(*mine).values(attempts=attempts, owner=""))
@@ -312,7 +312,7 @@ def has_joined(session: Session, turn_id: int, conversation_id: str) -> bool:
 
 
 def with_undelivered(session: Session, before: datetime, now: datetime) -> list[str]:
-    """Conversations with a message from before then that was not shown, and no turn under way.
+    """Return the conversations with an undelivered message from before then, and no turn under way.
 
     What the command line opened is due immediately: its process posts nothing itself.
     """

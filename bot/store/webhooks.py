@@ -48,7 +48,7 @@ def mark_arrived(session: Session, callback: CallbackRow, now: datetime) -> None
 
 
 def mark_failed(session: Session, callback: CallbackRow, fault: str, *, over: bool) -> None:
-    """It did not arrive; ``over`` says that no one tries again."""
+    """Store a failed delivery; ``over`` says that no one tries again."""
     _change(session, callback.proposal_id, callback.attempts + 1, {"over": over, "fault": fault})
 
 

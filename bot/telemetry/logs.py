@@ -40,7 +40,7 @@ _secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
 
 @contextmanager
 def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Inside, nothing that is logged from here repeats one of these."""
+    """Hide these secrets in everything that is logged inside the context."""
     token = _secrets.set(secrets)
     try:
         yield
@@ -176,5 +176,5 @@ class _Logger:
 
 
 def logger(name: str) -> Any:
-    """A logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
+    """Return a logger whose values are named, e.g. ``log.info("proposal opened", proposal=id)``."""
     return _Logger(name)

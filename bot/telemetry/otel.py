@@ -66,17 +66,17 @@ class Otel:
         self._tracer = self._provider.get_tracer("nod", __version__)
 
     def within(self, name: str, values: Mapping[str, Value], *, client: bool = False) -> Span:
-        """A part of what is current here."""
+        """Begin a span within the current one."""
         kind = SpanKind.CLIENT if client else SpanKind.INTERNAL
         return self._tracer.start_span(name, kind=kind, attributes=values)
 
     def alone(self, name: str, values: Mapping[str, Value], linked: Iterable[str]) -> Span:
-        """A trace of its own, with links to where the traces of these keys begin."""
+        """Begin a trace of its own, with links to the beginnings of these keys' traces."""
         links = [Link(_place_of(key)) for key in linked]
         return self._tracer.start_span(name, context=Context(), attributes=values, links=links)
 
     def first_of(self, key: str, name: str, values: Mapping[str, Value], cause: Span | None) -> Span:
-        """The span with which the trace of ``key`` begins; ``cause``: where that was wished for."""
+        """Begin the trace of ``key``. ``cause``: the span that caused it."""
         links = [Link(cause.get_span_context())] if cause else []
         chosen = _chosen.set(_place_of(key))
         try:
@@ -85,13 +85,16 @@ class Otel:
             _chosen.reset(chosen)
 
     def next_of(self, key: str, name: str, values: Mapping[str, Value]) -> Span:
-        """A further span in the trace of ``key``."""
+        """Begin a further span in the trace of ``key``."""
         begun = set_span_in_context(NonRecordingSpan(_place_of(key)), Context())
         return self._tracer.start_span(name, context=begun, attributes=values)
 
     @staticmethod
     def current(span: Span) -> AbstractContextManager[Span]:
-        """Inside, it is current; an exception is not told, for its text may hold anything."""
+        """Make a span current in the context.
+
+        Exceptions are not recorded, for their text may hold anything.
+        """
         return use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False)
 
     def close(self) -> None:

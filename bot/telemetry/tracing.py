@@ -63,7 +63,7 @@ def begin(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[
 
 @contextmanager
 def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Iterator[Noted]:
-    """A turn of the agent; ``continued``: ids of the proposals whose ends it was woken for."""
+    """Trace a turn of the agent. ``continued``: ids of the proposals whose ends it was woken for."""
     agent = teammate or "nod"
     values = {
         "gen_ai.operation.name": "invoke_agent",
@@ -74,7 +74,7 @@ def turn(conversation_id: str, teammate: str, continued: Iterable[str]) -> Itera
 
 
 def call_of_model(model: str, provider: str) -> Noted:
-    """A call of the language model; to be ended by its caller."""
+    """Begin the span of a call of the language model, which its caller ends."""
     if _otel is None:
         return _NOTHING
     values = {
@@ -88,26 +88,26 @@ def call_of_model(model: str, provider: str) -> Noted:
 
 @contextmanager
 def reading(tool: str, call_id: str) -> Iterator[Noted]:
-    """A tool that runs within a turn."""
+    """Trace a tool that runs within a turn."""
     yield from _current(lambda otel: otel.within(f"execute_tool {tool}", _tool(tool, call_id)))
 
 
 @contextmanager
 def executing(proposal_id: str, tool: str, call_id: str) -> Iterator[Noted]:
-    """A tool that runs for an approved proposal."""
+    """Trace a tool that runs for an approved proposal."""
     values = {**_tool(tool, call_id), "nod.proposal.id": proposal_id}
     yield from _current(lambda otel: otel.next_of(proposal_id, f"execute_tool {tool}", values))
 
 
 def trace_proposal(proposal_id: str, tool: str, cause: Noted = _NOTHING) -> None:
-    """A proposal was made, in the turn ``cause`` if in any."""
+    """Record a new proposal, made in the turn ``cause``, if in any."""
     if _otel is not None:
         values = {"nod.proposal.id": proposal_id, "gen_ai.tool.name": tool}
         _otel.first_of(proposal_id, f"propose {tool}", values, cause.span).end()
 
 
 def trace_decision(proposal_id: str, tool: str, state: str, waited: float) -> None:
-    """People decided, or their time was over, after ``waited`` seconds."""
+    """Record that people decided, or that time was over, after ``waited`` seconds."""
     if _otel is not None:
         values = {
             "nod.proposal.id": proposal_id,
@@ -128,7 +128,7 @@ def _tool(name: str, call_id: str) -> dict[str, Value]:
 
 
 def _current(start: Callable[[Any], Any]) -> Iterator[Noted]:
-    """A span, current until the work is done; an exception that leaves it is told by its type alone."""
+    """Make a span current while its work runs. An exception is recorded by its type alone."""
     if _otel is None:
         yield _NOTHING
         return

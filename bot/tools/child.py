@@ -49,7 +49,7 @@ class Child:
         atexit.register(self.stop)
 
     def ask(self, question: Any, data: bytes = b"") -> Any:
-        """The answer; raises TookTooLong. ``data`` follows the line, for a script that reads it."""
+        """Return the answer; raises TookTooLong. ``data`` follows the line, for a script that reads it."""
         line = json.dumps(question).encode() + b"\n" + data
         with self._one:
             try:
@@ -71,7 +71,7 @@ class Child:
             raise
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """A new one that is ready; what its start takes is not taken from the first question."""
+        """Start a child and wait until it is ready, which is not counted as time of the first question."""
         self._end()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own script

@@ -45,13 +45,16 @@ class OwnTools:
         self._taken = taken
 
     async def start(self) -> None:
-        """Raises SettingsError for tools whose names are taken or that models cannot call."""
+        """Raise SettingsError for tools whose names are taken or that models cannot call."""
         _, faults = await self._look(None)
         if faults:
             raise SettingsError("; ".join(faults))
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
-        """All that fit. What a `Toolset` changed for the worse since the start is left out, and logged."""
+        """Return all tools that fit.
+
+        A tool that changed for the worse since the start is left out, and logged.
+        """
         found, faults = await self._look(context)
         for fault in faults:
             log.error("custom tool skipped", why=fault)
@@ -126,7 +129,7 @@ def _source(name: str, seen: set[int]) -> Source:
 
 
 def _public(value: Any) -> Iterator[Tool | Toolset]:
-    """The tools and toolsets that a module shows, or the one that stands there itself."""
+    """Yield the tools and toolsets that a module shows, or the one that stands there itself."""
     values = [value]
     if isinstance(value, ModuleType):
         values = [each for name, each in vars(value).items() if not name.startswith("_")]

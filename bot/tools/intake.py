@@ -47,7 +47,7 @@ class UnknownPacking(TooLarge):
 
 
 async def bound_message(message: bytes) -> bytes:
-    """The message without what is nested too deeply and halves of surrogate pairs. Raises TooLarge."""
+    """Return the message without what is nested too deeply and halves of surrogate pairs. Raises TooLarge."""
     if len(message) > MOST_BYTES:
         raise TooLarge(message)
     if b"\\u" in message:
@@ -152,7 +152,7 @@ class Lines:
         self.rest = bytearray()
 
     def cut(self, chunk: bytes, *, whole: bool = False) -> list[bytes]:
-        """The lines that ended, without their newline; ``whole``: all of it is one line."""
+        """Return the lines that ended, without their newline; ``whole``: all of it is one line."""
         first, *more = [chunk] if whole else chunk.split(b"\n")
         self.rest += first
         if len(self.rest) > MOST_BYTES:

@@ -43,7 +43,7 @@ class AvailableTools:
         return AvailableTools(left, {**self.withheld, **withheld})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
-        """The JSON schema of a proposal's arguments, as it was when it was proposed.
+        """Return the JSON schema of a proposal's arguments, as it was when it was proposed.
 
         It says what is secret, so it is kept for when the tool has changed or is gone; without a stored one
         it is the current tool's, or empty.
@@ -57,14 +57,17 @@ class AvailableTools:
         return tool.form if tool is not None else {}
 
     def arguments_of(self, call: Call) -> Mapping[str, Any]:
-        """A call's arguments as people may see them, without its reason; empty for what is no object."""
+        """Return a call's arguments as people may see them, without its reason.
+
+        Empty for what is no object.
+        """
         tool = self.tools.get(call.tool_name)
         given = _parse_arguments(call)
         found = redact_arguments(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
         return {name: value for name, value in found.items() if name != REASON}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:
-        """The values in a call's arguments that are hidden, since its result may repeat them."""
+        """Return the values in a call's arguments that are hidden, since its result may repeat them."""
         tool = self.tools.get(call.tool_name)
         try:
             return secrets_in(_parse_arguments(call), tool.form if tool else None)
@@ -72,7 +75,7 @@ class AvailableTools:
             return ()
 
     def get(self, name: str) -> Tool:
-        """Raises UnknownTool, naming what there is or why it is out of reach."""
+        """Raise UnknownTool, naming what there is or why it is out of reach."""
         found = self.tools.get(name)
         if found is None and name in self.withheld:
             raise UnknownTool(self.withheld[name])
@@ -116,7 +119,7 @@ class Registry:
         return AvailableTools(found)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
-        """Rules whose condition does not fit a tool that is there now, by number, each with why."""
+        """Return the rules whose condition does not fit an available tool, by number, with the reasons."""
         if not book.conditional:
             return {}  # to ask for tools may start servers
         return book.misfits({tool.name: tool.form for tool in await self.available()}, every=True)

@@ -21,10 +21,9 @@ _MAX_LARGE_ENUM_CHARS = 15_000
 
 
 def make_offered(schema: Schema) -> Schema:
-    """Every property required, nothing else allowed, no defaults, no titles; references written out.
+    """Return the schema with all properties required, no others allowed, and references written out.
 
-    Only a type that contains itself stays a reference, for nothing may stand alongside one. An object with
-    free keys (``dict[str, int]``) stays free, which strict mode cannot say: see `fits_strict`.
+    It has no defaults and no titles.
     """
     definitions = schema.get("$defs", {})
     whole: Schema = _write_out(schema, definitions, ())
@@ -90,7 +89,7 @@ def _may_be_strict(schema: Any) -> bool:
 
 
 def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
-    """A part as it is offered; ``inside`` are the definitions that it is a part of."""
+    """Return a part as it is offered; ``inside`` are the definitions that it is a part of."""
     if isinstance(node, list):
         return [_write_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):

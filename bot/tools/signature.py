@@ -73,7 +73,7 @@ class Signature:
         return cls(model, make_offered(model.model_json_schema()), defaults, filled, unchecked, own)
 
     def validate(self, raw: Any) -> dict[str, Any]:
-        """Canonical JSON arguments: types settled, defaults filled in. Raises BadArguments.
+        """Return canonical JSON arguments with defaults filled in. Raises BadArguments.
 
         What was not given and has no default, or null, is left out.
         """
@@ -226,7 +226,7 @@ _ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """First paragraph, and the descriptions under ``Args:``; deeper indented lines continue with theirs."""
+    """Return the first paragraph, and the descriptions under ``Args:``, with their continued lines."""
     before, _, rest = f"\n{inspect.getdoc(function) or ''}".partition("\nArgs:\n")
     head = before.strip().partition("\n\n")[0]
     lines = textwrap.dedent(rest.partition("\n\n")[0]).splitlines()

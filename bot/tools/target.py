@@ -112,7 +112,7 @@ def target(url: str, own: Collection[str] = (), ports: Collection[int] | None = 
 
 
 async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -> list[str]:
-    """The addresses of the host, every one of them public. Raises ToolError if a single one is not.
+    """Return the addresses of the host, every one of them public. Raises ToolError if a single one is not.
 
     A host in ``own`` may have any address.
     """
@@ -133,7 +133,7 @@ def check(address: Address, host: str) -> None:
 
 
 async def by_system(host: str, port: int) -> Sequence[str]:
-    """The system's resolver."""
+    """Resolve a host by the system's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
@@ -149,7 +149,7 @@ async def _resolve_target(goal: Target, resolve: Resolve) -> list[Address]:
 
 
 def _host(text: str) -> str:
-    """One spelling for each host; the odd ones (decimal, octal, hexadecimal, short) are refused."""
+    """Return one spelling for each host; the odd ones (decimal, octal, hexadecimal, short) are refused."""
     if ":" in text:
         try:
             return str(ipaddress.IPv6Address(text))

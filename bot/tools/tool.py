@@ -47,7 +47,7 @@ APPROVED_FIRST = " (What it changes, people approve first, unless their rules le
 
 
 async def _no_one(words: str) -> None:
-    """No one watches this call."""
+    """Report to no one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class Tool:
             return "by its use"
 
     async def checked(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
-        """`validate`, without holding the loop; ``zone`` is that of who asks. Raises BadArguments."""
+        """Validate without blocking the loop. ``zone`` is the requester's. Raises BadArguments."""
         if zone and self.zoned and not raw.get(self.zoned):
             raw = raw | {self.zoned: str(zone)}
         return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
@@ -338,14 +338,18 @@ class Tool:
             return False
 
     async def likeness(self, arguments: Arguments) -> Likeness:
-        """By what a call is like others, for grants. Raises what the tool's own code raises."""
+        """Return the keys by which a call is like others, for grants.
+
+        Raises what the tool's own code raises.
+        """
         key = await self.key(arguments) if self.key else None
         return Likeness(key, await self.begins(arguments) if self.begins else NO_BEGINNING)
 
     async def touched(self, arguments: Arguments) -> str:
-        """A name for what a call changes: calls of one name run one after the other; empty: side by side.
+        """Return a name for what a call changes: calls of one name run one after the other.
 
-        Where the tool does not say, what its preview shows is taken to be the tool's own, by its key.
+        Empty: side by side. Where the tool does not say, what its preview shows is taken to be the tool's
+        own, by its key.
         """
         if self.touches is not None:
             return self.touches(arguments)
@@ -392,7 +396,7 @@ _REASON_SCHEMA = {
 
 
 def _spec(tool: Tool) -> ToolSpec:
-    """A tool as the model sees it; writes take the agent's reason in addition."""
+    """Return a tool as the model sees it; writes take the agent's reason in addition."""
     if tool.reads or tool.kind.is_answer:
         return ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
     parameters = dict(tool.parameters)

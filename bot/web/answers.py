@@ -66,7 +66,7 @@ def problem(status: int, error: str, headers: Mapping[str, str] | None = None, *
 
 
 async def answer_fault(_: Request, error: Any) -> JSONResponse:
-    """To a `Fault`."""
+    """Return the response to a `Fault`."""
     return problem(error.status, error.message, error.headers, **error.more)
 
 
@@ -110,7 +110,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
 
 
 async def download(file: File | None) -> Response:
-    """The file as an attachment, without secrets; 404 for None."""
+    """Return the file as an attachment, without secrets; 404 for None."""
     file = existing(file, "There is no such file. It may have expired (NOD_RETENTION).")
     attached = {
         "Content-Disposition": f'attachment; filename="{safe_name(file.name)}"',
@@ -125,7 +125,7 @@ async def download(file: File | None) -> Response:
 
 
 def plain_page(words: str, status: int, base: str) -> HTMLResponse:
-    """A line is a paragraph; ``base`` is the path at which people reach Nod."""
+    """Return a page with a paragraph for each line; ``base`` is the path at which people reach Nod."""
     paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines())
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Nod</title>'

@@ -188,7 +188,7 @@ class _Files(StaticFiles):
 
 @cache
 def _version() -> str:
-    """A name for what all the console's files hold."""
+    """Return a name for what all the console's files hold."""
     found = hashlib.sha256()
     for file in sorted(_STATIC.rglob("*")):
         if file.is_file():

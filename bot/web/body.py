@@ -28,7 +28,10 @@ class Body(BaseModel):
 
 
 def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
-    """The JSON as it is; raises PydanticCustomError where it is too much, or some text can't be stored."""
+    """Return the JSON as it is.
+
+    Raises PydanticCustomError where it is too much, or some text can't be stored.
+    """
     _, fault = count_values(value, most)
     if fault is not None:
         raise fault

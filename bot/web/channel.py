@@ -27,7 +27,7 @@ NAME = "http"
 
 
 def key_of(owner: Actor, conversation_id: str) -> str:
-    """The address key of a conversation: no token's owner can name another's."""
+    """Return the address key of a conversation: no token's owner can name another's."""
     return f"{owner.key}/{conversation_id}"
 
 
@@ -45,7 +45,7 @@ class BroadcastStream:
         await self.show(event)
 
     async def show(self, event: TurnEvent) -> None:
-        """To those who listen in this process."""
+        """Send an event to the listeners in this process."""
         hub = self.channel.hub
         if not hub.heard(self.address.key):
             return
@@ -137,7 +137,7 @@ class HttpChannel:
         return Membership.MEMBER if known else None
 
     async def changed(self) -> None:
-        """Nothing to do: people there read rows, and the change notifier wakes them."""
+        """Do nothing: people there read rows, and the change notifier wakes them."""
 
     async def _feed(self) -> None:
         """Tell listeners of a conversation about every change of its proposals, by anyone."""

@@ -120,7 +120,7 @@ NO_CONVERSATION = "There is no such conversation."
 
 
 async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
-    """The caller's own conversation; None for any other, and for one that was deleted."""
+    """Return the caller's own conversation; None for any other, and for one that was deleted."""
     return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
@@ -182,7 +182,7 @@ async def chat(
 async def _until_answered(
     http: HttpChannel, listener: Listener, message_id: int, conversation_id: str
 ) -> AsyncIterator[str]:
-    """Everything of the turns up to the end of the one that took the message in."""
+    """Yield the events of turns up to the end of the one that took the message in."""
     ended = False  # the rows say so, and what was said may still be on its way here
     async for item in heard(listener, http.pace.quiet):
         if item is not None:
@@ -268,7 +268,7 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
 
 
 async def _pieces(values: Sequence[T], view: Callable[[T], BaseModel]) -> AsyncIterator[str]:
-    """The views as items of a JSON list, some at a time: a thread makes them, and others come in between."""
+    """Yield the views as items of a JSON list, some at a time, made in a thread."""
 
     def made(some: Sequence[T]) -> str:
         return ", ".join(view(each).model_dump_json() for each in some)
@@ -293,13 +293,13 @@ async def conversation_proposals(mine: Own, actor: Caller, site: Here) -> Propos
 
 
 async def proposals_of(http: HttpChannel, actor: Actor, conversation_id: str) -> list[ProposalView]:
-    """A conversation's proposals and its teammates' that this person may see, oldest first."""
+    """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
     return await every(await http.proposals.of_conversation(conversation_id, actor))
 
 
 @router.get("/files", summary="The newest files of your conversations")
 async def files(actor: Caller, site: Here, limit: Limit = 100) -> KeptFiles:
-    """What its tools made, and output that was too long to show: of the conversations you began here."""
+    """Lists what tools made, and output that was too long to show, in the conversations you began here."""
     found = await site.channel.conversations.files_of(NAME, actor, limit)
     return KeptFiles.of(files=found)
 

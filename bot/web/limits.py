@@ -85,7 +85,10 @@ class BodyLimits:
         self._arriving: dict[str, asyncio.Timeout] = {}  # whose body is waited for, the longest first
 
     async def _part(self, request: str, receive: Receive, due: float) -> Message:
-        """The next part of a body. Where too many are waited for, the one that began longest ago ends."""
+        """Return the next part of a body.
+
+        Where too many are waited for, the one that began longest ago ends.
+        """
         if len(self._arriving) >= ARRIVING:
             with contextlib.suppress(RuntimeError):  # its time is over already
                 self._arriving.pop(next(iter(self._arriving))).reschedule(0)

@@ -38,14 +38,14 @@ _STYLE = (
 
 
 def plots(found: Insights, parts: Sequence[InsightPart]) -> dict[str, str]:
-    """``asked``: how it ended, ``time``: how long deciding took, of the largest parts; ``week``: by hours."""
+    """Draw ``asked`` (the outcomes) and ``time`` (of decisions) for the largest parts, and ``week``."""
     shown = [part for part in parts if part.tally.asked][:_TOLD]
     timed = [part for part in shown if part.tally.waits]
     return {"asked": _draw_asked(shown), "time": _time(timed), "week": _week(found.week)}
 
 
 def usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
-    """``cost`` and ``tokens`` of the first parts."""
+    """Draw ``cost`` and ``tokens`` of the first parts."""
     shown = parts[:_TOLD]
     costs = [
         (part, part.cost or 0.0, "" if part.cost is None else money(part.cost, currency)) for part in shown
@@ -55,7 +55,7 @@ def usage_plots(parts: Sequence[Used], currency: str) -> dict[str, str]:
 
 
 def _bars(title: str, amounts: Sequence[tuple[Used, float, str]]) -> str:
-    """A bar for each part, with its amount in words behind it."""
+    """Return a bar for each part, with its amount in words behind it."""
     most = max((amount for _, amount, _ in amounts), default=0) or 1
     drawn = []
     for at, (part, amount, words) in _rows(amounts):
@@ -102,7 +102,7 @@ def _pieces(tally: Tally) -> dict[str, int]:
 
 
 def _time(parts: Sequence[InsightPart]) -> str:
-    """From the median to where the slowest tenth begins, on a logarithmic scale."""
+    """Draw decision times on a logarithmic scale: from the median to the slowest tenth."""
     bottom = 26 + len(parts) * _ROW
     drawn = []
     for seconds, words in _TICKS.items():

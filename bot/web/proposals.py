@@ -217,7 +217,7 @@ async def press(
 async def _wait_for_end(
     http: HttpChannel, proposal_id: str, actor: Actor, poll: LongPoll, ongoing: Collection[State] = _RUNNING
 ) -> Seen | None:
-    """The proposal once its state is another than these, or as it is when the wait is over."""
+    """Return the proposal once its state is another than these, or as it is when the wait is over."""
 
     async def look() -> Seen | None:
         return await http.proposals.find(proposal_id, actor)

@@ -92,7 +92,7 @@ async def pause(body: Pausing, actor: Caller, site: Here) -> SaidBody:
 
 @router.get("/grants", summary="What is allowed without asking")
 async def live(actor: Caller, site: Here) -> Grants:
-    """Those that you gave; for admins all."""
+    """Lists the grants that you gave; for admins all."""
     return Grants.of(grants=await site.channel.admin.grants(actor))
 
 

@@ -68,7 +68,7 @@ class Seldom(logging.Filter):
 
 
 def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Server:
-    """A server that answers 503 while it has more connections."""
+    """Return a server that answers 503 while it has more connections."""
     return uvicorn.Server(
         uvicorn.Config(
             application,
@@ -166,7 +166,10 @@ class WebServer:
 
 
 def listen(host: str, port: int, setting: str = "NOD_PORT") -> socket.socket:
-    """A listening socket; raises SettingsError, naming the variable and the fix, if it can't be had."""
+    """Return a listening socket.
+
+    Raises SettingsError, naming the variable and the fix, if it can't be had.
+    """
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -192,7 +195,7 @@ _ASKING = 20  # connections that ever ask for figures at the same time
 
 
 def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
-    """``/metrics``, for who sends the token alone; ``figures`` in the text format of Prometheus."""
+    """Return the route ``/metrics``, which needs the token; ``figures`` are in Prometheus' text format."""
     wanted = f"Bearer {token}".encode()
 
     async def metrics(request: Request) -> Response:
@@ -205,6 +208,6 @@ def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:
 
 
 def metrics_server(page: Route, host: str, port: int) -> WebServer:
-    """A server of this page alone, for a worker, which has no other page."""
+    """Return a server of this page alone, for a worker, which has no other page."""
     application = Starlette(routes=[page], exception_handlers={Fault: answer_fault})
     return WebServer(application, host, port, _ASKING, setting="NOD_METRICS_PORT")

@@ -137,7 +137,7 @@ async def _guard_stream(
 
 
 async def _while_known(request: Request, site: Site, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The events, up to where the listener's token is revoked; the change notifier tells of that."""
+    """Yield the events, up to where the listener's token is revoked; the change notifier tells of that."""
     rings = site.channel.notifier.rings
     async for block in events:
         if site.channel.notifier.rings != rings or block == STILL_THERE:
@@ -162,7 +162,7 @@ class LongPoll:
     seconds: float
 
     async def until(self, look: Callable[[], Awaitable[T | None]], ended: Callable[[T], bool]) -> T | None:
-        """The view after the end, or as it is when the wait is over or the server stops.
+        """Return the view after the end, or as it is when the wait is over or the server stops.
 
         Raises Unauthenticated where the caller's token is revoked while it waits.
         """
@@ -239,7 +239,7 @@ def _parameters(needed: Any) -> Iterator[str]:
 
 
 def api_routes(tag: str, prefix: str = "") -> APIRouter:
-    """Routes for one part of the API, each described with the faults it may answer with.
+    """Return a router for one part of the API, which describes the faults that it may answer with.
 
     An operation is called as in ``proposals_press``, for clients made from the description.
     """

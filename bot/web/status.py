@@ -20,7 +20,7 @@ router = api_routes("status", prefix="/api")
 
 @router.get("/settings", summary="For admins: the settings that apply")
 async def settings(_: Admin, site: Here) -> SettingList:
-    """Of secrets only whether they are set."""
+    """Secrets are not shown, only that they are set."""
     return SettingList.of(settings=settings_listed(site.doctor.settings))
 
 
@@ -55,7 +55,7 @@ async def used(
     by: Parts = Parts.DAY,
     since: Annotated[Since | None, Query(description="30 days ago by default; UTC unless it says")] = None,
 ) -> Usages:
-    """Of your own conversations; for admins of everyone's (``everyone``). At most 1,000 ``parts``."""
+    """Covers your own conversations; for admins everyone's (``everyone``). At most 1,000 ``parts``."""
     begin = since or site.channel.clock() - _MONTH
     admin = site.channel.admin
     everyone, parts = await admin.usage(actor, by, begin)

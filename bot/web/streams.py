@@ -63,7 +63,7 @@ class EventStream(StreamingResponse):
 
 
 def sse(event: BaseModel) -> str:
-    """One event: a single ``data:`` line of JSON."""
+    """Return one event: a single ``data:`` line of JSON."""
     return f"data: {event.model_dump_json(by_alias=True)}\n\n"
 
 
@@ -80,7 +80,7 @@ async def _with_pauses(events: AsyncIterator[str]) -> AsyncIterator[str]:
 
 
 async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The blocks of all sources in the order they come, until the first source ends."""
+    """Yield the blocks of all sources in the order they come, until the first source ends."""
     waiting = {asyncio.ensure_future(_take_next(source)): source for source in sources}
     try:
         while True:

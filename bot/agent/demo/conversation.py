@@ -75,7 +75,7 @@ class DemoConversation:
 
 
 def list_done(entries: Sequence[Entry]) -> list[Done]:
-    """All calls in these entries, with their results."""
+    """Return all calls in these entries, with their results."""
     results = {entry.call_id: entry.text for entry in entries if isinstance(entry, ToolResult)}
     answers = [entry for entry in entries if isinstance(entry, AssistantText)]
     calls = [call for answer in answers for call in answer.calls]
@@ -112,7 +112,7 @@ def _in_words(entry: UserText) -> UserText:
 
 
 def _numbers(entry: Entry) -> set[int]:
-    """The issues that an entry speaks of."""
+    """Return the issues that an entry speaks of."""
     match entry:
         case ToolResult(_, marked, _):
             text = marked.replace(OUTSIDE, "")

@@ -91,7 +91,7 @@ class DemoAnswer:
         self._chips += talk.chips
 
     def _looks(self, wish: Wish) -> list[Wanted]:
-        """The reads that a wish needs, as far as they are known by now."""
+        """Return the reads that a wish needs, as far as they are known by now."""
         found = self._find_issue(wish)
         looks: list[Wanted] = [("search_issues", {"query": wish.described})] if wish.described else []
         if found and found.tool in LOOKUPS:
@@ -101,7 +101,7 @@ class DemoAnswer:
         return looks
 
     def _find_issue(self, wish: Wish) -> Wish | None:
-        """The wish with the number of its issue; None where that is not known."""
+        """Return the wish with the number of its issue; None where that is not known."""
         if not wish.described:
             return wish
         fitting = self._fitting(wish)
@@ -110,7 +110,7 @@ class DemoAnswer:
         return replace(wish, described="", arguments={"number": fitting[0]["number"], **wish.arguments})
 
     def _fitting(self, wish: Wish) -> list[dict[str, Any]]:
-        """The issues that can be meant: the one with that title, else those that the wish makes sense for."""
+        """Return the issues that can be meant: those with that title, else those that fit the wish."""
         found = words.issues_in(self._result("search_issues", {"query": wish.described}))
         exact = [issue for issue in found if str(issue.get("title", "")).lower() == wish.described.lower()]
         if len(exact) == 1 or wish.tool in {"get_issue", "delete_issue"}:

@@ -423,7 +423,7 @@ _MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what 
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of a tool among what the groups took."""
+    """Return the arguments of a tool among what the groups took."""
     arguments: dict[str, Any] = {}
     for name, said in given.items():
         match name:

@@ -35,7 +35,10 @@ _LOAD: tuple[str, dict[str, Any]] = ("workload", {})
 
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | None:
-    """The next answer of a lead agent that leads a team, or of a teammate; None: no team is spoken of."""
+    """Return the next answer of a lead agent that leads a team, or of a teammate.
+
+    None: no team is spoken of.
+    """
     first = transcript[0] if transcript else None
     offered = {spec.name for spec in tools}
     if isinstance(first, SystemText) and (task := re.search(r"^Your task: (.*)$", first.text, re.MULTILINE)):
@@ -72,7 +75,7 @@ def _task(part: str) -> str:
 
 
 def _make_start_arguments(task: str, *, plans: bool) -> dict[str, Any]:
-    """The arguments with which a teammate is started."""
+    """Return the arguments with which a teammate is started."""
     looks = _LOOKS.match(task) is not None
     tools = sorted(READS) if looks else [*sorted(READS), "update_issue"]
     return {
@@ -161,7 +164,7 @@ def _survey(known: Mapping[str, str]) -> str:
 
 
 def _changes(known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Which issue goes to whom: the most pressing without an owner, each to who has the least by then."""
+    """Return the assignments: the most pressing unowned issues, each to the person with the least to do."""
     try:
         loads = json.loads(known["workload"])["workload"]
         load = {each["assignee"]: int(each["open"]) for each in loads if each["assignee"]}

@@ -91,7 +91,7 @@ def join_words(parts: Sequence[str]) -> str:
 
 
 def short(text: str, most: int = 300) -> str:
-    """The text on one line, cut where it is too long."""
+    """Return the text on one line, cut where it is too long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -119,7 +119,7 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
 
 
 def find_scheduled_task(text: str) -> str:
-    """The task of a run of a schedule that a note tells of; empty where it tells something else."""
+    """Return the task of a run of a schedule that a note tells of; empty where it tells something else."""
     return found[1] if (found := _RUN.match(text)) else ""
 
 
@@ -160,7 +160,7 @@ def _fill_sentence(word: str, details: str, done: str, doing: str) -> str:
 
 
 def _decode_result(text: str) -> tuple[Any, str]:
-    """A result's JSON, and what follows it (a word on edits); None where it has none."""
+    """Return a result's JSON, and what follows it (a word on edits); None where it has none."""
     text = text.strip()
     try:
         data, ends = json.JSONDecoder().raw_decode(text)
@@ -170,7 +170,7 @@ def _decode_result(text: str) -> tuple[Any, str]:
 
 
 def issues_in(result: str) -> list[dict[str, Any]]:
-    """The issues in a result: one, or a list of them."""
+    """Return the issues in a result: one, or a list of them."""
     data, _ = _decode_result(result)
     if isinstance(data, dict):
         data = [data] if "number" in data else data.get("issues", [])
@@ -230,7 +230,7 @@ def _count_issues(number: int, filters: Mapping[str, Any]) -> str:
 
 
 def _plural(filters: Mapping[str, Any]) -> str:
-    """The issues that filters leave, in words."""
+    """Format the issues that filters leave."""
     before = [str(filters[name]) for name in ("state", "priority") if filters.get(name)]
     before = [each if each in {"open", "closed", "urgent"} else f"{each}-priority" for each in before]
     after = [f"labelled {filters['label']}"] if filters.get("label") else []
@@ -240,7 +240,7 @@ def _plural(filters: Mapping[str, Any]) -> str:
 
 
 def line(issue: Mapping[str, Any]) -> str:
-    """An issue as an item of a list."""
+    """Return an issue as an item of a list."""
     facts = [issue.get("state"), issue.get("assignee") or "no owner", issue.get("priority")]
     facts.append(", ".join(map(str, issue.get("labels") or [])))
     return f"- **#{issue['number']}** {issue.get('title', '')} ({' · '.join(str(f) for f in facts if f)})"

@@ -95,7 +95,7 @@ def arrange(transcript: Sequence[Entry], *, one_by_one: bool = False) -> list[Ar
 
 
 def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
-    """The history for a model that has no such role: what it is told begins people's first message."""
+    """Return the history for a model that has no such role: what it is told begins people's first message."""
     told = "\n\n".join(entry.text for entry in transcript if isinstance(entry, SystemText))
     others: list[Entry] = [entry for entry in transcript if not isinstance(entry, SystemText)]
     match others:
@@ -106,7 +106,7 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
 
 
 def without_reasoning(call: ToolCall) -> ToolCall:
-    """A call without what its server sent along with it and may no longer know."""
+    """Return a call without what its server sent along with it and may no longer know."""
     return replace(call, extra={}) if call.extra else call
 
 

@@ -41,7 +41,7 @@ def chat_body(
 
 
 def _write_parts(entry: UserTexts) -> list[Json]:
-    """Words and pictures, in parts: each picture behind the words that came with it."""
+    """Return texts and pictures as parts, each picture after the text that it came with."""
     parts: list[Json] = []
     for text, said in zip(entry.texts, entry.parts, strict=True):
         parts.append({"type": "text", "text": text})

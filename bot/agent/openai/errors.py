@@ -236,7 +236,7 @@ def _says(refusal: Refusal) -> str:
 
 
 def _switch(refusal: Refusal) -> str:
-    """The setting that leaves out what the server does not take."""
+    """Return the setting that leaves out what the server does not take."""
     for field, setting in _FIELDS.items():
         if re.search(field, refusal.words):
             end = "" if refusal.words.endswith((".", "…")) else "."

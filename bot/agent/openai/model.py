@@ -293,7 +293,7 @@ class OpenAIModel:
         return True
 
     def _body(self, request: WrittenRequest) -> Json:
-        """A request with what the settings say of this model."""
+        """Return a request with what the settings say of this model."""
         parallel = request.offers.all and self._named.parallel_tool_calls
         return {
             "model": self._named.model,
@@ -367,7 +367,7 @@ class OpenAIModel:
 async def _events(
     response: httpx2.Response, field: str, check: Callable[[], None]
 ) -> AsyncGenerator[Event, None]:
-    """The events of an answer, whether it came as a stream, as one JSON object, or as one to a line.
+    """Yield the events of an answer, whether it came as a stream, as one JSON object, or as one to a line.
 
     What it is labelled as says little, so its first bytes tell. Raises ModelError for a web page, and for an
     object that is neither an answer, which has a ``field``, nor an error.
@@ -407,7 +407,7 @@ async def _whole(begun: bytes, chunks: AsyncGenerator[bytes, None]) -> str:
 
 
 def _objects(content: str, field: str) -> Iterator[Event]:
-    """One object, or one to a line. Each is read strictly where it is all that came."""
+    """Yield one object, or one to a line. Each is read strictly where it is all that came."""
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):

@@ -100,7 +100,7 @@ class ToolOffer:
     plain: bool = False  # in the plainest form
 
     def arguments_received(self, arguments: str) -> str:
-        """The arguments of a model's call under the tool's own names."""
+        """Return the arguments of a model's call under the tool's own names."""
         if not self.own_names and not self.texts:
             return arguments
         given = _decode_object(arguments)
@@ -109,7 +109,7 @@ class ToolOffer:
         return json.dumps(self._map_back(given, self.parameters), ensure_ascii=False)
 
     def arguments_sent(self, arguments: str) -> str:
-        """The arguments of an earlier call under the names that the model is given."""
+        """Return the arguments of an earlier call under the names that the model is given."""
         given = _decode_object(arguments) if self.own_names else None
         if given is None:
             return arguments
@@ -172,7 +172,7 @@ def find_untold(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def make_offered_name(name: str) -> str:
-    """A tool's name as every maker takes it: it begins with a letter and has no more than 64 characters."""
+    """Return a tool's name in the form that every maker accepts: a letter first, at most 64 characters."""
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     clean = clean if clean[:1].isalpha() else f"t{clean}"
     return (
@@ -189,14 +189,14 @@ class ToolOffers:
         self._by_own = {each.spec.name: each for each in offers}
 
     def call_received(self, call: ToolCall) -> ToolCall:
-        """A model's call with the tool's own names."""
+        """Return a model's call with the tool's own names."""
         offer = self._by_sent.get(call.name)
         if offer is None:
             return call
         return replace(call, name=offer.spec.name, arguments=offer.arguments_received(call.arguments))
 
     def call_sent(self, call: ToolCall) -> ToolCall:
-        """An earlier call as the model made it, also of a tool that is gone."""
+        """Return an earlier call as the model made it, also of a tool that is gone."""
         offer = self._by_own.get(call.name)
         arguments = offer.arguments_sent(call.arguments) if offer else call.arguments
         return replace(call, name=offer.name if offer else make_offered_name(call.name), arguments=arguments)
@@ -214,7 +214,7 @@ class _SchemaWriter:
         self._taken = {name for name in _all_names(root) if _is_plain_name(name)}
 
     def write(self) -> Json:
-        """The schema of the arguments: an object, without alternatives at its top."""
+        """Return the schema of the arguments: an object, without alternatives at its top."""
         node, inside = self._resolve_references(self._root, ())
         node = self._join_alternatives(node, inside, flat=True)
         return self._object({**node, "type": "object"}, 0, inside)
@@ -245,7 +245,7 @@ class _SchemaWriter:
         return _add_description(self._write_type(node, kinds[0], depth, inside), words)
 
     def _write_type(self, node: Mapping[str, Any], kind: str, depth: int, inside: tuple[str, ...]) -> Json:
-        """A part of one type, without its description."""
+        """Return a part of one type, without its description."""
         match kind:
             case "object":
                 return self._object(node, depth, inside)
@@ -285,7 +285,7 @@ class _SchemaWriter:
         return made
 
     def _name(self, own: str) -> str:
-        """The name under which a property is sent, one for each of the tool's own."""
+        """Return the name under which a property is sent, one for each of the tool's own."""
         if _is_plain_name(own):
             return own
         if own not in self._sent:
@@ -299,7 +299,7 @@ class _SchemaWriter:
     def _resolve_references(
         self, node: Mapping[str, Any], inside: tuple[str, ...]
     ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """A part with what it refers to written out; ``inside`` are the references that led to it."""
+        """Return a part with what it refers to written out; ``inside`` are the references that led to it."""
         for _ in range(_MAX_DEPTH):
             reference = node.get("$ref")
             if not isinstance(reference, str):
@@ -331,9 +331,10 @@ class _SchemaWriter:
     def _join_alternatives(
         self, node: Mapping[str, Any], inside: tuple[str, ...], *, flat: bool
     ) -> Mapping[str, Any]:
-        """A part with all that must hold of it at the same time in one; ``flat``: alternatives as well.
+        """Return a part with all that must hold of it at the same time in one.
 
-        An object that has arguments of its own next to alternatives is one object with all of them.
+        ``flat``: alternatives as well. An object that has arguments of its own next to alternatives is one
+        object with all of them.
         """
         joined = dict(node)
         for each in self._all_of(joined.pop("allOf", None), inside):
@@ -369,7 +370,7 @@ class _SchemaWriter:
         return found
 
     def _branches(self, node: Mapping[str, Any]) -> list[Any]:
-        """The alternatives of a part, with null where it may be that."""
+        """Return the alternatives of a part, with null where it may be that."""
         for key in ("anyOf", "oneOf"):
             if isinstance(found := node.get(key), list) and found:
                 null = [{"type": "null"}] if node.get("nullable") is True else []
@@ -377,7 +378,7 @@ class _SchemaWriter:
         return []
 
     def _words(self, node: Mapping[str, Any]) -> str:
-        """The description of a part, with what its schema can't say to everyone."""
+        """Return the description of a part, with what its schema can't say to everyone."""
         said = [_end_sentence(str(node.get("description") or "").strip())]
         values = _values(node)
         if values and not (_strings(node) and all(isinstance(each, str | None) for each in values)):
@@ -407,7 +408,7 @@ def _end_sentence(said: str) -> str:
 
 
 def _bounds(node: Mapping[str, Any]) -> list[str]:
-    """The bounds of a part in words, without those that no one comes near."""
+    """Return the bounds of a part in words, without those that no one comes near."""
     found = [(key, node[key]) for key in _BOUNDS if _is_number(node.get(key)) and abs(node[key]) < _FAR]
     empty = ["Not empty." for key, value in found if key in ("minLength", "minItems") and value == 1]
     return empty + [
@@ -422,7 +423,7 @@ def _add_description(made: Json, words: str) -> Json:
 
 
 def _any_of(branches: Sequence[Json], words: str) -> Json:
-    """Alternatives, and nothing next to them: what they are together is said of the first."""
+    """Return the alternatives alone; what they have in common is described in the first."""
     flat: list[Json] = []
     for each in branches:
         for one in each.get("anyOf", (each,)):
@@ -435,7 +436,7 @@ def _any_of(branches: Sequence[Json], words: str) -> Json:
 
 
 def _close_objects(part: Any) -> Any:
-    """A part whose objects take no other names, as strict mode wants it."""
+    """Return a part whose objects take no other names, as strict mode wants it."""
     if isinstance(part, list):
         return [_close_objects(each) for each in part]
     if not isinstance(part, dict):
@@ -451,7 +452,7 @@ def _close_objects(part: Any) -> Any:
 
 
 def _unite_parts(node: dict[str, Any], other: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
-    """Both parts in one: what the first says counts where both say it; ``optional``: it needs no more."""
+    """Merge two schemas; the first wins where both say something. ``optional``: nothing more is required."""
     made = {**{key: value for key, value in other.items() if key not in ("required", "properties")}, **node}
     if optional:
         made = {**node}
@@ -468,7 +469,7 @@ def _unite_parts(node: dict[str, Any], other: Mapping[str, Any], *, optional: bo
 
 
 def _either(first: Any, second: Any) -> Any:
-    """A part that may be the one or the other; two sets of texts become one."""
+    """Return a part that may be either; two sets of texts become one."""
     if first == second or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return first
     values = [*(_values(first) or ()), *(_values(second) or ())]
@@ -490,7 +491,7 @@ def _is_settled(node: Mapping[str, Any]) -> bool:
 
 
 def _kinds(node: Mapping[str, Any]) -> list[str]:
-    """The types that a part may have, also where it only hints at them; empty for any."""
+    """Return the types that a part may have, also where it only hints at them; empty for any."""
     said = node.get("type")
     listed = said if isinstance(said, list) else [said]
     kinds = [kind for kind in listed if kind in _TYPES]
@@ -517,7 +518,10 @@ def _values(node: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _strings(node: Mapping[str, Any]) -> list[str]:
-    """The texts of an ``enum`` that everyone takes: none of them empty, and not too many; else none."""
+    """Return the texts of an ``enum`` that everyone takes: none of them empty, and not too many.
+
+    Else none.
+    """
     texts = list(dict.fromkeys(each for each in _values(node) or () if isinstance(each, str)))
     good = (
         all(texts) and len(texts) <= _MAX_ENUM_VALUES and max(map(len, texts), default=0) <= _MAX_VALUE_CHARS
@@ -526,7 +530,7 @@ def _strings(node: Mapping[str, Any]) -> list[str]:
 
 
 def _items_of(node: Mapping[str, Any]) -> Any:
-    """The schema of each item; of a list with a schema for each place, any of those."""
+    """Return the schema of each item; of a list with a schema for each place, any of those."""
     items, places = node.get("items", True), node.get("prefixItems")
     if isinstance(places, list) and places:
         return {"anyOf": places}
@@ -557,7 +561,7 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _all_names(root: Any) -> Iterator[str]:
-    """The names of all properties in a schema, without going deeper than its text is."""
+    """Yield the names of all properties in a schema, without going deeper than its text is."""
     left, seen = [root], 0
     while left and seen < 20 * _MAX_PARTS:
         node = left.pop()
@@ -606,7 +610,7 @@ def _rename_fields(given: Any, names: Mapping[str, str]) -> Any:
 
 
 def _properties(part: Any) -> Mapping[str, Any]:
-    """The properties of a part that was sent, of all its alternatives."""
+    """Return the properties of a part that was sent, of all its alternatives."""
     if not isinstance(part, dict):
         return {}
     found = dict(part.get("properties", {}))

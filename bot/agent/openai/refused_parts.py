@@ -61,7 +61,7 @@ _OF_NO_SIGNATURE = re.compile(r"missing (?:a )?[`'\"]?thought.?signature", re.IG
 
 
 def words_of(error: openai.APIStatusError) -> str:
-    """All that a server said, the words of those behind it as well, without the marks of quoting."""
+    """Return all that a server said, the words of those behind it as well, without the marks of quoting."""
     try:
         said = json.dumps(error.body, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -91,7 +91,7 @@ def is_of_tools(words: str) -> bool:
 
 
 def find_tools(words: str, names: Sequence[str]) -> list[str]:
-    """The names of the tools that a refusal is about, in the order in which they were sent."""
+    """Return the names of the tools that a refusal is about, in the order in which they were sent."""
     found: set[str] = set()
     if _OF_ORDER.search(words):
         return []

@@ -204,7 +204,7 @@ def _is_of_request(error: openai.OpenAIError) -> TypeGuard[openai.APIStatusError
 def choose_tools(
     tools: Sequence[ToolSpec], transcript: Sequence[Entry], most: int = MAX_TOOLS
 ) -> list[ToolSpec]:
-    """The tools of a request, in their order: all, or those that this conversation is most about.
+    """Return the tools of a request, in their order: all, or those that this conversation is most about.
 
     First what it has called, or what is written in it by name, the newest first; then those whose names and
     descriptions share words with what was said last; then those that come first.
@@ -236,7 +236,7 @@ def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """Names within the bound, and how many more there are."""
+    """List names up to the limit, and the number of the others."""
     said, size = [], 0
     for name in names:
         size += len(name) + 2

@@ -22,7 +22,7 @@ def responses_body(
     signed: bool = False,  # noqa: ARG001 - of the other interface
     reasoned: bool = False,  # noqa: ARG001 - of the other interface
 ) -> Json:
-    """The request's fields that are of this interface alone."""
+    """Return the request's fields that are of this interface alone."""
     items = [item for entry in history for item in _items(entry, model.name)]
     body: Json = {"input": items, "store": False}
     return body | ({"tools": [_tool(each) for each in offers]} if offers else {})
@@ -51,7 +51,7 @@ def _items(entry: Arranged, model: str) -> Iterator[Json]:
 
 
 def _write_parts(entry: UserTexts) -> list[Json]:
-    """Words and pictures, in parts: each picture behind the words that came with it."""
+    """Return texts and pictures as parts, each picture after the text that it came with."""
     parts: list[Json] = []
     for text, said in zip(entry.texts, entry.parts, strict=True):
         parts.append({"type": "input_text", "text": text})

@@ -32,7 +32,10 @@ _MOST_BEGUN = 10_000
 
 
 def new_link(session: Session, actor: Actor, now: datetime) -> str:
-    """The code of a link that signs this account in once, within `LINK_LIFE`; earlier ones end."""
+    """Store a link that signs this account in once, within `LINK_LIFE`, and return its code.
+
+    Earlier links end.
+    """
     old = (col(SignInRow.code).is_(True)) & (col(SignInRow.account) == str(actor))
     session.execute(delete(SignInRow).where(old | (col(SignInRow.expires_at) <= now)))
     return _keep(session, actor, now + LINK_LIFE, code=True)
@@ -58,7 +61,7 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
 
 
 def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
-    """A browser goes to the organisation's sign-in; what it is checked by when it comes back.
+    """Store a sign-in at the organisation, with what it is checked by when the browser comes back.
 
     False, and nothing is kept, where too many have gone there and not come back: it needs no token.
     """
@@ -75,7 +78,7 @@ def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] 
 
 
 def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
-    """The secret of a session for someone whom the organisation has signed in."""
+    """Begin a session for someone whom the organisation has signed in, and return its secret."""
     until = now + ORGANISATION_LIFE
     _record(session, actor, Act.SIGN_IN, actor, {"how": "organisation", "until": until.isoformat()}, now)
     return _keep(session, actor, until, code=False)

@@ -18,7 +18,7 @@ class Accounts:
         self._database, self._has_account = parts.database, parts.has_account
 
     async def check(self, named: Sequence[str], command: Command) -> None:
-        """Raises CommandError for an account that its platform does not know, or no longer."""
+        """Raise CommandError for an account that its platform does not know, or no longer."""
         known = await asyncio.gather(*(self._is_known(each, command) for each in named))
         for each in (name for name, is_known in zip(named, known, strict=True) if not is_known):
             accounts = await self._database.read(people.accounts_in, each.partition(":")[0])

@@ -143,7 +143,7 @@ async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) ->
 
 
 def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> str:
-    """A heading and a line for each, of a batch one; at most `LISTED`, or empty."""
+    """Return a heading and a line for each, of a batch one; at most `LISTED`, or empty."""
     if not found:
         return ""
     told = together(found)
@@ -157,13 +157,13 @@ def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> 
 
 
 def list_mentioned(row: Mapping[str, Any]) -> list[str]:
-    """The accounts and places that a row of the audit log speaks of."""
+    """Return the accounts and places that a row of the audit log speaks of."""
     told = f"{row['key']} {row['before']} {row['after']} {row['rule']}"
     return [*(row[each] for each in ("actor", "requester", "place") if row.get(each)), *find_written(told)]
 
 
 def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = False) -> str:
-    """One row of the audit log (`verification.rows`) as a line: when, what, who, from where, why.
+    """Return one row of the audit log (`verification.rows`) as a line: when, what, who, from where, why.
 
     ``private``: its place is a chat with one person.
     """

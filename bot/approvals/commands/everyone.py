@@ -79,7 +79,7 @@ SHORT_ID = 8
 
 
 def format_team(team: Sequence[Teammate]) -> str:
-    """A line for each teammate, and one for each proposal it waits for."""
+    """Return a line for each teammate, and one for each proposal it waits for."""
     return "\n".join(line for each in team for line in _lines(each)) or "There are no teammates here."
 
 

@@ -184,7 +184,7 @@ class RuleCommands:
         return await self._database.read(people.put_names_in, text)
 
     def _check_bound(self, session: Session, scope: str, command: Command) -> None:
-        """Raises CommandError where an admin of one workspace would rule in others."""
+        """Raise CommandError where an admin of one workspace would rule in others."""
         bound = self._policies.bound_to(session, command.actor)
         if bound and not covers(bound, scope):
             raise CommandError(
@@ -215,7 +215,7 @@ class RuleCommands:
         return do
 
     async def _check_tool(self, given: Rule, tools: Sequence[Tool]) -> None:
-        """Raises CommandError for the name of a tool that is not there and never was."""
+        """Raise CommandError for the name of a tool that is not there and never was."""
         if tools or given.is_pattern or await self._database.read(proposals.was_called, given.pattern):
             return
         near = difflib.get_close_matches(given.pattern, (await self._registry.available()).tools, 1, 0.5)
@@ -284,7 +284,7 @@ class RuleCommands:
         return await self._put_names_in("\n\n".join(lines)) if lines else "Nothing is asked of me there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
-        """The instructions for a place, the widest first, each with how often they were set."""
+        """Return the instructions for a place, the widest first, each with how often they were set."""
         found = [
             each
             for each in rules.in_force(session)
@@ -395,7 +395,7 @@ class RuleCommands:
         return await self._put_names_in("\n".join(lines))
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
-        """More for a budget, until its period ends: so much, or a quarter of it."""
+        """Extend a budget until its period ends, by an amount or by a quarter."""
         which, rest = first_word(text)
         words = rest.split()
         self._check_currency(words[1:2])
@@ -517,7 +517,7 @@ class RuleCommands:
         return "\n".join(lines) or "Nothing is recorded about that."
 
     async def _read_wanted(self, text: str) -> Wanted:
-        """Which audit rows a word asks for: of an account, grant, tool or proposal, or recent ones."""
+        """Parse a filter of audit rows: an account, a grant, a tool, a proposal, or a span of time."""
         if text[:2].upper() == "G-" and (grant := number(text[2:])) is not None:
             return Wanted(grant=grant)
         if ":" in text:
@@ -569,7 +569,7 @@ def _object(text: str) -> tuple[Any, str]:
 
 
 def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
-    """Raises CommandError where the rule would call a loss reading."""
+    """Raise CommandError where the rule would call a loss reading."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
     if lost := [tool.name for tool in tools if tool.destructive]:

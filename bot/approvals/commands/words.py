@@ -108,12 +108,12 @@ QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
 def remove_quotes(word: str) -> str:
-    """A word without the quotation marks and unseen characters that phones and copying put around it."""
+    """Remove the quotation marks and unseen characters that phones and copying put around a word."""
     return make_visible(word, lambda _: "").strip(QUOTES)
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """The first word, and what follows it; any white space ends a word."""
+    """Return the first word, and what follows it; any white space ends a word."""
     word, *rest = text.split(maxsplit=1) or [""]
     return remove_quotes(word), "".join(rest).strip()
 
@@ -152,7 +152,7 @@ class Words:
         return f"Unknown command `{name[:40]}`. {hint}"
 
     async def _help(self, command: Command, rest: str) -> str:
-        """One word, or those that can be used where ``command`` was typed; of many their names alone."""
+        """Return the help of one word, or of all that can be used where ``command`` was typed."""
         name = first_word(rest)[0].lower()
         if name:
             one = self._words.get(name)

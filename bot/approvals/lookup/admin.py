@@ -89,7 +89,7 @@ class AdminLookup:
         self._clock = clock
 
     async def check(self) -> None:
-        """Raises SQLAlchemyError or TimeoutError where rows can't be read and written."""
+        """Raise SQLAlchemyError or TimeoutError where rows can't be read and written."""
         async with asyncio.timeout(_CHECK_SECONDS):
             await self._database.read(log.last_id)
             await self._database.check_writable()
@@ -102,7 +102,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def accounts_of(self, account: str) -> frozenset[str]:
-        """An account, and those linked with it; none of what is no account."""
+        """Return an account, and those linked with it; none of what is no account."""
         try:
             actor = Actor.parse(account)
         except ValueError:
@@ -140,7 +140,10 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def people(self, actor: Actor) -> tuple[bool, list[KnownPerson]]:
-        """This person with their accounts; for an admin (True) all who have linked accounts or a role."""
+        """Return this person with their accounts.
+
+        For an admin (True) all who have linked accounts or a role.
+        """
 
         def read(session: Session) -> tuple[bool, list[KnownPerson]]:
             everyone = self._rules_all(session, actor)
@@ -161,7 +164,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def budgets(self, actor: Actor) -> list[BudgetInWords]:
-        """The budgets of periods as they stand: for an admin all, for others theirs."""
+        """Return the budgets of periods as they stand: for an admin all, for others theirs."""
 
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
@@ -180,13 +183,13 @@ class AdminLookup:
         return await self._database.read(past.try_rule, self._policies, given.rule, since, given.before)
 
     async def audit_page(self, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-        """Rows of the audit log, newest first, and what the next page begins below, if any."""
+        """Return a page of the audit log, newest first, and where the next begins, if anywhere."""
         return await self._database.read(verification.page, wanted, limit)
 
     async def audit_faults(
         self, anchors: Sequence[str], progress: Progress = ignore
     ) -> tuple[list[str], str | None]:
-        """Every row that was changed, removed or inserted, in words, and the newest anchor.
+        """Return every row that was changed, removed or inserted, in words, and the newest anchor.
 
         ``progress`` is told in another thread.
         """
@@ -195,7 +198,7 @@ class AdminLookup:
         return await asyncio.to_thread(verification.find_faults, read, anchors, progress), newest
 
     async def audit_file(self, wanted: Wanted, form: str) -> AuditFile:
-        """The audit log without secrets, oldest first, in one of `verification.FORMATS`."""
+        """Return the audit log without secrets, oldest first, in one of `verification.FORMATS`."""
         first = await self._database.read(verification.export_part, wanted)
         return AuditFile(first.total, self._pieces(wanted, form, first))
 

@@ -44,7 +44,10 @@ class _Turn(NamedTuple):
 async def context(
     groups: Groups, registry: Registry, proposal_id: str, actor: Actor, address: Address | None = None
 ) -> list[Line] | None:
-    """In reading order, without secrets; None for who may not read it, empty where nothing of it is kept."""
+    """Return the lines in reading order, without secrets, and record the reading.
+
+    None for a person who may not read them; empty where none is kept.
+    """
     available = await registry.available()
     turn = await groups.read(_read, groups.policies, available, proposal_id, actor, address)
     if turn is None:
@@ -109,7 +112,10 @@ def _turn(answer: Line) -> str:
 
 
 def _select_lines(turn: _Turn) -> list[Line]:
-    """The lines with what was read and nothing of what is hidden; the oldest go where it is too much."""
+    """Return the lines with what was read and nothing of what is hidden.
+
+    The oldest go where it is too much.
+    """
     shown: list[Line] = []
     left = _ALL
     for line in reversed(turn.lines):

@@ -36,7 +36,10 @@ class ConversationLookup:
         self._clock = clock
 
     async def own(self, conversation_id: str, address: Address) -> Conversation | None:
-        """The conversation, if it is at this address; None for any other, and for one that was deleted."""
+        """Return the conversation, if it is at this address.
+
+        None for any other, and for one that was deleted.
+        """
         found = await self._database.read(conversations.get_conversation, conversation_id)
         return found if found and not found.deleted and found.address == address else None
 
@@ -68,11 +71,11 @@ class ConversationLookup:
         return await self._database.write(lifecycle.forget, conversation_id, self._clock())
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
-        """Its last lines in reading order."""
+        """Return the last lines of a conversation in reading order."""
         return await self._database.read(conversations.read_transcript, conversation_id, messages.SHOWN_LINES)
 
     async def in_full(self, conversation_id: str, actor: Actor) -> tuple[Transcript | None, list[Seen]]:
-        """Every line and every proposal of it that this person may see, in one snapshot."""
+        """Return all lines of a conversation and the proposals that this person may see, in one snapshot."""
         available = await self._registry.available()
 
         def read(session: Session) -> tuple[Transcript | None, list[Seen]]:
@@ -87,7 +90,7 @@ class ConversationLookup:
         return await self._database.read(outputs.list_kept, conversation_id)
 
     async def files_of(self, channel: str, actor: Actor, limit: int) -> list[KeptFile]:
-        """The newest files of what one account began in a channel."""
+        """Return the newest files of what one account began in a channel."""
         return await self._database.read(outputs.of_owner, channel, str(actor), limit)
 
     async def file(self, conversation_id: str, handle: str) -> File | None:
@@ -97,11 +100,11 @@ class ConversationLookup:
         return await self._database.read(teams.board, conversation_id)
 
     async def of_event(self, channel: str, event_id: str) -> str | None:
-        """The conversation that took in an event; None when none did."""
+        """Return the conversation that took in an event; None when none did."""
         return await self._database.read(messages.of_event, channel, event_id)
 
     async def last_answer(self, conversation_id: str) -> int | None:
-        """The last line that the agent wrote in it."""
+        """Return the last line that the agent wrote in it."""
         return await self._database.read(messages.last_answer, conversation_id)
 
     async def answered(self, conversation_id: str) -> bool:

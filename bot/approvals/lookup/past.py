@@ -162,7 +162,7 @@ def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
 
 
 def with_rule(book: Rulebook, rule: Rule) -> Rulebook:
-    """The book with one more rule, in place of the one that it replaces."""
+    """Return the book with one more rule, in place of the one that it replaces."""
     kept = (each for each in book.rules if each.slot != rule.slot)
     return replace(book, rules=(*kept, rule))
 

@@ -47,7 +47,7 @@ class KnownPerson:
 
 
 def list_people(session: Session, policy: Policy, actor: Actor, *, everyone: bool) -> list[KnownPerson]:
-    """This person first; for ``everyone`` also all who have linked accounts or a role."""
+    """List this person first; for ``everyone`` then all others who have linked accounts or a role."""
     me = people.person_of(session, actor)
     grouped: dict[str, dict[str, Linked | None]] = defaultdict(dict)
     rows = people.list_linked(session, None if everyone else me.id)
@@ -100,7 +100,7 @@ class SignedIn:
     away = sign_in_links.AWAY
 
     async def enter(self, code: str) -> str | None:
-        """The secret of a new session, for the code of a link; None where it can't be used."""
+        """Begin a session for the code of a link, and return its secret; None where it can't be used."""
         return await self.database.write(sign_in_links.sign_in, self.policies, code, self.clock())
 
     async def begin(self, state: str, kept: Mapping[str, str]) -> bool:
@@ -115,7 +115,7 @@ class SignedIn:
         return await self.database.write(sign_in_links.come_back, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:
-        """The secret of a new session for someone whom the organisation has signed in."""
+        """Begin a session for someone whom the organisation has signed in, and return its secret."""
         return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:

@@ -89,11 +89,11 @@ class ProposalLookup:
         self._policies = policies
 
     async def find(self, proposal_id: str, actor: Actor) -> Seen | None:
-        """One proposal, or None, or none for this person."""
+        """Return a proposal, or None where this person may see none."""
         return await self._groups.read(self._find, proposal_id, actor, await self._registry.available())
 
     async def request(self, proposal_id: str, actor: Actor) -> SeenRequest | None:
-        """One request of a script, or None, or none for this person."""
+        """Return a script's request, or None where this person may see none."""
         available = await self._registry.available()
 
         def read(session: Session) -> SeenRequest | None:
@@ -105,7 +105,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def batch(self, batch: str, actor: Actor) -> SeenBatch | None:
-        """A batch, or None, or none for this person."""
+        """Return a batch, or None where this person may see none."""
         available = await self._registry.available()
 
         def read(session: Session) -> SeenBatch | None:
@@ -142,7 +142,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def of_conversation(self, conversation_id: str, actor: Actor) -> list[Seen]:
-        """A conversation's proposals and its teammates' that this person may see, oldest first."""
+        """Return a conversation's proposals and its teammates' that this person may see, oldest first."""
         available = await self._registry.available()
 
         def read(session: Session) -> list[Seen]:
@@ -194,7 +194,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def newest_change(self) -> int:
-        """The number of the last change of any proposal."""
+        """Return the number of the last change of any proposal."""
         return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
@@ -210,7 +210,7 @@ class ProposalLookup:
     async def news(
         self, since: int, far: Mapping[str, str], wanted: Callable[[str], bool]
     ) -> tuple[int, Mapping[str, str], list[tuple[str, Seen]]]:
-        """The newest change, how far what runs is, and what is new in conversations that are ``wanted``.
+        """Return the newest change, the progress of running proposals, and news of ``wanted`` conversations.
 
         New is what changed after ``since``, and what was not as ``far`` yet. ``wanted`` is asked for the key
         of an address. Each is as the person whose conversation it is sees it.
@@ -250,7 +250,7 @@ class ProposalLookup:
     def _view_page(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
     ) -> list[Seen]:
-        """A page of them, the first of several with its group."""
+        """Return a page of them, the first of several with its group."""
         cards = cards_of(session, self._policies, available, found)
         groups = proposals.siblings(session, {p.message_id for p in found if p.batch})
         seen = []
@@ -271,7 +271,7 @@ class ProposalLookup:
 def cards_of(
     session: Session, policies: Policies, available: AvailableTools, found: Sequence[Proposal]
 ) -> dict[str, Card]:
-    """Their cards as they are now, by id; what they share is read in one query."""
+    """Return the cards of these proposals by id; what they share is read in one query."""
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
@@ -302,7 +302,7 @@ def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
 
 
 def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
-    """The first of them that make a page together: one or more, whose values are not too long in all."""
+    """Return the first proposals that make a page together: one or more, not too long in all."""
     weight = 0
     for number, p in enumerate(found):
         weight += len(str(p.arguments)) + len(str(p.preview))
@@ -312,7 +312,7 @@ def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
 
 
 def list_progressed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The running proposals that told of progress in between."""
+    """Return the running proposals that told of progress in between."""
     return [ident for ident, words in now.items() if before.get(ident) != words]
 
 

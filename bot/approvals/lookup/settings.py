@@ -49,7 +49,7 @@ class Examined:
 
 
 def list_settings(settings: Settings) -> list[ShownSetting]:
-    """Every setting, secrets without their values."""
+    """Return every setting, secrets without their values."""
     database = make_url(settings.database_url).set(password=None, query={}).render_as_string()
     values = settings.environment() | {"NOD_DATABASE_URL": database}
     found = []
@@ -90,7 +90,7 @@ class Doctor:
         self._task: asyncio.Task[Examined] | None = None
 
     async def examine(self) -> Examined:
-        """Raises asyncio.CancelledError once stopped."""
+        """Raise asyncio.CancelledError once stopped."""
         task = self._task
         if task is None or (task.done() and self._clock() - task.result().at > _FRESH):
             task = self._task = asyncio.create_task(self._examine(), name="doctor")

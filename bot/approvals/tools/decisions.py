@@ -38,7 +38,7 @@ class _Seen:
 
 
 def decision_tools(database: Database, policies: Policies) -> FixedToolset:
-    """Reading tools over proposals; ``policies`` say who may decide."""
+    """Return the reading tools over proposals; ``policies`` say who may decide."""
 
     @tool(writes=False, group=GROUP, summary="Look up what waits for a decision")
     async def proposals_waiting(context: CallContext, limit: Count = 20) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def decision_tools(database: Database, policies: Policies) -> FixedToolset:
 def _list_visible(
     session: Session, context: CallContext, states: Sequence[State], policies: Policies
 ) -> list[_Seen]:
-    """The newest proposals that the asker may see in this conversation."""
+    """Return the newest proposals that the asker may see in this conversation."""
     actor = Actor.parse(context.requested_by)
     person = people.person_of(session, actor)
     here = conversations.get_conversation(session, context.conversation_id)

@@ -23,7 +23,10 @@ Offset = Annotated[int, Field(ge=0, le=10**9)]
 
 
 async def cut(database: Database, conversation_id: str, file: File, clock: Clock) -> str:
-    """The text for the model, at most `MAX_RESULT` characters; where it had to be cut, the whole is kept."""
+    """Return the text for the model, at most `MAX_RESULT` characters.
+
+    Where it had to be cut, the whole is kept.
+    """
     if len(file.text) <= MAX_RESULT:
         return file.text
     handle = await database.write(outputs.keep, conversation_id, file, clock())
@@ -31,7 +34,7 @@ async def cut(database: Database, conversation_id: str, file: File, clock: Clock
 
 
 def output_tools(database: Database) -> FixedToolset:
-    """`output_read` over the kept texts."""
+    """Return the tool `output_read`, over the kept texts."""
 
     @tool(writes=False, group=GROUP, summary="Read more of a long output")
     async def output_read(context: CallContext, handle: Handle, offset: Offset = 0) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class PlanStep(BaseModel):
 
 
 def team_tools(policies: Policies, limits: TeamLimits) -> FixedToolset:
-    """Plans, and what the team is led with, where teammates may be started."""
+    """Return the tools for plans and, where teammates may be started, those to lead a team."""
     planning = (replace(plan_submit, kind=kinds.PLAN, run=_approve_plan, version=_VERSION), plan_step_done)
     return FixedToolset(GROUP, (*planning, *(_leading(policies, limits) if limits.teammates > 0 else ())))
 

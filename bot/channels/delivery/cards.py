@@ -308,7 +308,7 @@ class Cards:
     async def card(
         self, proposal_id: str, at: Address | None = None, *, together: bool = False
     ) -> tuple[Proposal, Card]:
-        """The card as it is now; the first of several in one answer carries the group's buttons.
+        """Return the card as it is now; the first of several in one answer carries the group's buttons.
 
         ``together``: of a row of a batch, that of the batch and its first proposal.
         """
@@ -324,7 +324,7 @@ class Cards:
         return proposal, card if there else card.alone
 
     async def cards(self, find: Callable[[Session], Sequence[Proposal]]) -> Mapping[str, Card]:
-        """The cards of what ``find`` gives, by proposal id, found and drawn in one read."""
+        """Return the cards of what ``find`` gives, by proposal id, found and drawn in one read."""
         available = await self.registry.available()
         return await self.database.read(lambda s: cards_of(s, self.policies, available, find(s)))
 

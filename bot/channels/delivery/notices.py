@@ -193,7 +193,7 @@ class Notices:
 def _card_at(
     session: Session, policies: Policies, ident: str, address: Address
 ) -> tuple[str, list[Actor] | None]:
-    """The newest card of an open proposal there, if any, and who is named; None: it is not open."""
+    """Return the newest card of an open proposal there, if any, and who is named; None: it is not open."""
     found = proposals.get(session, ident)
     if found is None:
         return "", None
@@ -233,7 +233,7 @@ class Pauses(Generic[Key]):
         self._planned: dict[Key, tuple[int, datetime]] = {}  # how often refused, and when the next try is
 
     def refused(self, key: Key) -> None:
-        """It was refused just now; what already waits for its time is left alone."""
+        """Plan the next try after a refusal, unless one is planned already."""
         if not self.holds(key):
             if len(self._planned) > _MANY:
                 self._planned = {each: plan for each, plan in self._planned.items() if self.holds(each)}
@@ -254,5 +254,5 @@ class Pauses(Generic[Key]):
         return [key for key in self._planned if not self.holds(key)]
 
     def over(self, key: Key) -> None:
-        """It was taken."""
+        """Forget the back-off of a key after a success."""
         self._planned.pop(key, None)

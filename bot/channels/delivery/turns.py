@@ -286,7 +286,7 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
 
 
 def _last_words(event: TurnEvent) -> str:
-    """The answer with which a turn ended, or why it failed; empty for what is no end."""
+    """Return the answer with which a turn ended, or why it failed; empty for what is no end."""
     match event:
         case TurnEnded(text=text) | TurnFailed(explanation=text):
             return text

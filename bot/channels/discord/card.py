@@ -80,7 +80,7 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
 
 
 def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
-    """The buttons of a batch."""
+    """Return the buttons of a batch."""
     view = (
         [make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)]
         if hidden or not card.pending
@@ -100,7 +100,7 @@ def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]:
-    """The buttons below a page of a batch's rows: one for each row, and those that decide.
+    """Return the buttons below a page of a batch's rows: one for each row, and those that decide.
 
     ``looks``: the numbers open their rows. What is picked is in every button.
     """
@@ -145,7 +145,7 @@ def make_labelled_button(
 
 
 def saying(choices: Iterable[str]) -> list[Row]:
-    """A row with a button for each of these words."""
+    """Return a row with a button for each of these words."""
     buttons = [
         {"type": 2, "style": _STYLES[Look.PLAIN], "label": cut(label, BUTTON), "custom_id": mark}
         for label, mark in make_choice_buttons(choices)

@@ -135,7 +135,7 @@ class DiscordChannel(Platform):
         return [Route(INTERACTIONS, self._receive, methods=["POST"])]
 
     def hearing(self) -> Hearing:
-        """Discord calls only when there is something to tell."""
+        """Return the health of the connection. Discord calls only when there is something to tell."""
         if self._connection.refused or self._rest.refused:
             return Hearing(fault="Discord refused the token; the log says more")
         return heard(self._received, self._elapsed(), told=True)
@@ -160,7 +160,7 @@ class DiscordChannel(Platform):
         return JSONResponse(self._answer(call, task))
 
     def _answer(self, call: Interaction, task: "asyncio.Task[Display]") -> Json:
-        """The answer to an interaction, by type; what takes or says more follows it."""
+        """Return the answer to an interaction, by type; what takes or says more follows it."""
         shown, pressed = task.result() if task.done() else None, call.kind != COMMAND
         pieces = _pieces(shown, call) if shown else []
         if shown is None or shown.file or len(pieces) > 1:
@@ -298,7 +298,7 @@ class DiscordChannel(Platform):
         return ref
 
     async def changed(self) -> None:
-        """Nothing to do: Discord has no list of proposals."""
+        """Do nothing: Discord has no list of proposals."""
 
 
 def _pieces(shown: Display, call: Interaction) -> list[str]:
@@ -310,7 +310,7 @@ def _pieces(shown: Display, call: Interaction) -> list[str]:
 
 
 def _message(shown: Display) -> Json:
-    """The message for the one who acted, or for all where it is ``public``."""
+    """Return the message for the one who acted, or for all where it is ``public``."""
     flags = PLAIN if shown.public else EPHEMERAL | PLAIN
     return {
         "content": shown.words,

@@ -50,7 +50,7 @@ def _text(ident: str, value: str = "", *, needed: bool, long: bool = True) -> Js
 def _menu(
     ident: str, options: Iterable[tuple[str, str, bool]], *, needed: bool = True, many: bool = False
 ) -> Json:
-    """A menu of labels, values, and whether each is chosen."""
+    """Return a menu of labels, values, and whether each is chosen."""
     shown = [{"label": cut(label, OPTION), "value": value, "default": on} for label, value, on in options]
     most = len(shown) if many else 1
     least = {"min_values": int(needed), "required": needed}
@@ -83,13 +83,13 @@ def similar(
 
 
 def pages(fields: Sequence[Field]) -> list[Sequence[Field]]:
-    """The fields that a window can hold, by window."""
+    """Return the fields that a window can hold, by window."""
     held = [each for each in fields if width(clean(each.as_text)) <= INPUT]
     return [held[at : at + WINDOW_PARTS] for at in range(0, len(held), WINDOW_PARTS)]
 
 
 def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
-    """One window of the form, filled with the arguments as they are."""
+    """Return one window of the form, filled with the arguments as they are."""
     shown = (
         _label(each.label, _write_field(str(at), each), each.description) for at, each in enumerate(fields)
     )

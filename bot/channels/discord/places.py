@@ -48,7 +48,10 @@ def is_guest(member: Mapping[str, Any]) -> bool:
 
 
 def actor_of(user: Mapping[str, Any], member: Mapping[str, Any] | None = None) -> Actor:
-    """A person, by the name that the server shows. ``member``: what they are there, where that is told."""
+    """Return a person, by the name that the server shows.
+
+    ``member``: what they are there, where that is told.
+    """
     member = member or {}
     standing = None
     if "flags" in member:
@@ -62,7 +65,7 @@ def ref_of(message: Mapping[str, Any], channel: str = "") -> str:
 
 
 def path_of(ref: str) -> str:
-    """The address of a message in the API; raises CopyGone for what is no reference of ours."""
+    """Return the address of a message in the API; raises CopyGone for what is no reference of ours."""
     channel, _, message = ref.partition("/")
     if not (channel.isdecimal() and message.isdecimal()):
         raise CopyGone(f"{ref!r} is no message in Discord.")

@@ -23,12 +23,15 @@ _STYLES = {"bold": "**{}**", "italic": "*{}*", "code": "{}"}
 
 
 def literal(text: str) -> str:
-    """Text in which nothing is markup; Discord drops the backslashes. Parts keep their own direction."""
+    """Escape a text so that nothing in it is markup. Parts keep their own direction.
+
+    Discord drops the backslashes.
+    """
     return _MARKUP.sub(r"\\\1", set_apart(clean(text)))
 
 
 def neutralise(markdown: str) -> str:
-    """CommonMark in which nothing is a mention or a time."""
+    """Neutralise mentions and times in CommonMark."""
     return neutralise_mentions(markdown, _SPECIAL)
 
 
@@ -77,7 +80,7 @@ class DiscordTextBuilder(TextBuilder[str]):
         return f"<t:{int(at.timestamp())}:{'R' if relative else 'f'}>"
 
     def mention(self, actor: Actor) -> str:
-        """In an embed it notifies no one."""
+        """Return a mention; in an embed it notifies no one."""
         return f"<@{actor.key}>" if actor.channel == NAME else literal(actor.label)
 
     def joined(self, parts: Iterable[str], between: str = "\n") -> str:

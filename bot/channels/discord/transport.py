@@ -55,7 +55,7 @@ class DiscordNever(DiscordRefusal, NotDeliverable):
 
 
 def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
-    """The error for an answer that is no success."""
+    """Return the error for an answer that is no success."""
     code, words = told.get("code") or status, told.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE or "REPLIES_UNKNOWN_MESSAGE" in str(told.get("errors")):
         return CopyGone(f"Discord: {words}")
@@ -102,7 +102,7 @@ class DiscordRest:
         file: tuple[str, str | bytes] | None = None,
         patience: float = PATIENCE,
     ) -> Any:
-        """Ask, up to three times where that may help; raises ChannelError.
+        """Call the API, up to three times where that may help. Raises ChannelError.
 
         ``file`` is its name and content, ``patience`` the most seconds to wait where Discord says to.
         """

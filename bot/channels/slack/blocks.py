@@ -73,7 +73,7 @@ def header(content: str) -> Block:
 
 
 def mrkdwn_block(mrkdwn: str) -> Block:
-    """A text with Slack's own marks in it, made by us of ids and of escaped words."""
+    """Return a text with Slack's own marks in it, made by us of ids and of escaped words."""
     return {"type": "mrkdwn", "text": mrkdwn}
 
 
@@ -113,7 +113,7 @@ def divider() -> Block:
 
 
 def rich(lines: Iterable[ContextLine]) -> list[Block]:
-    """Rich text blocks for these lines, each block within its limit; a line must fit one block."""
+    """Return rich text blocks for these lines, each within its limit; a line must fit one block."""
     blocks: list[Block] = []
     held: list[ContextLine] = []
     used = 0
@@ -154,7 +154,7 @@ def _block_for(line: ContextLine) -> str:
 def button(
     label: str, action_id: str, value: str, style: str = "", confirm: str = "", sure: Sure | None = None
 ) -> Block:
-    """``confirm`` says what to know before it counts; ``sure`` is the question, else the label asks."""
+    """Return a button. ``confirm`` is the warning before it counts, ``sure`` the question, else its label."""
     element: Block = {
         "type": "button",
         "text": plain(label, BUTTON_TEXT),
@@ -175,7 +175,7 @@ def button(
 
 
 def option(label: str, value: str) -> Block:
-    """One of the choices of a menu, of radio buttons or of checkboxes."""
+    """Return one of the choices of a menu, of radio buttons or of checkboxes."""
     return {"text": plain(label, OPTION_TEXT), "value": value}
 
 
@@ -186,7 +186,7 @@ def overflow(action_id: str, options: Iterable[tuple[str, str]]) -> Block:
 
 
 def input_block(block_id: str, label: str, element: Block, **more: Any) -> Block:
-    """An input of a window, under its label; what is entered has the action id `VALUE`."""
+    """Return an input of a window, under its label; what is entered has the action id `VALUE`."""
     block = {"type": "input", "block_id": block_id, "label": plain(label, LABEL)}
     return block | more | {"element": element | {"action_id": VALUE}}
 
@@ -196,13 +196,13 @@ def actions(*elements: Block) -> Block:
 
 
 def saying(choices: Iterable[str]) -> list[Block]:
-    """A row with a button for each of these words; nothing without any."""
+    """Return a row with a button for each of these words; nothing without any."""
     buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
     return [actions(*buttons)] if buttons else []
 
 
 def markdown(content: str, team: str = "") -> Block:
-    """CommonMark from ourselves, a model or a tool; mentions in it notify no one.
+    """Return a block of CommonMark from ourselves, a model or a tool; mentions in it notify no one.
 
     With ``team``, for what one person alone reads: its people and channels are shown by their names there.
     """

@@ -79,7 +79,7 @@ def value_of(card: Card) -> str:
 
 
 def parse_value(value: str) -> tuple[str, int]:
-    """Proposal id and round of a button; raises ValueError for what we never posted."""
+    """Parse a button's value into proposal id and round. Raises ValueError for one that is not Nod's."""
     proposal_id, colon, round_ = value.rpartition(":")
     if not (colon and proposal_id and round_.isdecimal()):
         raise ValueError("this button is not one of ours")
@@ -158,10 +158,7 @@ _TABLE = 6000  # units for all rows of a batch
 def batch_rows(
     rows: Sequence[BatchRow], room: int = _TABLE, first: int = 1
 ) -> tuple[list[ContextLine], bool]:
-    """The rows of a batch, numbered from ``first``: what each is about and how it differs, or how it ended.
-
-    Those that don't fit ``room`` are counted; the second value says whether anything was cut.
-    """
+    """Return the rows of a batch, numbered from ``first``: subjects, and differences or outcomes."""
     lines: list[ContextLine] = []
     used, some_cut = 0, False
     for number, row in enumerate(rows, first):
@@ -193,7 +190,7 @@ def _row(number: int, row: BatchRow, room: int) -> tuple[list[ContextLine], bool
 
 
 def _plan(found: Sequence[PlanLine]) -> tuple[list[ContextLine], bool]:
-    """A plan as a numbered list, each step with the tools that it names."""
+    """Return a plan as a numbered list, each step with the tools that it names."""
     room = min(_VALUE, max(100, _VALUES // len(found)))
     lines, some_cut = [], False
     for each in found:
@@ -209,7 +206,7 @@ def _plan(found: Sequence[PlanLine]) -> tuple[list[ContextLine], bool]:
 
 
 def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool]:
-    """One field of the change within ``room`` units per value, and whether any of it was cut."""
+    """Return one field of the change within ``room`` units per value, and whether any of it was cut."""
     name, name_cut = text.cut(field.field or b.BLANK, 60)
     old, old_cut = (None, False) if field.old_value is None else text.cut(field.old_value, room)
     new, new_cut = (None, False) if field.new_value is None else text.cut(field.new_value, room)
@@ -319,7 +316,7 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
 
 
 def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
-    """The buttons of a batch."""
+    """Yield the buttons of a batch."""
     if Verb.APPROVE_ALL in card.verbs:
         label = card.button(Verb.APPROVE_ALL).label if whole else "View all, then approve"
         yield b.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
@@ -375,7 +372,7 @@ _PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
 
 
 def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
-    """Its label, and what a press does."""
+    """Return the label of the button, and the action of a press."""
     if whole:
         return card.button(Verb.APPROVE_STEPS).label, Verb.APPROVE_STEPS
     return "View all, then approve plan and its steps", REVIEW_STEPS
@@ -464,7 +461,7 @@ _STATUS = {
 
 
 def render_team(board: TeamStatus) -> SlackCard:
-    """A team as a plan block, with a task card for each teammate."""
+    """Return a team as a plan block, with a task card for each teammate."""
     tasks = [_task(each) for each in board.teammates[-_TEAMMATES:]]
     block = {"type": "plan", "title": text.cut(board.title, blocks.TASK_TITLE)[0], "tasks": tasks}
     return SlackCard([block], text.escape(board.title), whole=True)

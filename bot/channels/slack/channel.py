@@ -319,7 +319,10 @@ class SlackChannel(Platform):
         return bool(answered.status_code == HTTPStatus.OK)
 
     def hearing(self) -> Hearing:
-        """Slack answers pings on its socket; over HTTP it calls only when there is something to tell."""
+        """Return the health of the connection.
+
+        Slack answers pings on its socket; over HTTP it calls only when there is something to tell.
+        """
         if self._connection.refused:
             return Hearing(fault="Slack refused a token; the log says which")
         if self._workspaces.refused:
@@ -471,7 +474,7 @@ class SlackChannel(Platform):
             await posting.upload(client, place, name, content)
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:
-        """``ref`` is the file's id; Slack says where it lies, and that has to be with Slack."""
+        """Download a file by its id; Slack gives the address, which must be Slack's own."""
         with translate_errors():
             client = await self._workspaces.client(SlackPlace.of(address).team)
             found = (await client.files_info(file=ref)).get("file") or {}

@@ -91,7 +91,7 @@ async def _bot_token(settings: Settings, token: str) -> list[Finding]:
 
 
 def _accounts(settings: Settings, team: str, kind: str) -> list[Finding]:
-    """Accounts of another workspace or organisation than the token's would never be anybody there."""
+    """Warn of accounts of another workspace or organisation than the token's: they match no one."""
     named = (*settings.admins, *settings.approvers, *settings.approver_chats)
     others = [account for account in named if account.startswith("slack:") and not _is_in(account, team)]
     if not others:

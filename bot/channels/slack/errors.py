@@ -93,7 +93,7 @@ def maybe_done(error: Exception) -> bool:
 
 
 def code_of(error: SlackApiError) -> str:
-    """Slack's word for the refusal, such as ``not_in_channel``; otherwise the HTTP status."""
+    """Return Slack's code of a refusal, such as ``not_in_channel``; otherwise the HTTP status."""
     try:
         answer = error.response.get("error")
     except (AttributeError, ValueError):  # a body that was no JSON
@@ -102,7 +102,7 @@ def code_of(error: SlackApiError) -> str:
 
 
 def code_behind(error: ChannelError) -> str | None:
-    """Slack's word for the refusal behind ``error``; None when Slack did not answer."""
+    """Return Slack's code of the refusal behind ``error``; None when Slack did not answer."""
     cause = error.__cause__
     return code_of(cause) if isinstance(cause, SlackApiError) else None
 

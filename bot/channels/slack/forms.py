@@ -24,7 +24,7 @@ def inputs(fields: Sequence[Field], team: str) -> list[Block]:
 
 
 def blocks_of(fields: Sequence[Field]) -> dict[str, str]:
-    """The id of each field's input block, by the field's name."""
+    """Return the id of each field's input block, by the field's name."""
     return {f.name: at for at, f in _name_blocks(fields) if _editable(f)}
 
 

@@ -67,12 +67,12 @@ def is_id(text: str) -> bool:
 
 
 def mention_of(ident: str) -> str:
-    """A mention of a person or of a user group, by its id."""
+    """Return a mention of a person or of a user group, by its id."""
     return f"<!subteam^{ident}>" if ident.startswith("S") else f"<@{ident}>"
 
 
 def channel_in(address: str, team: str) -> str | None:
-    """The channel of an address, where it is one that people of this workspace can be led to."""
+    """Return the channel of an address, where it is one that people of this workspace can be led to."""
     channel, _, key = address.partition(":")
     match key.split("/"):
         case [workspace, found, *_] if (channel, workspace) == (NAME, team) and found[:1] in ("C", "G"):
@@ -83,7 +83,7 @@ def channel_in(address: str, team: str) -> str | None:
 def actor_of(
     team: str, user: str, name: str = "", standing: Membership | None = None, *, colleague: bool = False
 ) -> Actor:
-    """An account; one from outside is called what it is, wherever its name is read.
+    """Return an account; one from outside is called what it is, wherever its name is read.
 
     ``colleague``: they are of the same organisation as the workspace that Nod works for.
     """
@@ -94,7 +94,7 @@ def actor_of(
 
 
 def user_of(actor: Actor) -> tuple[str, str] | None:
-    """Team and user id of a Slack actor; None for one of another channel."""
+    """Return team and user id of a Slack actor; None for another channel's."""
     if actor.channel != NAME:
         return None
     team, _, user = actor.key.partition("/")

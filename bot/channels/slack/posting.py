@@ -140,7 +140,7 @@ async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetim
 async def _own(
     workspaces: Workspaces, place: SlackPlace, since: datetime
 ) -> tuple[str, Sequence[Mapping[str, Any]]]:
-    """The channel, and what Nod posted at a place since then; nothing where it may not look."""
+    """Return the channel, and what Nod posted at a place since then; nothing where it may not look."""
     client, bot_user = await workspaces.client(place.team), await workspaces.bot_user(place.team)
     channel = place.channel
     try:

@@ -117,7 +117,7 @@ def _field(field: Mapping[str, Any]) -> str:
 
 
 def _lines(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in blocks, in their order, a line or more for each."""
+    """Yield every text in blocks, in their order, a line or more for each."""
     if depth > _MAX_DEPTH or not isinstance(value, Mapping):
         return
     kind = str(value.get("type") or "")

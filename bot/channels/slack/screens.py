@@ -199,7 +199,7 @@ def row(card: Card, subject: ModalSubject, *, may_approve: bool) -> Review:
 
 
 def _everything(whole: str) -> tuple[list[Block], str]:
-    """Blocks for a text, and that text where it was more than a window holds."""
+    """Return blocks for a text, and the text itself if it exceeds a modal."""
     shown: list[Block] = []
     used = 0
     pieces = text.chunks(whole[:_BUDGET], _PIECE)  # more could never be shown
@@ -294,7 +294,7 @@ def _about(card: Card) -> Block:
 
 
 def asks_words(callback_id: str) -> Verb | None:
-    """The verb whose window of `words` this is; None for any other."""
+    """Return the verb whose window of `words` this is; None for any other."""
     verb = callback_id.removeprefix("nod:")
     return Verb(verb) if verb in set(Verb) and BUTTONS[Verb(verb)].asks else None
 
@@ -312,7 +312,7 @@ def last_word(title: str, words: str) -> Block:
 def _modal(
     title: str, shown: list[Block], callback_id: str, subject: ModalSubject, submit: str = ""
 ) -> Block:
-    """A window; without ``submit`` it can only be closed."""
+    """Return a window; without ``submit`` it can only be closed."""
     return {
         "type": "modal",
         "callback_id": callback_id,

@@ -23,7 +23,7 @@ POST = 11_000
 
 
 def escape(text: str) -> str:
-    """Ready for a mrkdwn text; Slack documents these three characters as the ones to escape."""
+    """Escape a text for mrkdwn; Slack documents the three characters."""
     return _escape(set_apart(clean(text)))
 
 
@@ -37,7 +37,7 @@ def _escape(text: str) -> str:
 
 
 def as_plain(markdown: str) -> str:
-    """CommonMark as Slack shows it where it reads none: without the backslashes before marks."""
+    """Return CommonMark as plain text, without the backslashes before marks."""
     return "".join(
         piece if in_code else _BACKSLASHED.sub(r"\1", piece) for in_code, piece in _code_apart(markdown)
     )
@@ -54,18 +54,18 @@ def _code_apart(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def notification(markdown: str, limit: int = 300) -> str:
-    """The first words of a notice on one line, for the screen of a phone: prose, ready for Slack."""
+    """Return the first words of a notice on one line, for the screen of a phone: prose, ready for Slack."""
     words = " ".join(clean_prose(as_plain(markdown)).split())
     return _escape(_shorten(words, limit)[0])
 
 
 def neutralise(markdown: str) -> str:
-    """CommonMark in which no ``<!channel>``, ``<@U1>`` or ``<#C1>`` notifies anybody."""
+    """Neutralise ``<!channel>``, ``<@U1>`` and ``<#C1>`` in CommonMark, so that no one is notified."""
     return commonmark.neutralise_mentions(markdown, _SPECIAL)
 
 
 def harmless(markdown: str, limit: int) -> str:
-    """CommonMark within ``limit`` units that notifies no one: cut first, since a guard adds to the length."""
+    """Cut CommonMark to ``limit`` units, then neutralise its mentions, which adds to the length."""
     room = limit * 5 // 6 if _SPECIAL.search(markdown) or "]:" in markdown else limit  # one to five
     return neutralise(_shorten(clean_prose(markdown), room)[0])
 
@@ -92,7 +92,7 @@ def _shorten(text: str, limit: int) -> tuple[str, bool]:
 
 
 def chunks(text: str, limit: int) -> list[str]:
-    """Plain text in pieces of at most ``limit`` units, nothing lost, preferably cut after a line.
+    """Split plain text into pieces of at most ``limit`` units, nothing lost, preferably after a line.
 
     Half as much where marks of direction may double it.
     """
@@ -109,7 +109,7 @@ def chunks(text: str, limit: int) -> list[str]:
 
 
 def split(markdown: str, limit: int = POST) -> list[str]:
-    """CommonMark in posts of at most ``limit`` units."""
+    """Split CommonMark into posts of at most ``limit`` units."""
     return commonmark.split(markdown, limit, width)
 
 
@@ -124,7 +124,7 @@ def link_text(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Backslashes before what CommonMark would read as markup, on one line."""
+    """Escape CommonMark's markup in a text of one line."""
     return re.sub(r"([\\`*_\[\]~])", r"\\\1", link_text(text))
 
 

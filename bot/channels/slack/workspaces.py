@@ -134,7 +134,7 @@ def _make_limit_error() -> SlackApiError:
 
 
 def _find_seconds_to_wait(error: SlackApiError) -> float | None:
-    """For how many seconds Slack takes no more of this; None where it refused something else."""
+    """Return the seconds until Slack takes the call again; None where it refused for another reason."""
     response = error.response
     if not isinstance(response, AsyncSlackResponse) or response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
         return None
@@ -267,7 +267,7 @@ class Workspaces(AsyncAuthorize):
         return next(iter((*pressed, *found)), None)
 
     async def bot_user(self, team: str) -> str:
-        """Nod's own account in a workspace; empty where Nod is not installed."""
+        """Return Nod's own account in a workspace; empty where Nod is not installed."""
         workspace = await self.find(team)
         return workspace.bot_user if workspace else ""
 
@@ -317,7 +317,7 @@ class Workspaces(AsyncAuthorize):
         self._clients.pop(workspace.team, None)
 
     async def actor(self, team: str, user: str, *teams: object, name: str = "") -> Actor:
-        """A person as an account of their own team, with what they are to the one that Nod works for.
+        """Return a person as an account of their own team, with what they are to the one that Nod works for.
 
         ``teams`` are those that Slack named with what they did; ``name`` is for where it tells no other.
         """
@@ -369,9 +369,10 @@ class Workspaces(AsyncAuthorize):
         return next((str(home) for home in homes if str(home).startswith("T")), own), user
 
     async def time_zone(self, team: str, actor: Actor) -> ZoneInfo | None:
-        """The time zone that a person has chosen; None where Slack tells none. As for `actor`, it is kept.
+        """Return the time zone that a person has chosen; None where Slack tells none.
 
-        Each step of a turn asks, so where Slack gave no answer it is left alone for a minute.
+        As for `actor`, it is kept. Each step of a turn asks, so where Slack gave no answer it is left alone
+        for a minute.
         """
         key = team, actor.key.partition("/")[2]
         said = self._users[key][0] if key in self._users else {}
@@ -497,7 +498,7 @@ class Workspaces(AsyncAuthorize):
 
 
 def organisation_of(said: AsyncSlackResponse) -> str:
-    """The organisation that a token is for as a whole, by ``auth.test``; empty for a workspace's."""
+    """Return the organisation that a token is for as a whole, by ``auth.test``; empty for a workspace's."""
     return str(said.get("enterprise_id") or "") if said.get("is_enterprise_install") else ""
 
 

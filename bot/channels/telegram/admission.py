@@ -40,7 +40,7 @@ class Admitted:
 
     @classmethod
     def by(cls, settings: Settings) -> Self:
-        """Raises SettingsError where a list holds something that is not a Telegram id."""
+        """Raise SettingsError where a list holds something that is not a Telegram id."""
         admins = _accounts("NOD_ADMINS", settings.admins)
         approvers = _accounts("NOD_APPROVERS", settings.approvers)
         users = _ids("TELEGRAM_ALLOWED_USERS", settings.telegram_allowed_users)

@@ -18,18 +18,21 @@ from bot.domain.verbs import BUTTONS, Needs, Verb
 
 
 def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
-    """A button for each, one below the other; None without any."""
+    """Return a button for each, one below the other; None without any."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
     return InlineKeyboardMarkup(rows) if rows else None
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:
-    """A button that can be read and not pressed (Bot API 10.3, which the library does not know yet)."""
+    """Return a button that can be read and not pressed (Bot API 10.3, which the library lacks)."""
     return InlineKeyboardButton(label, api_kwargs={"disabled": {}})
 
 
 def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
-    """The keyboard without what an older Bot API server refuses; itself where there is no such thing."""
+    """Return the keyboard without what an older Bot API server refuses.
+
+    Itself where there is no such thing.
+    """
     rows = [[b for b in row if not (b.api_kwargs or b.copy_text)] for row in markup.inline_keyboard]
     kept = sum(map(len, rows)) == sum(map(len, markup.inline_keyboard))
     return markup if kept else InlineKeyboardMarkup([row for row in rows if row])
@@ -181,7 +184,7 @@ class ButtonData:
 
     @classmethod
     def parse(cls, data: str) -> Self | None:
-        """None for anything that `pack` does not write."""
+        """Parse what `pack` writes; None for anything else."""
         match = _SHAPE.fullmatch(data)
         does = next((kind(match[1]) for kind in (Does, Verb) if match and match[1] in set(kind)), None)
         if match is None or does is None or (isinstance(does, Verb) and does_of(does) is not does):

@@ -139,7 +139,7 @@ def _write_copy_row(card: Card) -> list[list[InlineKeyboardButton]]:
 def _for_rows(
     card: Card, batch: Batch, *, hidden: bool, left_out: bool, viewed: bool
 ) -> InlineKeyboardMarkup | None:
-    """The buttons of a batch."""
+    """Return the buttons of a batch."""
     approves = Verb.APPROVE_ALL in card.verbs
     rows = [
         [_viewing(card, Does.VIEW, VIEW_ALL)] if hidden or (left_out and not viewed) else [],
@@ -168,9 +168,10 @@ _OF_ALL = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:
-    """A page of a batch's rows with a button for each: to approve it or not; where it ``looks``, to open it.
+    """Return a page of a batch's rows with a button for each: to approve it or not.
 
-    What is picked is in every button, so nothing of it can be lost or be another's.
+    Where it ``looks``, to open it. What is picked is in every button, so nothing of it can be lost or be
+    another's.
     """
     part, rows, pages = page_of(card, page)
     packed = picked.pack()
@@ -208,7 +209,7 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
 
 
 def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
-    """The two answers to the question before what can't be undone, before Undo, or before Retry."""
+    """Return the two answers to the question before what can't be undone, before Undo, or before Retry."""
     if (sure := card.button(does if isinstance(does, Verb) else VERBS[does]).sure) is None:
         return None
     answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))

@@ -220,7 +220,7 @@ class TelegramChannel(Platform):
             self._taking_turns = asyncio.create_task(self._take_turns(self._others))
 
     async def _take_turns(self, others: Peers) -> None:
-        """Telegram lets one process poll: this one, once the others have let go or are gone."""
+        """Poll while this process holds the lease: Telegram lets only one process poll."""
         updater = self._app.updater
         while updater is not None:
             try:
@@ -263,7 +263,10 @@ class TelegramChannel(Platform):
         return [Route(WEBHOOK, self._receive, methods=["POST"])] if self._webhook else []
 
     def hearing(self) -> Hearing:
-        """Telegram answers each poll; by webhook it calls only when there is something to tell."""
+        """Return the health of the connection.
+
+        Telegram answers each poll; by webhook it calls only when there is something to tell.
+        """
         if not self._app.running or self._connection is None or not self._connection.up:
             return Hearing(fault="it isn't connected")
         if self._requests.refused or self._polls.refused:
@@ -321,7 +324,7 @@ class TelegramChannel(Platform):
         await post_each(posts, after, lambda each: self._transport.post(place, each))
 
     async def fetch_file(self, address: Address, ref: str, most: int) -> bytes:  # noqa: ARG002 - as in `Poster`
-        """``ref`` is the file's id; Telegram says where it lies on its server."""
+        """Download a file by its id, from the address that Telegram gives on its own server."""
         with translate_errors():
             found = await self._bot.get_file(ref)
         return await download(found.file_path or "", most, {self._origin})
@@ -375,7 +378,10 @@ class TelegramChannel(Platform):
         return self._moves.place(Address.parse(group.removesuffix("/admins")))
 
     async def _each_of(self, people: Sequence[Actor]) -> list[Actor]:
-        """People, and those of groups one by one: a group can't be mentioned. Their number is bounded."""
+        """Return the people, with groups replaced by their members, since a group can't be mentioned.
+
+        Their number is bounded.
+        """
         found: list[Actor] = []
         for each in people:
             admins: list[User] = []
@@ -396,7 +402,7 @@ class TelegramChannel(Platform):
         return ref
 
     async def changed(self) -> None:
-        """Nothing to do: Telegram has no list of proposals."""
+        """Do nothing: Telegram has no list of proposals."""
 
     def _build(self, root: str) -> _App:
         builder = (

@@ -99,7 +99,10 @@ class Typed:
         return Command(actor, entry.name, words, address, private, names=names)
 
     def as_typed(self, usage: str) -> str:
-        """The core's words on how to write the command, with its name here; raises KeyError as `command`."""
+        """Return the core's words on how to write the command, with its name here.
+
+        Raises KeyError as `command`.
+        """
         entry = _BY_NAME[self.name]
         return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}") if entry.text else usage
 
@@ -119,12 +122,12 @@ def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
 
 
 def link_to(me: User, proposal_id: str) -> str:
-    """An address that opens a private chat with the bot, which shows the proposal there."""
+    """Return an address that opens a private chat with the bot, which shows the proposal there."""
     return f"https://t.me/{me.username}?start={proposal_id}"
 
 
 def read(text: str) -> Typed | None:
-    """None when the text is no command. A link to a proposal shows it."""
+    """Parse a command; None for other text. A link to a proposal becomes the command that shows it."""
     if not text.startswith("/"):
         return None
     head, *rest = text[1:].split(maxsplit=1)[:2] or [""]

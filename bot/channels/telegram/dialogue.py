@@ -86,11 +86,11 @@ class Dialogue:
         return replace(self, step=step, asked=None, changes=changes, at=now, prompt=None)
 
     def again(self, now: datetime) -> Self:
-        """Back to the choice of a field, with what was changed so far."""
+        """Return to the choice of a field, with the changes so far."""
         return replace(self, step=DialogueStep.PICK, asked=None, at=now, prompt=None)
 
     def asking(self, question: str) -> Self:
-        """Before the question is sent: what it says."""
+        """Set the text of the question before it is sent."""
         return replace(self, question=question.strip())
 
     def prompted(self, message_id: int) -> Self:

@@ -265,7 +265,7 @@ class Asker:
     async def _show(
         self, who: Who, dialogue: Dialogue, screen: Screen, message: TelegramPosted | None = None
     ) -> None:
-        """Keep, then show in ``message`` or a new one; an answer counts once the question has its id."""
+        """Store the dialogue, then show it in ``message`` or a new one; answers count once it has its id."""
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
         markup = screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None
@@ -331,7 +331,7 @@ class Asker:
 
 
 def _apply_choice(found: Dialogue, callback: ButtonData, now: datetime) -> Dialogue:
-    """The dialogue with what a button chooses of a grant; with no rung for what there is not."""
+    """Return the dialogue with what a button chooses of a grant; with no rung for what there is not."""
     rung, reach = found.rung, found.reach
     if callback.does is Does.RUNG:
         rung = _at(list(GrantScope), callback.index)

@@ -73,7 +73,7 @@ class _Line:
         self.changed = asyncio.Event()
 
     def due(self, now: float, count: int, seconds: float) -> float:
-        """When the next request may go out: now, or later."""
+        """Return the time of the next request: now, or later."""
         while self.sent and self.sent[0] <= now - seconds:
             self.sent.popleft()
         free = self.sent[-count] + seconds if len(self.sent) >= count else now

@@ -79,7 +79,7 @@ class Mailbox(asyncio.Queue[object]):
         return len(rows)
 
     async def album(self, kept: KeptUpdate, bot: Any) -> list[KeptUpdate]:
-        """This update, with all that came of its album; none where it was handled with them."""
+        """Return this update with the others of its album; empty where it was handled with them."""
         group = kept.update.message.media_group_id if kept.update.message else None
         if group is None:
             return [kept]

@@ -44,7 +44,7 @@ class TelegramPlace:
         return Address(NAME, key)
 
     def named(self, title: str | None) -> dict[str, str]:
-        """The name of its chat, where it has one: private chats have none."""
+        """Return the name of its chat, where it has one: private chats have none."""
         return {str(replace(self, thread_id=None).address): title} if title and not self.private else {}
 
     @classmethod

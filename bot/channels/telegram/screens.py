@@ -166,7 +166,7 @@ def _current(dialogue: Dialogue, field: Field) -> object:
 
 
 def _format_value(field: Field, value: object) -> str:
-    """A value as it can be typed again."""
+    """Return a value as it can be typed again."""
     if value is None or value == "":
         return ""
     if field.shape is Shape.LINES and isinstance(value, list):

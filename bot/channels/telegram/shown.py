@@ -232,7 +232,7 @@ class ShownCards:
     async def settle_group(
         self, proposal_id: str, lookup: Lookup, actor: Actor, place: TelegramPlace
     ) -> None:
-        """After a payload was shown: offer Approve all where the group's buttons stand, if it may be now."""
+        """Offer Approve all on the group's buttons, if it may be offered after a payload was shown."""
         bearer = await self._database.read(posted_cards.bearer, proposal_id)
         for _ in range(_PASSES if bearer else 0):
             card = await lookup.card(bearer or "", actor, place.address)

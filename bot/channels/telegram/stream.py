@@ -104,7 +104,7 @@ class TelegramStream(StreamedMessage):
 
 
 def _latest(text: str) -> str:
-    """The end of a text that grows, from the start of a line; at most two messages long."""
+    """Return the end of a text that grows, from the start of a line; at most two messages long."""
     skipped = max(len(text) // TEXT_UNITS - 1, 0) * TEXT_UNITS
     start = text.find("\n", skipped) + 1 if skipped else 0
     if not start:

@@ -85,7 +85,7 @@ class Rich:
 
 
 def plain(text: str) -> Rich:
-    """Text without any styling; characters that could make it lie about itself are shown as escapes.
+    """Return unstyled text; characters that could disguise its meaning are shown as escapes.
 
     What others wrote in it keeps its own direction.
     """
@@ -212,7 +212,10 @@ def _open(source: str, events: Iterable[tuple[Any, Any]]) -> str:
 
 
 def mention(actor: Actor) -> Rich:
-    """A person's name that notifies them, once in each message; only the name for someone elsewhere."""
+    """Return a person's name that notifies them, once in each message.
+
+    Only the name for someone elsewhere.
+    """
     name = plain(actor.label)
     if actor.channel != NAME or not actor.key.isdecimal():
         return name
@@ -229,7 +232,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
         return style(text, *(_FOLD if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
-        """Apps too old for it show the text that it stands for."""
+        """Return a time that apps format themselves; old ones show the text instead."""
         text = local(at)
         kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
         return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))

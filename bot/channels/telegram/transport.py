@@ -160,7 +160,7 @@ class Transport:
         reply: ReplyParameters | None,
         urgency: Urgency,
     ) -> _Sends:
-        """The call that sends a message."""
+        """Return the call that sends a message."""
 
         async def to(only: dict[str, Any] | None) -> Message:
             async def send(chat_id: int, rich: Rich, markup: Markup) -> Message:
@@ -188,7 +188,7 @@ class Transport:
             return await self._try_to_whisper(to, alone) or find_posted(await to(None))
 
     async def _try_to_whisper(self, to: _Sends, alone: Alone | None) -> TelegramPosted | None:
-        """A server before Bot API 10.3 does not know the parameter, and sends to all."""
+        """Send an ephemeral message; a server before Bot API 10.3 ignores the parameter and sends to all."""
         if alone is None or not self.whispers:
             return None
         try:
@@ -242,7 +242,7 @@ class Transport:
             )
 
     async def _call_with_known_buttons(self, markup: Markup, call: Callable[[Markup], Awaitable[T]]) -> T:
-        """Call; once more without the newer kinds of buttons, where this server refuses them."""
+        """Call, and again without the newer kinds of buttons if the server refuses them."""
         older = without_newer(markup) if isinstance(markup, InlineKeyboardMarkup) else markup
         if older is not markup and self._newer:
             try:
@@ -286,7 +286,7 @@ class Transport:
     async def _simpler(
         self, chat_id: int, rich: Rich, markup: Markup, call: Callable[[int, Rich, Markup], Awaitable[T]]
     ) -> T:
-        """Call; once more without times, then without entities and links, where they were refused."""
+        """Call, and again without times, then without entities and links, if they are refused."""
         untimed = Rich(rich.text, tuple(e for e in rich.entities if e.type != MessageEntity.DATE_TIME))
         if untimed != rich and self._times:
             try:

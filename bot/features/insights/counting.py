@@ -49,7 +49,7 @@ _NUMBERS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 
 
 def as_csv(found: Insights) -> str:
-    """A row for each tool, place, person, decider and hour of the week."""
+    """Return a row for each tool, place, person, decider and hour of the week."""
     rows: list[dict[str, Any]] = [
         {"part": facet, "key": part.key, "name": part.name, **{n: getattr(part.tally, n) for n in _NUMBERS}}
         for facet, parts in found.parts.items()

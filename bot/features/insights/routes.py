@@ -91,7 +91,7 @@ Found = Annotated[Insights, Depends(_find_insights)]
 
 @router.get("/insights", summary="What people were asked, how it ended, how long it took")
 async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
-    """Of what you asked for; for admins of everyone's (``everyone``). At most 200 ``parts``."""
+    """Counts what you asked for; for admins everyone's (``everyone``). At most 200 ``parts``."""
     parts = found.parts[by]
     return InsightBody.of(
         since=found.since,

@@ -71,14 +71,14 @@ def find(session: Session, number: int, *, lock: bool = False) -> Issue:
 
 
 def newest_titled(session: Session, title: str) -> Issue | None:
-    """The newest issue of exactly that title."""
+    """Return the newest issue of exactly that title."""
     query = select(IssueRow).where(IssueRow.title == title).order_by(col(IssueRow.number).desc()).limit(1)
     row = session.exec(query).first()
     return _issue(row) if row else None
 
 
 def comments(session: Session, number: int) -> list[Comment]:
-    """Oldest first."""
+    """Return the comments on an issue, oldest first."""
     rows = session.exec(
         select(IssueCommentRow)
         .where(IssueCommentRow.issue_number == number)
@@ -90,7 +90,7 @@ def comments(session: Session, number: int) -> list[Comment]:
 def search(
     session: Session, query: str, state: IssueState | None = None, *, limit: int
 ) -> tuple[list[Issue], int]:
-    """Issues with every word of ``query`` in title or body, in any case; see `listing` for the answer."""
+    """Return issues with every word of ``query`` in title or body, in any case, as `listing` does."""
     wanted = [or_(_has(IssueRow.title, word), _has(IssueRow.body, word)) for word in query.split()]
     return _page(session, [*wanted, _in_state(state)], limit)
 
@@ -104,7 +104,7 @@ def listing(
     *,
     limit: int,
 ) -> tuple[list[Issue], int]:
-    """Up to ``limit`` issues, newest first, and how many there are. Assignee "" means no one."""
+    """Return up to ``limit`` issues, newest first, and the number of all. Assignee "" means no one."""
     wanted = [_in_state(state)]
     if assignee is not None:
         name = col(IssueRow.assignee)
@@ -188,12 +188,12 @@ def comment(
 
 
 def comment_of_key(session: Session, key: str) -> int | None:
-    """The id of the comment that ``key`` made."""
+    """Return the id of the comment that ``key`` made."""
     return session.exec(select(IssueCommentRow.id).where(IssueCommentRow.idempotency_key == key)).first()
 
 
 def comment_with(session: Session, number: int, comment_id: int) -> Comment | None:
-    """One comment of an issue; None where it is not there."""
+    """Return one comment of an issue; None where it is not there."""
     found = select(IssueCommentRow).where(
         IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
     )

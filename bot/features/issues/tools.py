@@ -64,7 +64,7 @@ CommentBody = Annotated[Text, Field(min_length=1, max_length=20_000), STORABLE]
 
 
 def issue_tools(database: Database, clock: Clock) -> FixedToolset:
-    """All tools of the tracker, over ``database``."""
+    """Return all tools of the tracker, over ``database``."""
     return FixedToolset("issues", (*_reads(database), *_writes(database, clock), _undoes(database, clock)))
 
 
@@ -119,7 +119,7 @@ def _reads(database: Database) -> tuple[Tool, ...]:
 
 
 def _of_one_issue(database: Database) -> Callable[..., Callable[[Callable[..., Awaitable[Any]]], Tool]]:
-    """Makes tools that change one issue; their cards say the issue's title as well."""
+    """Return a decorator for tools that change one issue; their cards have the issue's title as well."""
 
     def of(
         summary: Callable[[Arguments], str],
@@ -355,7 +355,7 @@ async def _preview_creation(arguments: Arguments) -> Sequence[PreviewField]:
 
 
 def _preview_update(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
-    """Only what really changes."""
+    """Return the fields that really change."""
     issue = issues.find(session, arguments["number"])
     real = issues.differences(issue, _read_fields(arguments))
     if not real:
@@ -513,7 +513,7 @@ def _with_its(comments: int) -> str:
 
 
 def _fields(issue: Issue) -> dict[str, Any]:
-    """An issue as JSON, without its body."""
+    """Return an issue as JSON, without its body."""
     return {
         "number": issue.number,
         "title": issue.title,

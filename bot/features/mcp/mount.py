@@ -64,7 +64,7 @@ class McpMount:
 
 @asynccontextmanager
 async def _connect(app: ASGIApp, headers: Mapping[str, str] | None) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client for this same server, with the token that the agent came with."""
+    """Yield a client for this same server, with the token that the agent came with."""
     authorization = (headers or {}).get("authorization")
     given = {"Authorization": authorization} if authorization else {}
     transport = httpx2.ASGITransport(app=app)

@@ -45,7 +45,7 @@ _DENIED = {
 
 
 def agents_server(connect: Connect, patience: int) -> MCPServer[Any]:
-    """An MCP server of three tools. Configure logging first: otherwise the SDK sets up its own."""
+    """Return an MCP server of three tools. Configure logging first: otherwise the SDK sets up its own."""
     server: MCPServer[Any] = MCPServer(
         "nod",
         title="Nod",
@@ -119,7 +119,7 @@ async def sessions(connect: Connect, patience: int) -> AsyncIterator[ASGIApp]:
 
 
 async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given: Any) -> Json:
-    """The request that the answer is about. Raises ToolError with what went wrong, for the agent."""
+    """Return the request that the answer is about. Raises ToolError with what went wrong, for the agent."""
     try:
         answer = await client.request(method, path, timeout=LONGEST_WAIT + _MARGIN, **given)
         said: Json = answer.json()
@@ -137,10 +137,11 @@ async def _call_api(client: httpx2.AsyncClient, method: str, path: str, **given:
 async def _put(
     client: httpx2.AsyncClient, path: str, body: Json, context: Context[Any, Any], wait: float
 ) -> Json:
-    """A new request, once it ended or after ``wait`` seconds; withdrawn if the call that asks ends before.
+    """Return a new request, once it ended or after ``wait`` seconds.
 
-    A call ends with its cancellation, the end of input or the connection. Each call asks: agents count their
-    uses from 0 again in each session, so the same ID is not the same use.
+    Withdrawn if the call that asks ends before. A call ends with its cancellation, the end of input or the
+    connection. Each call asks: agents count their uses from 0 again in each session, so the same ID is not
+    the same use.
     """
     with anyio.CancelScope(shield=True):  # without its ID it could not be withdrawn
         shown = await _call_api(client, "POST", path, json=body)
@@ -160,7 +161,10 @@ async def _withdrawn(client: httpx2.AsyncClient, shown: Json) -> None:
 async def _wait_for_end(
     client: httpx2.AsyncClient, shown: Json, context: Context[Any, Any], wait: float
 ) -> Json:
-    """The request once it ended, or its status after that many seconds; tells progress while it waits."""
+    """Return the request once it ended, or its status after that many seconds.
+
+    Tells progress while it waits.
+    """
     waited = 0
     while shown["end"] == "waiting" and wait > 0:
         await context.report_progress(waited, message="Waiting for a person to decide")

@@ -78,7 +78,7 @@ def _oldest(facts: list[Fact]) -> Fact:
 
 
 def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: datetime) -> list[Fact]:
-    """The facts that the model is told in a conversation.
+    """Return the facts that the model is told in a conversation.
 
     What is for a person, only in their own private one: someone else may ask there about a card.
     """
@@ -90,7 +90,7 @@ def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: dat
 def list_visible(
     session: Session, policies: Policies, actor: Actor, now: datetime, at: Address | None = None
 ) -> list[KnownFact]:
-    """The facts that a person may see; of those for chats only what is for ``at``, if it is given."""
+    """Return the facts that a person may see; of those for chats only what is for ``at``, if it is given."""
     reader = _Reader(session, policies, actor)
     here = scope_of(About.PLACE, actor, at) if at else None
     found = [

@@ -85,7 +85,7 @@ class MemoryCommands:
         return _reply(f"Remembered: {fact}" if fact else "", number)
 
     def _format_facts(self, facts: Sequence[KnownFact]) -> str:
-        """A line for each fact, by whom it is for."""
+        """Return a line for each fact, by whom it is for."""
         if not facts:
             return _NONE
         lines, whose = [], ""

@@ -60,7 +60,7 @@ class Fact:
 
 
 def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
-    """For whom a fact is that someone has remembered in a conversation; threads share those of their chat."""
+    """Return the scope of a fact from a conversation; threads share the scope of their chat."""
     match about:
         case About.PERSON:
             return about, str(asker)
@@ -87,12 +87,12 @@ def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: b
 
 
 def last_day(until: datetime, zone: tzinfo) -> date:
-    """The last day on which a fact holds, where its people are; it is over at the end of it."""
+    """Return the last day on which a fact holds, where its people are; it is over at the end of it."""
     return (until - timedelta(seconds=1)).astimezone(zone).date()
 
 
 def check_fact(text: str) -> str:
-    """A fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
+    """Return a fact as it is kept, in one line. Raises ValueError, in words, for what can't be remembered."""
     if len(text) > LONGEST:
         raise ValueError(f"At most {LONGEST} characters. Remember what matters of it.")
     fact = one_line(text)

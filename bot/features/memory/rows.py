@@ -78,12 +78,12 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
 
 
 def of(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
-    """The facts for these, but not those whose time is over."""
+    """Return the facts for these, but not those whose time is over."""
     return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
 
 
 def of_all_but_others(session: Session, accounts: Collection[str], now: datetime) -> list[Fact]:
-    """The facts for these accounts, for every place and every team."""
+    """Return the facts for these accounts, for every place and every team."""
     return _select_facts(session, or_(_ABOUT != About.PERSON, _SCOPE.in_(sorted(accounts))), now)
 
 

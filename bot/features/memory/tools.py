@@ -38,10 +38,10 @@ Forgotten = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidat
 
 
 def memory_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
-    """`remember` and `forget`."""
+    """Return the tools `remember` and `forget`."""
 
     def end_of(until: date | None) -> datetime | None:
-        """When a fact ends that holds up to a day; raises ToolError where that is over, or far ahead."""
+        """Return the end of a fact that holds up to a day. Raises ToolError for a past or distant one."""
         if until is None:
             return None
         if until > clock().date() + _FURTHEST:

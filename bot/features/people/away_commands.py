@@ -84,7 +84,7 @@ class AwayCommands:
         return until
 
     def _find_account(self, session: Session, actor: Actor, said: str) -> Actor:
-        """The account that is meant; raises CommandError where that is not certain, or it can't be."""
+        """Return the account that is meant; raises CommandError where that is not certain, or it can't be."""
         policy, person = self._policies.load_for(session, actor)
         words = remove_quotes(said).removeprefix("@")
         if ":" in words:
@@ -112,7 +112,7 @@ class AwayCommands:
         return found
 
     async def _check(self, stand_in: Actor, there: Address) -> None:
-        """Raises CommandError unless their platform says that they are of the team, or never says."""
+        """Raise CommandError unless their platform says that they are of the team, or never says."""
         if self._standing is None:
             return
         try:
@@ -142,7 +142,7 @@ class AwayCommands:
         return absences.end(session, whose.accounts, command.actor, self._clock())
 
     def _away_as(self, session: Session, text: str) -> Actor:
-        """The account of someone who is away, by its account or name; raises CommandError."""
+        """Return the account of someone who is away, by its account or name; raises CommandError."""
         words = remove_quotes(text).removeprefix("@").casefold()
         away = [each.who for each in self._policies.load(session).absences]
         found = [each for each in away if words in (str(each).casefold(), each.name.casefold())]

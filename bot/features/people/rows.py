@@ -21,7 +21,7 @@ from bot.store.tables.people import AbsenceRow
 
 
 def begin(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
-    """Someone is away from now on; an absence of theirs that there is ends."""
+    """Begin an absence; an earlier one of the person ends."""
     person = people.person_of(session, who)
     end(session, person.accounts, By.press(Act.RETURN, who, person), now)
     row = AbsenceRow(

@@ -29,7 +29,7 @@ Input = Annotated[dict[str, Any], Field(max_length=100)]  # each is a line of th
 
 
 def request_tools() -> FixedToolset:
-    """`request_approval` and `permit_tool_use`."""
+    """Return the tools `request_approval` and `permit_tool_use`."""
 
     async def asked(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         fields = [PreviewField(name, None, value) for name, value in arguments.get("fields", {}).items()]

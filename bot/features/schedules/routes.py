@@ -81,7 +81,7 @@ async def change(ident: Ident, body: Doing, actor: Caller, over: Over) -> Schedu
 
 @router.delete("/schedules/{ident}", summary="Delete a schedule")
 async def delete(ident: Ident, actor: Caller, over: Over) -> ScheduleChangedBody:
-    """As above. What was allowed for its runs ends with it."""
+    """Yours; for admins anyone's. What was allowed for its runs ends with it."""
     return await _change(over, actor, ident, ScheduleAction.DELETE)
 
 

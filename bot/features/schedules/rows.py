@@ -133,7 +133,7 @@ def spend(session: Session, ident: str, tokens: int) -> None:
 
 
 def count_spent(session: Session, ident: str) -> int:
-    """The tokens that its last run has taken by now."""
+    """Return the tokens that its last run has taken by now."""
     found: int | None = session.execute(select(_ROW.c.spent).where(_ROW.c.id == ident)).scalar()
     return found or 0
 

@@ -90,7 +90,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
 
 
 def find_followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
-    """The id of the proposal that a schedule waits for, from how it begins.
+    """Return the id of the proposal that a schedule waits for, from how it begins.
 
     Raises Hopeless where the person may see no such proposal, or where several begin so.
     """
@@ -221,7 +221,7 @@ def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool
 
 
 def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
-    """Nod pauses it, since its platform can't say for good whether its person is still there."""
+    """Pause a schedule whose platform can't say if its person is still there."""
     if not rows.change(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
@@ -252,7 +252,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
 
 
 def list_visible(session: Session, policies: Policies, actor: Actor) -> list[Schedule]:
-    """This person's; for an admin of all of Nod everyone's."""
+    """Return this person's schedules; for an admin of all of Nod everyone's."""
     return rows.of_people(session, rights.whose(session, policies, actor))
 
 

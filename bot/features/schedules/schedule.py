@@ -59,7 +59,10 @@ def read_repetition(text: str, first: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The times of a task: first ``start``, then as ``every`` says (see `repeated`), up to ``until``."""
+    """The times of a task: first ``start``, then as ``every`` says, up to ``until``.
+
+    See `read_repetition`.
+    """
 
     start: datetime
     every: str
@@ -67,11 +70,11 @@ class Times:
     until: datetime | None = None
 
     def after(self, moment: datetime) -> datetime | None:
-        """The first time after a moment; None where there is no more."""
+        """Return the first time after a moment; None where there is no more."""
         return next(self._from(moment), None)
 
     def following(self, moment: datetime, count: int) -> list[datetime]:
-        """The next times after a moment, at most so many."""
+        """Return the next times after a moment, at most so many."""
         return list(islice(self._from(moment), count))
 
     def missed(self, due: datetime, now: datetime) -> int:
@@ -86,7 +89,7 @@ class Times:
                 yield each
 
     def _every(self, moment: datetime) -> Iterator[datetime]:
-        """All times from somewhat before a moment, in order."""
+        """Yield all times from somewhat before a moment, in order."""
         if not self.every:
             yield self.start
             return
@@ -163,7 +166,7 @@ class Times:
         return f"{how} at {first:%H:%M}"
 
     def said(self, at: datetime) -> str:
-        """A moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
+        """Return a moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
         which = f" {local:%Z}" if is_repeated(local) else ""
         return f"{local:%A} {local.day} {local:%b %Y}, {local:%H:%M}{which}"

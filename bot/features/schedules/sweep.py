@@ -57,7 +57,7 @@ class Schedules:
         return done
 
     async def put_right(self, now: datetime) -> None:
-        """After a clock that was ahead: nothing waits for the time that it told."""
+        """Reset the due times that a clock ahead of time has set."""
         if many := await self.database.write(rows.put_right, now):
             log.warning("schedules ran by a clock that was ahead", schedules=many)
 
@@ -80,7 +80,7 @@ class Schedules:
         return any(job.work is Work.TURN for job in jobs)
 
     async def _ask(self, due: Schedule) -> Membership | None:
-        """Raises ChannelError where the platform can't say."""
+        """Raise ChannelError where the platform can't say."""
 
         def origin(session: Session) -> Address | None:
             found = conversations.get_conversation(session, due.conversation_id)

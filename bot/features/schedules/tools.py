@@ -37,7 +37,7 @@ Ident = Annotated[str, Field(pattern=r"^[0-9a-f]{8,16}$")]
 
 
 def schedule_tools(database: Database, policies: Policies, clock: Clock, most: int) -> FixedToolset:
-    """All of these; none where a person may have no schedules (``most``)."""
+    """Return the tools for schedules; none where a person may have no schedules (``most``)."""
     if most < 1:
         return FixedToolset(GROUP, ())
 
@@ -165,7 +165,7 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
 
 
 def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[str, Any]:
-    """The arguments with moments as dates, in a zone that is named. Raises BadArguments."""
+    """Return the arguments with moments as dates, in a zone that is named. Raises BadArguments."""
     given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
     if "after_proposal" in given:
         if also := [name for name in ("at", "every", "until") if name in given]:
@@ -199,7 +199,7 @@ def _whole_minute(at: datetime) -> datetime:
 
 
 def _times(given: Mapping[str, Any]) -> Times:
-    """When it runs, of settled arguments."""
+    """Return the times in a schedule's settled arguments."""
     zone = find_zone(given["time_zone"])
 
     def read(name: str) -> datetime:

@@ -94,7 +94,7 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
 
 
 def newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
-    """The last time that this was done to a thing."""
+    """Return the last time that this was done to a thing."""
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
@@ -201,7 +201,7 @@ def _name_rows(thing: str, key: str, before: State, after: State) -> list[str]:
 
 
 def _now(session: Session, name: str) -> str | None:
-    """The hash of what a row is now, or None."""
+    """Return the hash of what a row is now, or None."""
     thing, _, key = name.partition(" ")
     table = _find_audited_tables()[thing]
     by = table.c[table.info[AUDITED].key]
@@ -217,7 +217,10 @@ def _content(audited: Audited, row: Any) -> str | None:
 
 
 def there(session: Session) -> Iterator[tuple[str, str]]:
-    """Every row that the ledger answers for, with its hash as it is now; of the tables that are imported."""
+    """Yield every row that the ledger answers for, with its hash as it is now.
+
+    Of the tables that are imported.
+    """
     for thing, table in _find_audited_tables().items():
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
@@ -262,7 +265,7 @@ def _find_unrecorded(session: Session, count: Counter, schemas: Mapping[str, str
 
 
 def _find_miscounted(session: Session) -> Iterator[str]:
-    """Grants that say they were used more or less often than there are proposals that they approved."""
+    """Yield grants whose count of uses differs from the number of proposals that they approved."""
     grants, proposals = table_of(GrantRow), _PROPOSALS
     used = (
         select(grants.c.id, grants.c.uses, func.count(proposals.c.id))

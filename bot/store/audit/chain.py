@@ -96,7 +96,7 @@ class EndAltered(NodError):
 
 
 def keys_of(session: Session) -> tuple[bytes, ...]:
-    """The keys that this process has, the one that seals first."""
+    """Return the keys that this process has, the one that seals first."""
     keys: tuple[bytes, ...] = session.connection().get_execution_options().get(KEYS, ())
     return keys
 
@@ -107,7 +107,7 @@ def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
 
 
 def link(session: Session) -> None:
-    """Number, chain and insert what was added; from here to the commit no one else can."""
+    """Number, chain and insert the added rows. No one else can until the commit."""
     added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(ADDED_ROWS)
     connection = session.connection()
     end = connection.execute(_HOLD_END, {}).first()
@@ -125,7 +125,7 @@ def link(session: Session) -> None:
 
 
 def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
-    """The key for the next row. Raises OtherKey, NotSealed or EndAltered where none may follow."""
+    """Return the key for the next row. Raises OtherKey, NotSealed or EndAltered where none may follow."""
     sealed_with = next((key for key in (b"", *keys) if name_of(key) == end.key), None)
     if sealed_with is None:
         raise OtherKey
@@ -167,7 +167,7 @@ def count_unsealed(session: Session) -> int:
 
 
 def blank(connection: Connection) -> dict[str, Any]:
-    """The end of a record that has no rows yet."""
+    """Return the end of a record that has no rows yet."""
     key = next(iter(connection.get_execution_options().get(KEYS, ())), b"")
     return {"id": 1, "number": 0, "hash": "", "key": name_of(key), "mark": _mark(key, 0, "") if key else ""}
 
@@ -181,7 +181,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
 def _plain(value: Any) -> Any:
-    """A column's value as both databases give it back."""
+    """Return a column's value as both databases give it back."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     if isinstance(value, float) and value.is_integer():
@@ -206,13 +206,16 @@ def _mark(key: bytes, number: int, last: str) -> str:
 
 
 def content(row: Mapping[str, Any]) -> str:
-    """The hash of a row of another table. Columns without a value are left out: later ones change nothing."""
+    """Return the hash of a row of another table.
+
+    Columns without a value are left out: later ones change nothing.
+    """
     kept = {k: v for k, v in row.items() if v is not None and not (k in ADDED and ADDED[k] == v)}
     return hashlib.sha256(_text(kept)).hexdigest()
 
 
 def anchor(session: Session) -> str | None:
-    """The newest number and hash, to be kept outside the database; None while nothing is recorded."""
+    """Return the newest number and hash, to be kept outside the database; None while nothing is recorded."""
     end = session.connection().execute(_READ_END, {}).first()
     return f"{end.number}-{end.hash[:_ANCHOR]}" if end is not None and end.number else None
 
@@ -338,7 +341,7 @@ def _name_row(row: Mapping[str, Any]) -> str:
 
 
 def check_upgraded(session: Session) -> tuple[int, list[str]]:
-    """The number of the row that follows an older record, and what was wrong with that record.
+    """Return the number of the row that follows an older record, and what was wrong with that record.
 
     0 where the chain began with the database.
     """
@@ -362,7 +365,7 @@ _OLD = {
 
 
 def before_the_chain(connection: Connection, least: int) -> str:
-    """The hash over every row of an older record: what the first row of the chain follows."""
+    """Return the hash over every row of an older record: what the first row of the chain follows."""
     running = hashlib.sha256()
     for table in (_AUDIT, _LEDGER):
         columns = [table.c[name] for name in _OLD[table.name]]

@@ -132,19 +132,19 @@ def schema_hash(schema: Mapping[str, Any]) -> str:
 
 
 def since(session: Session, last_id: int, limit: int = 500) -> list[tuple[int, str]]:
-    """Audit row ids and their proposal ids after ``last_id``, oldest first: the feed of changes."""
+    """Return ids of audit rows and of their proposals after ``last_id``, oldest first."""
     rows = session.connection().execute(_SINCE, {"last_id": last_id, "most": limit}).all()
     return [(row[0], row[1]) for row in rows]
 
 
 def last_id(session: Session) -> int:
-    """The id of the newest row, or 0."""
+    """Return the id of the newest row, or 0."""
     found = session.execute(select(AuditRow.id).order_by(col(AuditRow.id).desc()).limit(1)).scalar()
     return found or 0
 
 
 def history(session: Session, proposal_id: str) -> list[AuditRow]:
-    """All that happened to one proposal, oldest first."""
+    """Return all that happened to one proposal, oldest first."""
     its = select(AuditRow).where(AuditRow.proposal_id == proposal_id)
     return list(session.exec(its.order_by(col(AuditRow.version))))
 

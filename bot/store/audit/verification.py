@@ -118,7 +118,7 @@ ANCHOR_EVERY = timedelta(hours=1)
 
 
 def anchor_due(session: Session, now: datetime) -> str | None:
-    """The anchor to keep outside now: at most one an hour, and none where nothing was recorded since."""
+    """Return the anchor to keep outside now: at most one an hour, and none where nothing was recorded."""
     last = load_task_state(session, _ANCHOR)
     anchor = chain.anchor(session)
     if anchor is None or last.get("anchor") == anchor:
@@ -133,7 +133,10 @@ _ANCHOR = "audit anchor"
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:
-    """Rows of both records, oldest first, each with all of `EXPORTED`; ``limit`` keeps the newest."""
+    """Return matching rows of both tables, oldest first, each with all of `EXPORTED`.
+
+    ``limit`` keeps the newest.
+    """
     return find_rows(session, wanted, limit)[0]
 
 
@@ -150,7 +153,7 @@ def find_rows(session: Session, wanted: Wanted, limit: int | None = None) -> tup
 
 
 def page(session: Session, wanted: Wanted, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """The newest rows of both records, newest first, and the ``before`` of the next page, if there is one.
+    """Return the newest rows of both tables, newest first, and the ``before`` of the next page, if any.
 
     A page may have a row more: records of before the upgrade count proposals and the rest apart.
     """
@@ -174,10 +177,10 @@ class ExportPart:
 
 
 def export_part(session: Session, wanted: Wanted, after: int = 0, total: int | None = None) -> ExportPart:
-    """The next rows of an export, in the order of their numbers.
+    """Return the next rows of an export, in the order of their numbers.
 
-    ``after`` and ``total`` are the last part's `done` and `total`. It was the last where they are equal:
-    what is recorded while an export runs is not in it.
+    ``after`` and ``total`` are the last part's `done` and `total`. It was the last where they are equal: what
+    is recorded while an export runs is not in it.
     """
     if total is None:
         newest = (session.execute(select(func.max(table.c.id))).scalar() for table in (_AUDIT, _LEDGER))
@@ -287,7 +290,7 @@ def as_jsonl(found: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
-    """With a header line of ``names``; a cell that a spreadsheet would run as a formula gets a quote first.
+    """Return rows as CSV with a header of ``names``; a cell that would run as a formula gets a quote first.
 
     Each cell is quoted, so that no other separator begins one in it. A byte-order mark comes first: without
     it, Excel reads other letters than ASCII in the code page of its computer.
@@ -296,14 +299,14 @@ def as_csv(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) 
 
 
 def csv_head(names: Sequence[str] = EXPORTED) -> str:
-    """The byte-order mark and the header line."""
+    """Return the byte-order mark and the header line."""
     out = io.StringIO()
     csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL).writeheader()
     return f"\ufeff{out.getvalue()}"
 
 
 def csv_lines(found: Iterable[Mapping[str, Any]], names: Sequence[str] = EXPORTED) -> str:
-    """The rows alone."""
+    """Return the rows alone."""
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=names, quoting=csv.QUOTE_ALL)
     for row in found:

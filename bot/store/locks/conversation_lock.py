@@ -48,7 +48,7 @@ _HOLD_PROPOSAL = (
 
 
 def everywhere(session: Session) -> None:
-    """No one else decides anything until this transaction ends."""
+    """Lock all decisions until this transaction ends."""
     held = _find_held(session)
     if held is not None and _EVERYWHERE not in held:
         session.connection().execute(_HOLD_ALL, {})
@@ -56,7 +56,7 @@ def everywhere(session: Session) -> None:
 
 
 def in_conversation(session: Session, conversation_id: str) -> None:
-    """No one else decides anything in this conversation and its team until this transaction ends."""
+    """Lock the decisions in a conversation and its team until this transaction ends."""
     held = _find_held(session)
     if held is not None and not held & {_EVERYWHERE, conversation_id}:
         session.connection().execute(_HOLD_CONVERSATION, {"conversation_id": conversation_id})

@@ -55,7 +55,7 @@ def _beside(database: Path, ending: str) -> Path:
 
 
 def check_not_lost(database: Path) -> None:
-    """Raises SettingsError where the lock file knows of a database that is gone or empty."""
+    """Raise SettingsError where the lock file knows of a database that is gone or empty."""
     marked = _beside(database, ".lock")
     there = database.exists() and database.stat().st_size
     if not there and marked.exists() and marked.stat().st_size:
@@ -118,12 +118,12 @@ class FileLock:
         return self
 
     def mark(self) -> None:
-        """Say, for later starts, that there is a database."""
+        """Record, for later starts, that the database exists."""
         if self._handle is not None:
             os.pwrite(self._handle, b"there is a database\n", 0)
 
     def _check_names(self) -> None:
-        """SQLite keeps its newest writes in files named like the database: two names would split it."""
+        """Refuse a database with a second name: SQLite names its write-ahead log like the database."""
         if self._database.is_dir():  # a container makes one where the file that it was to have is not there
             raise SettingsError(f"NOD_DATABASE_URL: {self._database} is a folder. Name a file.")
         if self._database.exists() and (names := self._database.stat().st_nlink) > 1:
@@ -142,7 +142,7 @@ class FileLock:
             self._handle = None
 
     async def rings(self) -> AsyncIterator[None]:
-        """Once each time another process changed rows, without end."""
+        """Yield each time another process has changed rows, without end."""
         self._pipe = pipe = _open_pipe(_beside(self._database, ".wake"))
         rang = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ class FileLock:
 
 
 def _open_pipe(path: Path) -> int | None:
-    """A named pipe, readable without waiting; None where there can be none."""
+    """Return a named pipe, readable without waiting; None where there can be none."""
     try:
         if not path.exists():
             os.mkfifo(path, 0o600)

@@ -64,7 +64,7 @@ class ResourceLock:
         return self._next(name)
 
     def forget(self, who: str) -> tuple[str, ...]:
-        """It waits no longer; returns who comes next, if that was its turn. What it holds it keeps."""
+        """Remove a waiter, and return the next one if that was its turn. A lock that it holds stays."""
         return self._next(self._waiting.pop(who, None))
 
     def _next(self, name: str | None) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class _Advisory:
             pause = min(pause * 2, _LAST_LOOK)
 
     async def give(self, name: str) -> None:
-        """Never raises: where the connection was lost, the lock is gone with it."""
+        """Give a lock back. Never raises: where the connection was lost, the lock is gone with it."""
         try:
             if not await self._ask(_GIVE, name):
                 log.warning("a lock was lost with its connection", lock=name)

@@ -52,7 +52,7 @@ def upgrade(engine: Engine, progress: Progress = ignore) -> None:
 
 
 def config(engine: Engine, progress: Progress = ignore) -> Any:
-    """Alembic's configuration for this database, without a file."""
+    """Return Alembic's configuration for this database, without a file."""
     from alembic.config import Config
 
     settings = Config()
@@ -103,7 +103,7 @@ def damage(engine: Engine) -> str:
 
 
 def _narrow(engine: Engine) -> str:
-    """The encoding of a database that does not hold what people write; empty where it does."""
+    """Return the encoding of a database that does not hold what people write; empty where it does."""
     if engine.dialect.name == "sqlite":
         return ""
     with engine.connect() as connection:
@@ -131,7 +131,7 @@ def unknown(engine: Engine) -> str:
 
 
 def current(engine: Engine) -> str | None:
-    """The version the database is at; None for an empty one."""
+    """Return the version the database is at; None for an empty one."""
     if not inspect(engine).has_table(_VERSIONS):
         return None
     with engine.connect() as connection:
@@ -140,12 +140,12 @@ def current(engine: Engine) -> str | None:
 
 
 def newest() -> str:
-    """The version this release knows."""
+    """Return the version this release knows."""
     return max(list_known_versions())
 
 
 def list_known_versions() -> frozenset[str]:
-    """Every version this release knows: a version's file begins with it."""
+    """Return every version this release knows: a version's file begins with it."""
     return frozenset(file.name.partition("_")[0] for file in HERE.glob("versions/[0-9]*.py"))
 
 

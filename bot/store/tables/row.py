@@ -65,25 +65,28 @@ Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts only INTEGER 
 
 
 def value_of(kind: type[T], row: Any, /, **converted: Any) -> T:
-    """A frozen value of a row, field by column of the same name; ``converted`` are fields that differ."""
+    """Return a frozen value of a row, field by column of the same name.
+
+    ``converted`` are fields that differ.
+    """
     same = {each.name: getattr(row, each.name) for each in fields(kind) if each.name not in converted}  # type: ignore[arg-type]
     return kind(**same, **converted)
 
 
 def table_of(row: type[SQLModel]) -> Any:
-    """The table behind a class of rows, for statements that are built once."""
+    """Return the table behind a class of rows, for statements that are built once."""
     return row.__table__  # type: ignore[attr-defined]
 
 
 def id_of(row: type[SQLModel]) -> str:
-    """For ``foreign_key``: what a column names a row of that table by."""
+    """Return the name of a table's id column, for ``foreign_key``."""
     return f"{row.__tablename__}.id"
 
 
 def partial(
     name: str, *columns: str, where: str, postgresql: str | None = None, unique: bool = False
 ) -> Index:
-    """An index of the rows that these words name; a query has to name them by the same words.
+    """Return an index of the rows that these words name; a query has to name them by the same words.
 
     ``postgresql``: its words, where they differ.
     """
@@ -92,7 +95,7 @@ def partial(
 
 
 def among(column: Any, values: Collection[str]) -> Any:
-    """``column IN (…)`` of constants, in the statement's text: a list of parameters is put in at each run."""
+    """Return ``column IN (…)`` of constants in the statement's text, without parameters to expand."""
     return column.in_([literal_column(f"'{value}'") for value in values])
 
 

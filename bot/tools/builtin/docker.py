@@ -23,7 +23,7 @@ Lines = Annotated[int, Field(ge=1, le=5000)]
 
 
 def docker_tools(url: str = "unix:///var/run/docker.sock", *, seconds: float = 20.0) -> FixedToolset:
-    """All container tools over the daemon at ``url``; ``seconds`` for each of its answers."""
+    """Return all container tools over the daemon at ``url``; ``seconds`` for each of its answers."""
     daemon = Daemon(url, seconds)
     return FixedToolset("docker", (*_reads(daemon), *_writes(daemon)))
 
@@ -73,7 +73,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
         idempotent: bool = False,
         destructive: bool = False,
     ) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """A tool that brings one container to the state ``wanted``; None: it is gone."""
+        """Return a tool that brings one container to the state ``wanted``; None: it is gone."""
         return tool(
             group="runtime",
             summary=summary,
@@ -132,7 +132,7 @@ def _writes(daemon: Daemon) -> tuple[Tool, ...]:
 
 
 def _preview(daemon: Daemon, wanted: str | None) -> Preview:
-    """Old → new state; ``wanted`` is the state to reach, None for no container any longer."""
+    """Return the preview of a change of state; ``wanted`` is the new state, None for a removal."""
 
     async def read(arguments: Arguments) -> Sequence[PreviewField]:
         now = describe_inspected(await daemon.inspect(arguments["container"]))
@@ -155,7 +155,7 @@ def _preview(daemon: Daemon, wanted: str | None) -> Preview:
 
 
 def _state(daemon: Daemon, wanted: str | None) -> Current:
-    """The state it is in; nothing tells of a container that it was restarted, or that it is gone."""
+    """Return the state it is in; nothing tells of a container that it was restarted, or that it is gone."""
 
     async def read(arguments: Arguments) -> Mapping[str, str | None]:
         if wanted not in ("running", "exited"):

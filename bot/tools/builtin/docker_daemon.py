@@ -58,7 +58,7 @@ class Daemon:
             pass
 
     async def log(self, container: str, lines: int) -> tuple[bytes, bool]:
-        """The log's end, and whether it is longer; no more of it in memory than is told."""
+        """Return the log's end, and whether it is longer; no more of it in memory than is told."""
         config = (await self.inspect(container)).get("Config") or {}
         end, cut = bytearray(), False
         path = f"/containers/{container}/logs"
@@ -100,7 +100,7 @@ class Daemon:
         return httpx2.AsyncClient(transport=transport, base_url=url, headers=headers, timeout=self.seconds)
 
     def _unreachable(self, error: BaseException | None) -> ToolError:
-        """With the system's own reason, where it gave one."""
+        """Return the error for an unreachable daemon, with the system's own reason, if any."""
         why = ""
         while error is not None:
             if isinstance(error, PermissionError):

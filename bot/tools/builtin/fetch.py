@@ -74,7 +74,7 @@ def fetch_tools(
     max_bytes: int = 2_000_000,
     ports: Collection[int] = (80, 443),
 ) -> FixedToolset:
-    """`http_fetch`. Only for who wants it: the composition root leaves it out by default.
+    """Return the tool `http_fetch`, which the composition root leaves out by default.
 
     ``resolve`` and ``connector`` are the two places that touch the network. ``seconds`` is for the whole,
     redirects counted; ``max_bytes`` for the body. Other ports than ``ports`` are never connected to.
@@ -125,7 +125,7 @@ def fetch_tools(
 
 
 def _absolute(page: str, links: Sequence[str]) -> list[str]:
-    """Links as they can be fetched; what is not on the web is left out."""
+    """Return the links as absolute web addresses; others are left out."""
     found = []
     for link in links:
         with contextlib.suppress(ValueError):
@@ -152,7 +152,7 @@ async def _follow_redirects(
     tls: ssl.SSLContext | None,
     max_bytes: int,
 ) -> "_Fetched":
-    """Go where the URL and its redirects lead, each checked as if it had been asked for."""
+    """Request the URL and follow its redirects, each checked as if it had been asked for."""
     goal = checked(url)
     for _ in range(_REDIRECTS + 1):
         pinned = Pinned(await addresses(goal, resolve), connector)
@@ -182,7 +182,7 @@ def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Targ
 async def _answer(
     goal: Target, pinned: Pinned, tls: ssl.SSLContext | None, max_bytes: int
 ) -> "_Fetched | str":
-    """One request: the page, or where it has gone."""
+    """Make one request, and return the page or the address that it redirects to."""
     headers = [
         ("Host", goal.url.split("/")[2]),
         ("User-Agent", _AGENT),
@@ -211,7 +211,7 @@ async def _answer(
 
 
 def _kind(said: dict[str, str]) -> tuple[str, str]:
-    """Media type and character set. Raises ToolError for what is not text."""
+    """Return media type and character set. Raises ToolError for what is not text."""
     kind, _, rest = said.get("content-type", "text/plain").partition(";")
     kind = kind.strip().lower()
     if kind not in _KINDS and not kind.endswith("+json"):

@@ -44,7 +44,7 @@ _REFERENCE = re.compile(r"&(#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9
 
 
 def readable(body: bytes, kind: str, charset: str) -> dict[str, Any]:
-    """``text``, and of an HTML page its ``title`` and ``links`` where it has them, as they stand there.
+    """Return ``text`` and, of an HTML page, its ``title`` and ``links`` where it has them.
 
     Unknown character sets are read as UTF-8.
     """
@@ -109,7 +109,7 @@ def _is_set(tag: str, wanted: str) -> bool:
 
 
 def _attribute(tag: str, wanted: str) -> str:
-    """The value of a tag's attribute; empty where it has none."""
+    """Return the value of a tag's attribute; empty where it has none."""
     said = ""
     for found in _SAID.finditer(tag):
         name, *values = found.groups()

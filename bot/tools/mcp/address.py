@@ -158,7 +158,7 @@ def _may_refuse_session(status: int, error: dict[str, Any] | None, words: str, *
 
 
 def _question(request: httpx2.Request) -> dict[str, Any] | None:
-    """The request of JSON-RPC that is posted; None where no answer is due."""
+    """Return the request of JSON-RPC that is posted; None where no answer is due."""
     if request.method != "POST":
         return None
     try:
@@ -192,7 +192,7 @@ async def _fit_response(
 
 
 async def _read(response: httpx2.Response) -> bytes:
-    """The beginning of a refusal; what it says is worth no longer wait than the request had."""
+    """Return the beginning of a refusal; what it says is worth no longer wait than the request had."""
     body = bytearray()
     try:
         async for chunk in response.aiter_bytes():
@@ -207,7 +207,7 @@ async def _read(response: httpx2.Response) -> bytes:
 
 
 def _error_in(body: bytes) -> dict[str, Any] | None:
-    """The JSON-RPC error of a body, and the id that it answers; None for anything else."""
+    """Return the JSON-RPC error of a body, and the id that it answers; None for anything else."""
     try:
         said = json.loads(body)
         error = types.ErrorData.model_validate(said["error"])

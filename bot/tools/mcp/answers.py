@@ -61,7 +61,7 @@ def _fit_error(error: Any) -> types.ErrorData:
 
 
 def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """The answer to a request, in the form of that version of the protocol."""
+    """Return the answer to a request, in the form of that version of the protocol."""
     tools = result.get("tools")
     if isinstance(tools, list):
         fitted = [_fit_tool(tool, at, version) for at, tool in enumerate(tools, 1)]
@@ -72,7 +72,7 @@ def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def _fit_tool(tool: Any, at: int, version: str) -> Any:
-    """A tool as a server lists it; where that is not MCP's form, one that adopting leaves out."""
+    """Return a tool as a server lists it; where that is not MCP's form, one that adopting leaves out."""
     name = tool.get("name", at) if isinstance(tool, dict) else at
     if isinstance(tool, dict) and isinstance(tool.get("outputSchema"), dict):
         meta = tool.get("_meta")
@@ -117,7 +117,7 @@ def _is_fit(result: Mapping[str, Any], version: str) -> bool:
 
 
 def _fit_part(part: Any, version: str) -> Any:
-    """One part of the content; as text where it is of no kind that MCP knows."""
+    """Return one part of the content; as text where it is of no kind that MCP knows."""
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if _is_fit({"content": [part]}, version):

@@ -63,7 +63,7 @@ class SignIns:
     """Sign-ins at MCP servers, where there are no servers; `Logins` has those of configured ones."""
 
     async def status(self) -> list[ServerStatus]:
-        """Every configured server."""
+        """Return every configured server."""
         return []
 
     def troubles(self) -> Mapping[str, str | None]:
@@ -75,7 +75,7 @@ class SignIns:
         raise no_server(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:  # noqa: ARG002
-        """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
+        """Begin a sign-in, and return its name and the page that a person is to open. Raises SignInError."""
         self.check(name)
         raise SignInError(UNKNOWN)
 
@@ -111,7 +111,7 @@ class Servers:
         return ()
 
     async def status(self) -> list[ServerStatus]:
-        """Every configured server."""
+        """Return every configured server."""
         return []
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002

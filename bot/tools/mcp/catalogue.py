@@ -97,11 +97,11 @@ class Catalogue:
 async def read_pages(
     ask: Callable[[str | None], Awaitable[Any]], field: str, most: int
 ) -> tuple[list[Any], str]:
-    """A list of several pages, each thing of a name (or address) once; and why it is cut, or an empty text.
+    """Return a list of several pages, each thing of a name (or address) once.
 
-    A list ends where no cursor comes, or an empty one. It is read no further where a cursor comes again,
-    where pages bring nothing new, and at the bounds; a page has those of any message
-    (``bot/tools/intake.py``).
+    And why it is cut, or an empty text. A list ends where no cursor comes, or an empty one. It is read no
+    further where a cursor comes again, where pages bring nothing new, and at the bounds; a page has those of
+    any message (``bot/tools/intake.py``).
     """
     found: dict[str, Any] = {}
     cursors: set[str | None] = {None}
@@ -142,7 +142,7 @@ def is_line_closed(error: BaseException) -> bool:
 
 
 def tell_cause(config: ServerConfig, error: BaseException) -> str:
-    """Why, in words without the server's secrets; of a group the first cause."""
+    """Describe an error in words without the server's secrets; of a group the first cause."""
     error = cause(error)
     if isinstance(error, FileNotFoundError):
         return f"there is no program or file {error.filename!r}"

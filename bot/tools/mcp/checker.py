@@ -30,7 +30,7 @@ _MOST_ERRORS = 50
 
 
 def answer(question: Mapping[str, Any]) -> dict[str, Any]:
-    """One question; references reach inside the schema only, nothing is fetched."""
+    """Answer one question. References reach inside the schema only, nothing is fetched."""
     schema, given = question["schema"], question["given"]
     kind = extend(validator_for(schema, default=Draft202012Validator), {"pattern": _check_pattern})
     try:
@@ -60,7 +60,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fill_in(validator: Any, kept: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with each default that they lack: all together, or as many as the schema allows."""
+    """Return the arguments with their missing defaults: all, or as many as the schema allows."""
     missing = {name: value for name, value in defaults.items() if name not in kept}
     if validator.is_valid({**kept, **missing}):
         return {**kept, **missing}
@@ -90,7 +90,7 @@ def _translate(pattern: str) -> str:
 
 
 def _drop_foreign_names(schema: Any) -> Any:
-    """The schema without the patterns for names of fields that Python's `re` can't read.
+    """Return the schema without the patterns for names of fields that Python's `re` can't read.
 
     Nor does it say then that there are no other fields.
     """
@@ -123,7 +123,7 @@ _NAMED = 30  # fields of a server's schema
 
 
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
-    """The fields that do not fit, each with what would."""
+    """Return the fields that do not fit, each with what would."""
     path = [str(step) for step in error.absolute_path]
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]

@@ -140,7 +140,7 @@ class ServerConfig:
         )
 
     def scrub(self, text: str) -> str:
-        """The text without this server's secrets, wherever they stand in it."""
+        """Return the text without this server's secrets, wherever they stand in it."""
         inside = self.launch.env if isinstance(self.launch, Stdio) else self.launch.headers
         parts = {part for value in inside.values() for part in (value, *value.split())}
         if isinstance(self.launch, Stdio):
@@ -211,7 +211,7 @@ class _Shape(BaseModel):
 
 
 def _fill_variables(text: str, info: ValidationInfo) -> str:
-    """The text with the variables of the environment, as other clients write them.
+    """Return the text with the variables of the environment, as other clients write them.
 
     ``${NAME}`` and ``${env:NAME}``; ``${NAME:-else}`` where it may be unset or empty; ``$${NAME}`` for the
     text ``${NAME}`` itself. ``${workspaceFolder}`` is the file's folder, ``${userHome}`` that of the account.
@@ -245,7 +245,7 @@ def _folder(text: str, info: ValidationInfo) -> str:
 
 
 def _address(url: str) -> str:
-    """An http address without a password, which every library on the way would log."""
+    """Return an http address without a password, which every library on the way would log."""
     with contextlib.suppress(ValueError):
         parts = urlsplit(url)
         if not url or (parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc):
@@ -328,7 +328,7 @@ def _general_faults(name: str, given: Any) -> Iterator[str]:
 
 
 def _in_words(error: ErrorDetails) -> str:
-    """A key's fault and its fix."""
+    """Return a key's fault and its fix."""
     if not error["loc"]:
         return f"it can't be read ({error['msg']})"
     key, *inside = map(str, error["loc"])

@@ -17,7 +17,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Response:
-    """The response to a request of the sign-in; ``issuer`` is the server that was asked for."""
+    """Return the response to a request of the sign-in; ``issuer`` is the server that was asked for."""
     said = read_answer(response)
     if response.status_code >= httpx2.codes.BAD_REQUEST or not said:
         return response
@@ -36,7 +36,7 @@ def is_same_issuer(one: str, other: str) -> bool:
 
 
 def read_answer(response: httpx2.Response) -> dict[str, Any]:
-    """The object that a body holds, as JSON or as a form; empty for anything else."""
+    """Return the object that a body holds, as JSON or as a form; empty for anything else."""
     kind, body = response.headers.get("Content-Type", ""), response.content
     try:
         said = json.loads(body)

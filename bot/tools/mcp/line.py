@@ -70,7 +70,7 @@ class ServerLine:
             self.lose(why)
 
     def end(self, why: str = "it ended") -> None:
-        """It is gone, and so are the calls on it."""
+        """End the connection, and the calls on it."""
         self.lose(why)
         self.over.set()
 

@@ -93,7 +93,7 @@ class Logins(SignIns):
         return {server.config.name: server.trouble for server in self.servers}
 
     def check(self, name: str) -> tuple[Server, Keys]:
-        """The server of that name, where people can sign in. Raises SignInError."""
+        """Return the server of that name, where people can sign in. Raises SignInError."""
         for server in self.servers:
             if server.config.name == name and server.keys is not None:
                 return server, server.keys
@@ -102,7 +102,7 @@ class Logins(SignIns):
         raise no_server(name)
 
     async def begin(self, name: str, by: str) -> tuple[str, str]:
-        """A name for the sign-in, and the page that a person is to open. Raises SignInError."""
+        """Begin a sign-in, and return its name and the page that a person is to open. Raises SignInError."""
         loop = asyncio.get_running_loop()
         ident = secrets.token_urlsafe(12)
         going = _Going(*self.check(name), by, ident, loop.create_future(), loop.create_future())
@@ -171,7 +171,7 @@ class Logins(SignIns):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, going: _Going) -> str:
-        """The sign-in, with how it ended in its row."""
+        """Run the sign-in, and store its outcome in its row."""
         try:
             words = await self._sign_in(going)
         except SignInError as error:
@@ -326,7 +326,7 @@ class _Asked(httpx2.Auth):
 
 
 def _find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
-    """The client that was registered by people; None where Nod is to register itself."""
+    """Return the client that was registered by people; None where Nod is to register itself."""
     if not client.id:
         return None
     return OAuthClientInformationFull(
@@ -354,7 +354,7 @@ def _name_proof(
 def _with_known_issuer(
     came: AuthorizationCodeResult, server: OAuthMetadata | None
 ) -> AuthorizationCodeResult:
-    """The answer with the issuer as its server's description has it, if it is the same but for a slash."""
+    """Return the answer with the issuer as its server's description spells it, if only a slash differs."""
     if came.iss and server is not None and is_same_issuer(came.iss, str(server.issuer)):
         return came.model_copy(update={"iss": str(server.issuer)})
     return came

@@ -44,7 +44,7 @@ class Arguments:
             raise ValueError(tried["bad"])
 
     def check(self, raw: Any) -> dict[str, Any]:
-        """A copy of the arguments; null where an optional one may not be null means "not given".
+        """Return a copy of the arguments; null where an optional one may not be null means "not given".
 
         What is not given is filled in by the schema's ``default``, so that it is shown, sent and recorded,
         and no server fills in anything else. A default that the schema itself refuses there is left to the
@@ -70,7 +70,7 @@ class Arguments:
 
 
 def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema for the model: an object at the root, and every part of it an object too.
+    """Return the schema for the model: an object at the root, and every part of it an object too.
 
     ``true``, ``false`` and lists of schemas (``items`` of older drafts) are legal parts, but not every reader
     of a schema expects them.
@@ -80,7 +80,7 @@ def as_offered(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:
-    """One part of a schema, and all parts in it."""
+    """Return one part of a schema, and all parts in it."""
     if isinstance(node, bool):
         return {} if node else {"not": {}}
     if not isinstance(node, Mapping):

@@ -305,7 +305,7 @@ class Server:
         return ToolTimedOut(told) if writes else ToolError(told)
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
-        """The line that takes calls; one that is renewed after a lost session is waited for."""
+        """Return the line that takes calls; one that is renewed after a lost session is waited for."""
         line = self._line
         if line is not None and line.client is not None:
             return line, line.client
@@ -314,7 +314,10 @@ class Server:
         raise self._unavailable(self.trouble or "it is still starting")
 
     async def _follow(self, line: ServerLine) -> tuple[ServerLine, Client]:
-        """The next line that is up, after this one was lost. Raises ToolError where none comes soon."""
+        """Return the next line that is up, after this one was lost.
+
+        Raises ToolError where none comes soon.
+        """
         try:
             async with asyncio.timeout(_RENEWAL_SECONDS):
                 if line.lost.is_set():
@@ -328,7 +331,7 @@ class Server:
         return line, line.client
 
     def _telling(self, context: CallContext) -> ProgressFnT:
-        """Hands on how far the server says it is: a share where it names the total, and its words."""
+        """Return a callback that passes on the server's progress: a share of a known total, and its words."""
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             counted = total is not None and 0 <= progress < math.inf and 0 < total < math.inf

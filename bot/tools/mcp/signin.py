@@ -98,7 +98,7 @@ class Keys:
         return union_scopes(before, self.wanted) or ""
 
     async def look(self) -> SignIn | None:
-        """The sign-in as it is kept right now."""
+        """Return the sign-in as it is kept right now."""
         if not self._database.there:
             return None  # to look would make it
         try:
@@ -111,7 +111,7 @@ class Keys:
         return held
 
     async def token(self, refused: str | None = None) -> str | None:
-        """A token to send; another one than ``refused``. None where no way leads to one.
+        """Return a token to send; another one than ``refused``. None where no way leads to one.
 
         Of the row as it is now: people sign in and out at any process.
         """
@@ -133,7 +133,7 @@ class Keys:
             return OAuthToken.model_validate_json(self._held.tokens).access_token
 
     async def _refresh(self, held: SignIn) -> SignIn | None:
-        """The sign-in with new tokens, by us or by another process; or as it was, or without any."""
+        """Return the sign-in with new tokens, by us or by another process; or as it was, or without any."""
         while not await self._database.write(store.claim, held, self._clock(), self._clock() + _LEASE):
             now = await self.look()
             if now is None or now.version != held.version:
@@ -148,7 +148,7 @@ class Keys:
         return await self.look()
 
     async def _ask_for_tokens(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
-        """New tokens, or none and whether that is final."""
+        """Request new tokens. Return them, or None and True if the refusal is final."""
         self._trouble = ""
         try:
             async with sign_in_client(self.launch.url) as client:
@@ -171,7 +171,7 @@ class Keys:
 
 
 def _renewal(held: SignIn) -> httpx2.Request:
-    """The request for new tokens (RFC 6749, section 6; RFC 8707 for the resource)."""
+    """Return the request for new tokens (RFC 6749, section 6; RFC 8707 for the resource)."""
     found = Discovered.model_validate_json(held.found)
     client = OAuthClientInformationFull.model_validate_json(held.client)
     context = OAuthContext(
@@ -267,7 +267,7 @@ class _Words(httpx2.AsyncByteStream):
 
 
 def sign_in_client(url: str, **given: Any) -> httpx2.AsyncClient:
-    """A client for what an MCP server at ``url`` says about signing in: bounded, and over TLS.
+    """Return a client for what an MCP server at ``url`` says about signing in: bounded, and over TLS.
 
     It raises UnsafeAddress for an address without TLS, unless the server is on this machine and so is that.
     """
@@ -307,5 +307,5 @@ def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
 
 
 def expiry(tokens: OAuthToken, now: datetime) -> datetime | None:
-    """When the token ends; None where no one says."""
+    """Return the end of a token, or None where it is unknown."""
     return None if tokens.expires_in is None else now + timedelta(seconds=min(tokens.expires_in, _YEAR))

@@ -87,7 +87,7 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
 
 
 def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
-    """The name for the model of each tool of a list, by the server's own.
+    """Return the name for the model of each tool of a list, by the server's own.
 
     Where two would have one name (``repo.get``, ``repo/get``), each has a mark of its own behind it, but for
     the one that is really called so.
@@ -101,7 +101,7 @@ def names_of(config: ServerConfig, names: Iterable[str]) -> dict[str, str]:
 
 
 def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
-    """The name for the model: prefixed where it is not already, in the characters and length it may have.
+    """Return the tool's name for the model: prefixed, in the characters and length that it may have.
 
     ``marked``: with a mark that tells it from others.
     """
@@ -121,7 +121,7 @@ def title(theirs: types.Tool) -> str:
 
 
 def version(server_name: str, theirs: types.Tool) -> str:
-    """A digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
+    """Return a digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
     hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
     known = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
     shape = canonical([*known, theirs.title] if theirs.title else known)
@@ -183,7 +183,7 @@ def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = T
 
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
-    """Everything that can be read in it, with a note for what can't be."""
+    """Return all readable content, with notes on the rest."""
     texts, notes, _ = read(content, "not shown")
     return "\n".join([*texts, *notes])
 
@@ -191,7 +191,7 @@ def content_text(content: Sequence[types.ContentBlock]) -> str:
 def read(
     content: Sequence[types.ContentBlock], where: str = "people get it as a file"
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
-    """The texts, a note for each part that isn't text, and those parts as files while there is room."""
+    """Return the texts, a note for each other part, and those parts as files while there is room."""
     texts: list[str] = []
     notes: list[str] = []
     files: list[File] = []
@@ -245,6 +245,6 @@ def _words(name: str) -> str:
 
 
 def cut(text: str) -> str:
-    """One line of a server's words."""
+    """Return one line of a server's words."""
     line = " ".join(text.split())
     return shorten(line, _SHOWN)

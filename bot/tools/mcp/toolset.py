@@ -134,7 +134,7 @@ class McpToolset(Servers):
             log.warning("mcp servers are slow to start", servers=names)
 
     def _warn_of_twins(self, tool_name: str, server: Server) -> None:
-        """Once for each, not in every turn."""
+        """Log two tools of one name, once for each, not in every turn."""
         if (tool_name, server.config.name) not in self._twins:
             self._twins.add((tool_name, server.config.name))
             log.warning(
@@ -173,7 +173,7 @@ class McpToolset(Servers):
 
 
 def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:
-    """All that can be offered, small schemas first; what cannot is left out alone, and the log says why."""
+    """Adopt all tools that can be offered, small schemas first. The others are left out and logged."""
     slow = 0
     offered = [theirs.name for theirs in adopted.known if server.config.offers(theirs.name)]
     names = names_of(server.config, offered)

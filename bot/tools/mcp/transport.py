@@ -55,7 +55,7 @@ Heard = Callable[[str], None]
 async def open_streams(
     config: ServerConfig, line: ServerLine, heard: Heard, keys: Keys | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
-    """The read and the write stream.
+    """Yield the read and the write stream.
 
     ``line`` is told when it is lost; ``heard`` gets the server's stderr; ``keys`` have the sign-in there.
     Raises OSError when the command cannot be started.
@@ -218,7 +218,10 @@ def _message(line: bytes) -> Read:
 
 
 def _refusal(error: TooLarge) -> SessionMessage | None:
-    """The answer to the question that the message says it answers; None where it does not begin with that."""
+    """Return the answer to the question that the message says it answers.
+
+    None where it does not begin with that.
+    """
     found = _ID.search(error.head)
     if found is None:
         return None
@@ -245,7 +248,7 @@ async def _talk(
 
 
 async def _end(process: Process) -> None:
-    """Every wait in here is bounded."""
+    """End a process. Every wait in here is bounded."""
     with suppress(*_GONE):
         await process.stdin.aclose()  # type: ignore[union-attr]
     if not await _has_ended(process):

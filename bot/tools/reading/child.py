@@ -50,7 +50,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_text(data: bytes, kind: str, package: Package | None, report: Report) -> tuple[str, str]:
-    """The media type and the text of a file that is no picture."""
+    """Return the media type and the text of a file that is no picture."""
     if kind == PDF:
         from bot.tools.reading.pdf import read_pdf
 

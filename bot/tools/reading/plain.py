@@ -110,7 +110,7 @@ def decode(data: bytes, report: Report) -> str:
 
 
 def _find_coding(name: bytes) -> str:
-    """The name of a character set that is one byte or more for each character; empty for another."""
+    """Return the name of a character set that is one byte or more for each character; empty for another."""
     try:
         found = codecs.lookup(name.decode("ascii")).name
     except (LookupError, ValueError):

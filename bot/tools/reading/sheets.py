@@ -65,7 +65,7 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
 
 
 def _read_sheet(book: Any, about: Any, facts: _Sheet, report: Report) -> tuple[str, list[str]]:
-    """The heading of a sheet, and its lines."""
+    """Return the heading of a sheet, and its lines."""
     import python_calamine
 
     is_hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
@@ -90,7 +90,7 @@ def _read_sheet(book: Any, about: Any, facts: _Sheet, report: Report) -> tuple[s
 
 
 def _lines(sheet: Any, facts: _Sheet, report: Report) -> Iterator[str]:
-    """The rows that say something, also what `_Sheet.shown` has past calamine's last cell."""
+    """Yield the rows that say something, also what `_Sheet.shown` has past calamine's last cell."""
     start_row, start_column = sheet.start or (0, 0)
     room, number = MAX_TEXT_CHARS, start_row - 1
     shown: dict[int, dict[int, str]] = {}
@@ -211,7 +211,7 @@ def _inspect_workbook(package: Package, report: Report) -> dict[str, _Sheet]:
 
 
 def _forms(data: bytes) -> list[str]:
-    """For each style of a cell: "%" for percent, the sign of a currency, or nothing."""
+    """Return for each cell style: "%" for percent, the sign of a currency, or nothing."""
     if not data:
         return []
     root = parse_xml(data)

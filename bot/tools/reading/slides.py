@@ -92,7 +92,7 @@ def _shape(shape: Any, package: Package, report: Report, depth: int) -> Iterator
 
 
 def _other(shape: Any, package: Package, report: Report) -> Iterator[str]:
-    """A diagram's words; anything else is counted."""
+    """Yield the words of a diagram; anything else is counted."""
     names = {local_name(each) for each in shape.element.iter()}
     if "relIds" in names:
         yield from _diagram(shape, package, report)

@@ -65,7 +65,7 @@ def read_docx(package: Package, report: Report) -> str:
 
 
 def _headers(package: Package, main: str) -> Iterator[tuple[str, Any]]:
-    """Headers and footers, each text once, with their name."""
+    """Yield headers and footers with their name, each text once."""
     seen = set()
     for kind, target in package.relations(main).values():
         if kind in ("header", "footer") and target in package.names:
@@ -181,7 +181,7 @@ def _write_equations(tree: Any, space: str, report: Report) -> None:
 
 
 def _find_hidden_styles(package: Package, main: str) -> set[str]:
-    """IDs of the styles whose text is not shown."""
+    """Return the ids of the styles whose text is not shown."""
     styles = (target for kind, target in package.relations(main).values() if kind == "styles")
     data = package.read(next(styles, ""))
     if not data:

@@ -196,7 +196,10 @@ def _as_written(message: AguiMessage | None, sent: Any, problem: str) -> Written
 
 
 def _file(number: int, part: Any) -> Upload | None:
-    """A part that is no text, named by its metadata if at all; None where its bytes are not with it."""
+    """Return a part that is no text, named by its metadata if at all.
+
+    None where its bytes are not with it.
+    """
     named = part.metadata if isinstance(part.metadata, dict) else {}
     name = str(named.get("filename") or named.get("name") or f"{part.type}-{number}")
     try:

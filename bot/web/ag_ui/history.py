@@ -22,7 +22,10 @@ _UNENDED = (State.PROPOSED, State.APPROVED, State.EXECUTING)
 def history(
     transcript: Transcript, every: Sequence[ProposalView], available: AvailableTools, sent: str
 ) -> list[Message]:
-    """Its lines in reading order. ``sent``: how the event ids of what this front end sent begin."""
+    """Return the lines of a conversation in reading order.
+
+    ``sent``: the prefix of the event ids of this front end's messages.
+    """
     found = {(each.message_id, each.call_id): each for each in every if not each.teammate}
     told: list[Message] = []
     for line in transcript.lines:
@@ -66,7 +69,7 @@ def call_id(answer: str, model_id: str) -> str:
 
 
 def make_call(ident: str, name: str, arguments: Any) -> tuple[AssistantMessage, str]:
-    """The message that a client makes of a call, and its arguments as JSON."""
+    """Return the message that a client makes of a call, and its arguments as JSON."""
     text = json.dumps(arguments, ensure_ascii=False)
     made = ToolCall(id=ident, function=FunctionCall(name=name, arguments=text))
     return AssistantMessage(id=ident, tool_calls=[made]), text

@@ -212,7 +212,7 @@ class _Run:
     async def begun(
         self, said: Sequence[AguiMessage], answers: Sequence[BaseEvent], refused: Sequence[RefusedMessage]
     ) -> list[BaseEvent]:
-        """``said``: what the front end should have before this run tells more."""
+        """Return the first events. ``said``: the messages that the front end should have before this run."""
         board = await self.http.conversations.team(self.conversation_id)
         every = await proposals_of(self.http, self.actor, self.conversation_id)
         waiting = _open(every)

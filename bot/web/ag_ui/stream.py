@@ -93,7 +93,7 @@ class RunStream:
         self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
 
     def started(self, state: dict[str, Any]) -> list[BaseEvent]:
-        """The first events."""
+        """Return the first events."""
         self._state = state
         begun = RunStartedEvent(
             thread_id=self._run.thread_id,
@@ -104,7 +104,7 @@ class RunStream:
         return [begun, StateSnapshotEvent(snapshot=state)]
 
     def caught_up(self, said: Sequence[Message]) -> list[BaseEvent]:
-        """Everything that was said, for a front end that lacks some of it or has it in another order.
+        """Return all messages, for a front end that lacks some of them or has them in another order.
 
         Clients leave a message that they have where it is, and add others below: where that would be wrong,
         they begin with nothing. What they alone know of, such as thoughts, stays where it was.
@@ -177,7 +177,7 @@ class RunStream:
         ]
 
     def awaits(self, proposal_id: str) -> None:
-        """An earlier run opened this call; its result comes in this one."""
+        """Expect the result of a call that an earlier run opened."""
         self._awaited.add(proposal_id)
 
     @property
@@ -185,7 +185,7 @@ class RunStream:
         return tuple(self._awaited)
 
     def of_turn(self, event: TurnEvent, said: TurnEvents | None) -> list[BaseEvent]:
-        """A turn's event, with what the console's stream says of it, secrets hidden."""
+        """Return a turn's event, with what the console's stream says of it, secrets hidden."""
         match event:
             case AnswerBegun(key):
                 return self._begin(key)
@@ -205,14 +205,14 @@ class RunStream:
         return []
 
     def opened(self, proposal: ProposalView) -> list[BaseEvent]:
-        """The call that became a proposal; nothing for one that the front end knows."""
+        """Return the call that became a proposal; nothing for one that the front end knows."""
         if self._knows(proposal.id):
             return []
         self._awaited.add(proposal.id)
         return self._announce(proposal)
 
     def ended(self, proposal: ProposalView) -> list[BaseEvent]:
-        """The result of a proposal that this run opened or answered, once it has one."""
+        """Return the result of a proposal that this run opened or answered, once it has one."""
         if result_of(proposal) is None or proposal.id not in self._awaited:
             return []
         self._awaited.remove(proposal.id)
@@ -228,10 +228,10 @@ class RunStream:
     def finished(
         self, waiting: Sequence[ProposalView], end: TurnEnd | None, said: Sequence[Message]
     ) -> list[BaseEvent]:
-        """The last events: an error, an interrupt for each open proposal, or the end.
+        """Return the last events: an error, an interrupt for each open proposal, or the end.
 
-        ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended;
-        None where it had none.
+        ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended; None
+        where it had none.
         """
         last = [*self._close_all(), *(event for each in waiting for event in self.opened(each))]
         if end is not None and end.error is not None:
@@ -250,7 +250,7 @@ class RunStream:
         ]
 
     def broken_off(self, text: str) -> list[BaseEvent]:
-        """The run continues without this stream."""
+        """Return the events for a run that continues without this stream."""
         return [*self._close_all(), self.failed(text, "stream_ended")]
 
     @staticmethod
@@ -258,7 +258,7 @@ class RunStream:
         return RunErrorEvent(message=text, code=code)
 
     def _begin(self, key: str) -> list[BaseEvent]:
-        """Another answer. One that the rows had is not told again; one that begins again is withdrawn."""
+        """Begin another answer. A stored one is not told again; one that begins again is withdrawn."""
         if any(ident == key or ident.startswith(f"{key}:") for ident in self._stored):
             self._answer = None
         elif key == self._answer:
@@ -361,7 +361,7 @@ def _text(message: Message) -> str:
 
 
 def _texts(messages: Sequence[Message]) -> list[str]:
-    """The ids of what people read as text."""
+    """Return the ids of what people read as text."""
     return [
         m.id
         for m in messages
@@ -370,12 +370,12 @@ def _texts(messages: Sequence[Message]) -> list[str]:
 
 
 def interrupt_id(proposal: ProposalView) -> str:
-    """Names the content that is shown: after an edit it is another."""
+    """Return an id for the content on display: an edit changes it."""
     return f"{proposal.id}-{proposal.round}"
 
 
 def parts_of(interrupt: str) -> tuple[str, int] | None:
-    """The proposal's id and the round; None for what is no interrupt of Nod's."""
+    """Return the proposal's id and the round; None for what is no interrupt of Nod's."""
     ident, _, number = interrupt.partition("-")
     return (ident, int(number)) if ident.isalnum() and number.isdecimal() and len(number) < 9 else None  # noqa: PLR2004
 

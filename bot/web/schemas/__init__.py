@@ -27,12 +27,12 @@ class View(BaseModel):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Made of values that are not views yet."""
+        """Make a view of values that are not views yet."""
         return cls.model_validate(values)
 
 
 def is_none(value: object) -> bool:
-    """For a field that is left out rather than null."""
+    """Tell if a field is to be left out; otherwise it would be null."""
     return value is None
 
 

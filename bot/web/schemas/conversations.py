@@ -83,7 +83,7 @@ class MessageView(View):
         available: AvailableTools,
         files: Mapping[str, Attachment],
     ) -> Self:
-        """A line with its calls and the ids of its proposals, which are among those ``found``."""
+        """Return a line with its calls and the ids of its proposals, which are among those ``found``."""
         return cls(
             id=line.id,
             role=line.role,
@@ -111,7 +111,7 @@ class Messages(DoneBody):
 
     @classmethod
     def of_transcript(cls, transcript: Transcript | None, available: AvailableTools) -> Self:
-        """Its lines in reading order."""
+        """Return the lines of a transcript in reading order."""
         if transcript is None:
             return cls(messages=[])
         found, files = transcript.proposals, transcript.files
@@ -119,7 +119,7 @@ class Messages(DoneBody):
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Self:
-        """Lines whose secrets are hidden already, without their proposals."""
+        """Return lines whose secrets are hidden already, without their proposals."""
         return cls(messages=[MessageView.said(each, {}, AvailableTools({}), {}) for each in lines])
 
 

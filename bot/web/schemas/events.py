@@ -61,7 +61,7 @@ class CallStarted(View):
 
 
 class CallProgress(View):
-    """How far a call is."""
+    """The progress of a call."""
 
     type: Literal["tool_call_progress"] = "tool_call_progress"
     call_id: str
@@ -70,7 +70,7 @@ class CallProgress(View):
 
 
 class CallEnded(View):
-    """What a call gave."""
+    """The result of a call."""
 
     type: Literal["tool_call_result"] = "tool_call_result"
     call_id: str
@@ -146,7 +146,10 @@ TurnEvents = (
 
 
 class TurnTold(View):
-    """What the stream of one conversation tells, and of which; only where ``turns`` was asked for."""
+    """An event of the stream of one conversation, and which one that is.
+
+    Only where ``turns`` was asked for.
+    """
 
     type: Literal["turn"] = "turn"
     conversation_id: str

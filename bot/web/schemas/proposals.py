@@ -446,7 +446,7 @@ async def every(found: Sequence[Seen]) -> list[ProposalView]:
 
 
 def conversation_of(found: Seen) -> str:
-    """The id of the conversation in which people see it: a teammate's is the lead agent's."""
+    """Return the id of the conversation in which people see it: a teammate's is the lead agent's."""
     if found.conversation is None:
         return found.proposal.conversation_id
     at = found.conversation.shown_at

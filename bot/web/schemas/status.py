@@ -120,7 +120,7 @@ class Findings(DoneBody):
 
 
 class Spent(View):
-    """What turns cost; tokens as the model server told them. ``cost``: null where no model has a price."""
+    """The cost of turns; tokens as the model server told them. ``cost``: null where no model has a price."""
 
     turns: int
     model_calls: int
@@ -137,7 +137,7 @@ class UsageView(Spent):
 
 
 class BudgetView(View):
-    """What of a budget is used. ``until``: when its next period begins."""
+    """The use of a budget. ``until``: when its next period begins."""
 
     rule: Annotated[int, Field(validation_alias=AliasPath("use", "rule", "id"))]
     words: str

@@ -66,14 +66,14 @@ class InvalidClient(NotSignedIn):
 
 
 def account_of(name: str, said: str = "") -> Actor | None:
-    """The account of someone whom the organisation calls this; None for what is no name or address."""
+    """Return the account of someone whom the organisation calls this; None for what is no name or address."""
     name = name.strip()
     key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
     return Actor("http", f"sso.{key}", said or name) if _NAME.fullmatch(key) else None
 
 
 def account_of_subject(subject: str, said: str = "") -> Actor | None:
-    """The account of someone whom the provider names by an ID of its own, letter for letter."""
+    """Return the account of someone whom the provider names by an ID of its own, letter for letter."""
     key = quote(subject, safe="|@+", errors="replace")
     return Actor("http", f"sso-id.{key}", said or subject) if 0 < len(key) <= _LONGEST_SUBJECT else None
 
@@ -274,7 +274,7 @@ class OidcSignIn:
         return claims
 
     def _account(self, claims: Mapping[str, Any]) -> Actor:
-        """By the address that the provider has verified; without one by its own ID, where all are let in."""
+        """Return the account of a verified address, or of the provider's own id where all are let in."""
         given = claims.get("email")
         is_verified = any(claims.get(name) in _TRUE for name in _VERIFIED)
         address = given if isinstance(given, str) and is_verified else ""

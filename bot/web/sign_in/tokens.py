@@ -104,7 +104,7 @@ class Authenticator:
 
     @staticmethod
     def check_origin(request: HTTPConnection) -> None:
-        """A page elsewhere sends its own Origin; one without must not be known to come from elsewhere."""
+        """Refuse a request of another site: it sends its own Origin, or is known to come from elsewhere."""
         origin = request.headers.get("origin")
         if origin is None:
             foreign = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")

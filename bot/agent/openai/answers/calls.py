@@ -103,7 +103,7 @@ class Calls:
         return next((call for call in reversed(self._open) if fits(call)), None)
 
     def done(self) -> tuple[ToolCall, ...]:
-        """Every call that got a name. Ids are made where the server sent none or the same one twice.
+        """Return every call that got a name. Ids are made where the server sent none or the same one twice.
 
         A call without an id that is at its place a second time, with the same arguments, is that call again.
         """

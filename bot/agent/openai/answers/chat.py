@@ -122,7 +122,10 @@ class ChatAnswer(StreamedAnswer):
         )
 
     def _finish_calls(self) -> tuple[ToolCall, ...]:
-        """The calls with what their server wants back; what belongs to the answer goes with the first."""
+        """Return the calls with what their server wants back.
+
+        What belongs to the answer goes with the first.
+        """
         answer = {
             name: join_surrogates("".join(v)) if name in self._texts else v for name, v in self._extra.items()
         }
@@ -138,7 +141,7 @@ class ChatAnswer(StreamedAnswer):
 
 
 def _fragments(delta: Json) -> tuple[str, list[Json]]:
-    """The calls in a delta, and the form they have there.
+    """Return the calls in a delta, and the form they have there.
 
     That is a list, one object, objects by their number, the older field, or parts of the contents. Where one
     call comes in two of them it is still one.

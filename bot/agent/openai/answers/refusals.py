@@ -164,7 +164,7 @@ def _is_status(code: str) -> bool:
 
 
 def _decode_body(text: str) -> Any:
-    """The JSON that a text is, also inside other words; the words of a web page; else the text."""
+    """Return the JSON that a text is, also inside other words; the words of a web page; else the text."""
     text = text[:_MAX_READ_CHARS].strip().removeprefix("\ufeff")
     if _PAGE.match(text):
         title = _TITLE.search(text)
@@ -185,7 +185,7 @@ def _decode_body(text: str) -> Any:
 
 
 def _words(value: Any, depth: int) -> Iterator[str]:
-    """The words of an error, those of its outside first."""
+    """Yield the words of an error, those of its outside first."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str):
@@ -204,7 +204,7 @@ def _words(value: Any, depth: int) -> Iterator[str]:
 
 
 def _codes(value: Any, depth: int) -> Iterator[Any]:
-    """Codes and types, wherever they stand."""
+    """Yield codes and types, at any depth."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, str) and depth:

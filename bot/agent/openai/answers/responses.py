@@ -63,7 +63,7 @@ class ResponsesAnswer(StreamedAnswer):
         return self._add(said, "")
 
     def end(self) -> None:
-        """``[DONE]`` is no end of this interface: the last event is."""
+        """Do nothing: this interface ends with its last event, not with ``[DONE]``."""
 
     def finished(self) -> Finished:
         details, usage = self._response.get("incomplete_details"), self._response.get("usage")
@@ -82,7 +82,7 @@ class ResponsesAnswer(StreamedAnswer):
         )
 
     def _calls(self) -> tuple[ToolCall, ...]:
-        """The calls; what was reasoned before them goes with the first."""
+        """Return the calls; what was reasoned before them goes with the first."""
         thoughts = [item for item in self._items if item.get("type") == "reasoning"]
         kept = {
             "items": [_make_item_to_send_back(item) for item in thoughts if item.get("encrypted_content")]

@@ -49,7 +49,7 @@ _INDENT = re.compile(r" {0,3}\Z")
 
 
 def join_surrogates(text: str) -> str:
-    """The text with pairs of lone surrogates joined, and what is left of them replaced by U+FFFD."""
+    """Return the text with pairs of lone surrogates joined, and what is left of them replaced by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -77,7 +77,7 @@ class Thoughts:
         self._retracted = False
 
     def add(self, text: str) -> str:
-        """More of the answer; returns what of it can be shown now."""
+        """Add text of the answer, and return what of it can be shown now."""
         quick = self._shown and self._close is None and not (self._held or self._trims)
         if quick and not _SPECIAL.search(text):
             shown = self._show(text)

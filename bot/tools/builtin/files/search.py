@@ -46,7 +46,7 @@ class Search:
         }
 
     def _lines(self, names: Names) -> Iterator[tuple[Names, int, str]]:
-        """Every line with the text, its file and its number."""
+        """Yield every line with the text, its file and its number."""
         wanted = self.text.casefold()
         for found, content in self._texts(names):
             for number, line in enumerate(content.split("\n"), 1):
@@ -54,7 +54,7 @@ class Search:
                     yield found, number, line
 
     def _texts(self, names: Names) -> Iterator[tuple[Names, str]]:
-        """Every text file below, in the order of names."""
+        """Yield every text file below, in the order of names."""
         with self.confined.folder(names) as fd:
             with os.scandir(fd) as entries:
                 kinds = sorted((each.name, each.is_dir(follow_symlinks=False)) for each in entries)

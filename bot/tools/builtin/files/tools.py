@@ -64,13 +64,16 @@ _PATH: Mapping[str, Referent] = {"path": Referent.PATH}
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
-    """All file tools over ``workspace``; limits are bytes of one file. Raises SettingsError for no folder."""
+    """Return all file tools over ``workspace``; limits are bytes of one file.
+
+    Raises SettingsError for no folder.
+    """
     confined = ConfinedFolder(workspace, max_read=max_read, max_write=max_write)
     return FixedToolset("fs", (*_reads(confined), *_writes(confined)))
 
 
 def folder_of(confined: ConfinedFolder) -> Key:
-    """For “approve similar”: the folder a call is about, canonical and relative to the workspace.
+    """Return the key for “approve similar”: the call's folder, canonical and relative to the workspace.
 
     It has no links in it (those are refused) and no ``..``, so equal text is the same folder. A move is about
     two folders. Raises ToolError, as the call itself would.
@@ -86,7 +89,7 @@ def folder_of(confined: ConfinedFolder) -> Key:
 
 
 def below_of(confined: ConfinedFolder) -> Begins:
-    """For “approve similar” by prefix: the folders above a file, of a move those that both ends share."""
+    """Return the prefix for “approve similar”: the folders above a file; of a move, those both ends share."""
 
     async def begins(arguments: Arguments) -> Beginning:
         paths = [arguments["path"], *([arguments["to"]] if "to" in arguments else [])]
@@ -197,7 +200,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
     }
 
     def changing(**own: Any) -> Callable[[Callable[..., Awaitable[Any]]], Tool]:
-        """A tool that changes files; ``own`` says how it differs from the others."""
+        """Return a tool that changes files; ``own`` says how it differs from the others."""
         return tool(**{**same, **own})
 
     written, titled = _in_thread(confined, _preview_write), _in_thread(confined, _write_in_words)
@@ -349,7 +352,7 @@ def _in_thread(
 
 
 def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
-    """The file that a write or an edit replaces, its state now (None: not there), and all of its new text."""
+    """Return the file that a write or edit replaces, its state now (None: not there), and its new text."""
     found = changeable(arguments["path"])
     new = str(arguments["content"]) if "content" in arguments else _apply_edit(confined, arguments)
     entry = confined.look(found)
@@ -361,7 +364,7 @@ def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Show
 
 
 def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    """All of the old and the new content; a card shows the lines that change."""
+    """Return all of the old and the new content; a card shows the lines that change."""
     found, old, new = _change(confined, arguments)
     if len(new.encode()) > confined.max_write:
         raise ToolError(f"The content is longer than the {confined.max_write} bytes that can be written.")
@@ -371,7 +374,7 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
 
 
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """All of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
+    """Return all of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
     found, old = changeable(arguments["path"]), str(arguments["old"])
     state = as_text(confined.read(found))
     if not state.whole:

@@ -62,7 +62,7 @@ _REFUSALS = {
 
 
 def names(path: str) -> Names:
-    """``a/./b`` → ``("a", "b")``; the workspace itself is ``()``. Raises ToolError for a path we do not walk.
+    """Split a path into names: ``a/./b`` → ``("a", "b")``; the workspace is ``()``. Raises ToolError.
 
     ``..`` is refused, not resolved: what it leads to depends on links, and no honest path needs it.
     """
@@ -98,7 +98,7 @@ def changeable(path: str) -> Names:
 
 
 def format_path(found: Names) -> str:
-    """The canonical path; ``.`` for the workspace itself."""
+    """Return the canonical path; ``.`` for the workspace itself."""
     return "/".join(found) or "."
 
 
@@ -193,7 +193,7 @@ class ConfinedFolder:
 
     @contextlib.contextmanager
     def folder(self, names: Names, *, make: bool = False) -> Iterator[int]:
-        """A descriptor of the folder, open inside the block; ``make`` makes what is missing."""
+        """Yield a descriptor of the folder, open inside the block; ``make`` makes what is missing."""
         with _as_tool_error(names):
             fd = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -221,13 +221,13 @@ class ConfinedFolder:
             raise
 
     def listing(self, names: Names) -> list[FolderEntry]:
-        """A folder's entries by name."""
+        """Return a folder's entries by name."""
         with self.folder(names) as fd, _as_tool_error(names):
             found = [look_at(name, fd) for name in sorted(os.listdir(fd))]  # noqa: PTH208 - a descriptor
         return [each for each in found if each is not None]
 
     def read(self, names: Names) -> bytes:
-        """All of a regular file."""
+        """Return all of a regular file."""
         with self.folder(names[:-1]) as fd:
             return self.read_at(names, fd)
 
@@ -319,7 +319,7 @@ class ConfinedFolder:
 
     @staticmethod
     def _replaceable(names: Names, fd: int) -> int:
-        """The mode for the file to write; raises ToolError where something else stands."""
+        """Return the mode for the file to write; raises ToolError where something else stands."""
         try:
             before = os.stat(names[-1], dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -352,7 +352,7 @@ class ConfinedFolder:
 
 
 def as_text(content: bytes) -> Shown:
-    """A file's text, or a note in its place where it is not text."""
+    """Return a file's text, or a note in its place where it is not text."""
     if b"\0" not in content:
         with contextlib.suppress(UnicodeDecodeError):
             return Shown(content.decode(), whole=True)
@@ -362,7 +362,7 @@ def as_text(content: bytes) -> Shown:
 
 @contextlib.contextmanager
 def open_descriptor(name: str, flags: int, folder: int | None = None) -> Iterator[int]:
-    """A descriptor of what stands in an open folder, or under a path, open inside the block."""
+    """Yield a descriptor of what stands in an open folder, or under a path, open inside the block."""
     fd = os.open(name, flags, 0o600, dir_fd=folder)
     try:
         yield fd
@@ -380,7 +380,7 @@ def write_new(name: str, folder: int, content: bytes, mode: int) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """File, folder, link, or other."""
+    """Return file, folder, link or other."""
     kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
     return kinds.get(stat.S_IFMT(mode), "other")
 
@@ -425,7 +425,7 @@ def _whole(file: int, most: int) -> bytes:
 
 
 def rename(name: str, fd: int, to: str, to_fd: int, how: int) -> None:
-    """renameat2(2), from one open folder to another. Raises OSError, also where a system or disk has none."""
+    """Call renameat2(2) between two open folders. Raises OSError, also where a system or disk has none."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -435,7 +435,7 @@ def rename(name: str, fd: int, to: str, to_fd: int, how: int) -> None:
 
 
 def _rename(name: str, fd: int, to: str, to_fd: int) -> None:
-    """Nothing is overwritten; where a system or its disk can't see to that, by a look and then a rename."""
+    """Rename without overwriting; where the system can't guarantee that, check first."""
     try:
         rename(name, fd, to, to_fd, NOREPLACE)
     except OSError as error:

@@ -69,7 +69,7 @@ _GIT_WORDS = {
 
 
 def program_name(word: str) -> str:
-    """``/usr/bin/Python3.11`` → ``python``: one name for what is one program."""
+    """Return one name for one program: ``/usr/bin/Python3.11`` → ``python``."""
     return _NUMBERED.sub("", word.rpartition("/")[2].lower()) or word
 
 
@@ -122,7 +122,7 @@ def _plain(arguments: Sequence[str]) -> list[str]:
 
 
 def _matching(pattern: str, words: str) -> Callable[[Sequence[str]], str | None]:
-    """Objects to arguments that begin like this; ``{}`` in the words is the first of them."""
+    """Return a check that objects to arguments matching a pattern; ``{}`` in the words is the argument."""
     harmful = re.compile(pattern)
 
     def check(arguments: Sequence[str]) -> str | None:

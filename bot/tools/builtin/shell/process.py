@@ -76,7 +76,7 @@ class _Tail:
             self._held -= len(self._last.popleft())
 
     def text(self) -> str:
-        """With a word in the middle on what was left out; bytes that are no UTF-8 are escaped."""
+        """Return the text, with a note in the middle on what was left out; invalid UTF-8 is escaped."""
         last = b"".join(self._last)[-self._half :] if self._half else b""
         lost = self.seen - len(self._head) - len(last)
         middle = f"\n[{lost} bytes left out]\n".encode() if lost else b""

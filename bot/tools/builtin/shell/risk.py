@@ -33,7 +33,7 @@ _GIT_COMMIT = Reader(
 
 
 def classifier(workspace: Path) -> Callable[[Sequence[str]], Risk]:
-    """`risk_of` for commands that run in ``workspace``; links on disk are looked through."""
+    """Return `risk_of` for commands in ``workspace``; links on disk are resolved."""
     root = workspace.resolve()
 
     def inside(path: str) -> bool:
@@ -43,7 +43,10 @@ def classifier(workspace: Path) -> Callable[[Sequence[str]], Risk]:
 
 
 def risk_of(argv: Sequence[str], inside: Inside) -> Risk:
-    """The worst of everything the argv would run. ``inside`` tells whether a path stays in the workspace."""
+    """Return the worst of everything the argv would run.
+
+    ``inside`` tells whether a path stays in the workspace.
+    """
     if not argv or not argv[0] or any("\0" in each for each in argv):
         return Risk(Level.DESTRUCTIVE, "it is not understood: there is no program")
     if argv[0] not in _SHELLS or len(argv) < _SHELL_ARGUMENTS or argv[1] not in _SCRIPT_FLAGS:

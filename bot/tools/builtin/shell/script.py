@@ -51,7 +51,7 @@ class Simple:
 
 
 def parse(script: str) -> tuple[Simple, ...]:
-    """Every simple command that the script would run, in order. Raises NotUnderstood."""
+    """Return every simple command that the script would run, in order. Raises NotUnderstood."""
     if len(script) > _LONGEST:
         raise NotUnderstood("it is very long")
     if any(not (each.isprintable() or each in "\n\t") for each in script):
@@ -91,7 +91,7 @@ def _split_operators(tokens: list[str]) -> list[str]:
 
 
 def _statements(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
-    """The commands under a program, a list, a pipeline or a sub-shell."""
+    """Yield the commands under a program, a list, a pipeline or a sub-shell."""
     if depth > _DEEPEST:
         raise NotUnderstood("it is nested deeply")
     match node.type:
@@ -125,7 +125,7 @@ def _row(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
 
 
 def _read_redirected(node: Node, tokens: list[str], depth: int) -> Iterator[Simple]:
-    """A statement with redirections, which are put on its last command: what they harm is the same."""
+    """Yield a statement's commands, its redirections put on the last one: what they harm is the same."""
     body, *rest = node.children
     *before, last = _statements(body, tokens, depth + 1)
     redirects = tuple(_redirect(each, tokens) for each in rest)

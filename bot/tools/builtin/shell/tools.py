@@ -63,7 +63,7 @@ def shell_tools(
     max_output: int = 64_000,
     trials: bool = False,
 ) -> FixedToolset:
-    """`shell_run` over ``workspace``. Only for who wants it: the composition root leaves it out by default.
+    """Return the tool `shell_run` over ``workspace``, which the composition root leaves out by default.
 
     ``environment`` is Nod's own; of it a command gets the language and the time zone, never a token.
     ``seconds``: how long a command may run that asks for no other limit. ``max_output`` is the bytes kept of
@@ -157,7 +157,7 @@ def _end_of_links(folder: Path, word: str) -> str:
 
 
 def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """A small environment: where programs are, the language, no terminal."""
+    """Return a small environment: where programs are, the language, no terminal."""
     return {
         "PATH": PATH,
         "TERM": "dumb",

@@ -51,7 +51,7 @@ def _adopt() -> None:
 
 
 def _become(argv: list[str], limits: list[int], stop: set[signal.Signals]) -> None:
-    """In the child: a process group of its own, every signal as usual, its limits, then the program."""
+    """Become the program, in the child: own process group, default signals, limits, then exec."""
     try:
         os.setpgid(0, 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, stop)
@@ -67,7 +67,7 @@ def _become(argv: list[str], limits: list[int], stop: set[signal.Signals]) -> No
 
 
 def _set_bounds(memory: int, file: int, processes: int, seconds: int, files: int, account: int) -> None:
-    """Limits of the system (setrlimit(2)), never above those that there are already; then the account."""
+    """Set the limits (setrlimit(2)), never above present ones; then the account."""
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_DATA: memory,

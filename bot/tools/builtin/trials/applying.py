@@ -40,7 +40,7 @@ _LARGEST = 16 << 20  # bytes of a file whose content is compared
 
 
 def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
-    """Which path is not as it was any longer, in words; empty where all are. Raises ToolError."""
+    """Return the path that has changed since, in words, or an empty text. Raises ToolError."""
     with _lock_workspace(workspace, changes) as root:
         return _find_changed_path(root, changes)
 
@@ -99,7 +99,7 @@ def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None
 
 
 def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-    """Which of these changes were staged, with what stood there then. Raises OSError for any other."""
+    """Return the staged ones of these changes, with the former states. Raises OSError for any other."""
     if not (found := ready.read_bytes()):  # of an older release
         return changes
     staged = [FileChange.read(each) for each in json.loads(found)]
@@ -140,7 +140,7 @@ def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[
 
 @contextlib.contextmanager
 def _above(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """The open folder in which a path stands, and its name there. Raises OSError without one."""
+    """Yield the open folder in which a path stands, and its name there. Raises OSError without one."""
     *folders, name = path.split("/")
     with contextlib.ExitStack() as stack:
         for each in folders:
@@ -200,7 +200,7 @@ def _steady(mark: str) -> list[str]:
 
 
 def _find_changed_path(root: int, changes: Sequence[FileChange]) -> str:
-    """The first path where something else stands than was tried, in words; empty for none."""
+    """Return the first path where something else stands than was tried, in words; empty for none."""
     gone: set[str] = set()
     for each in changes:
         same = False

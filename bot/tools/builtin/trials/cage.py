@@ -58,7 +58,7 @@ class CageLimits:
 
 
 def account() -> int | None:
-    """The account that a command runs as; None for Nod's own."""
+    """Return the account that a command runs as; None for Nod's own."""
     return _NO_ONE if os.geteuid() == 0 else None
 
 
@@ -119,7 +119,7 @@ class Cage:
         return CommandLimits(given.memory, given.file, given.processes, given.files, account() or 0)
 
     def argv(self, command: Sequence[str], copy: Path) -> list[str]:
-        """The command in its cage, with the copy in the place of the workspace."""
+        """Return the command in its cage, with the copy in the place of the workspace."""
         words = ["bwrap", "--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL"]
         words += ["--die-with-parent", "--new-session", "--proc", "/proc", "--dev", "/dev"]
         for path in _PROGRAMS:
@@ -181,7 +181,7 @@ class Cage:
 
 
 def _below(pid: int) -> list[int]:
-    """The ids of a process's children, and theirs."""
+    """Return the ids of a process's children, and theirs."""
     found = [pid]
     for each in found:
         with suppress(OSError):

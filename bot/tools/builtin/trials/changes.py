@@ -46,7 +46,7 @@ class FileState:
 
     @classmethod
     def of(cls, mode: int, content: bytes) -> "FileState":
-        """A file."""
+        """Return the state of a file."""
         mark = f"sha256:{sha256(content).hexdigest()}"
         packed = base64.b64encode(zlib.compress(content, 1)).decode()
         return cls("file", mode, len(content), mark, packed)
@@ -111,7 +111,7 @@ class Inapplicable(Exception):
 
 
 def content_of(fd: int) -> bytes:
-    """All that an open file holds."""
+    """Return all that an open file holds."""
     parts = []
     while part := os.read(fd, 1 << 20):
         parts.append(part)
@@ -125,7 +125,7 @@ class _Reader:
         self.room = _ROOM
 
     def read(self, fd: int, mode: int, size: int) -> FileState | None:
-        """An open file; None where it is too large."""
+        """Read an open file; None where it is too large."""
         if size > self.room:
             return None
         self.room -= size
@@ -161,7 +161,7 @@ def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[
 def _walk_copy(
     folder: int, above: str, nodes: Nodes, owner: int, reader: _Reader, depth: int
 ) -> Iterator[tuple[str, FileState]]:
-    """Everything in the copy that is new or was touched."""
+    """Yield every path in the copy that is new or was touched, with its state."""
     if depth > _DEPTH:
         raise Inapplicable(f"It made folders more than {_DEPTH} deep.")
     for name in sorted(os.listdir(folder)):
@@ -208,7 +208,7 @@ def leads_out(path: str, target: str) -> bool:
 
 
 def _list_gone(root: int, nodes: Nodes) -> list[str]:
-    """Paths that were copied and are not there any longer, deepest first."""
+    """Return the copied paths that are gone, deepest first."""
     gone: list[str] = []
     closed: set[str] = set()  # folders that are gone
     for path, node in nodes.items():  # a folder comes before what is in it
@@ -264,7 +264,7 @@ def is_code(path: str) -> bool:
 
 
 def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField], tuple[TriedFile, ...]]:
-    """The changes as people see them: what git would run first, texts line by line, the rest in a list."""
+    """Return the changes for people: what git would run first, texts line by line, the rest in a list."""
     fields: list[PreviewField] = []
     files: list[TriedFile] = []
     listed: list[str] = []
@@ -320,7 +320,7 @@ def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
 
 
 def check(changes: Sequence[FileChange]) -> None:
-    """Raises ToolError for what no trial gives: a path or a link that leads out."""
+    """Raise ToolError for what no trial gives: a path or a link that leads out."""
     for each in changes:
         names = each.path.split("/")
         outside = not all(map(plain, names)) or ".." in names

@@ -130,7 +130,7 @@ class CommandTrials:
         return ran.kept if isinstance(ran.kept, str) else InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
-        """The tool that puts back what a command changed when it was applied."""
+        """Return the tool that puts back what a command changed when it was applied."""
 
         @tool(
             group="runtime",

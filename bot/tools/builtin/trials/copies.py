@@ -166,10 +166,7 @@ def copy_workspace(workspace: Path, target: Path, limits: CopyLimits, owner: int
 
 
 def folder_for(workspace: Path, owner: int | None) -> tuple[Path, int]:
-    """A new folder for a copy, and the descriptor that locks it; next to a workspace on another disk.
-
-    Only there can a copy share blocks with it.
-    """
+    """Create a folder for a copy, with the descriptor that locks it; next to a workspace on another disk."""
     base = Path(tempfile.gettempdir())
     if (
         owner is None
@@ -184,7 +181,7 @@ def folder_for(workspace: Path, owner: int | None) -> tuple[Path, int]:
 
 
 def _make_locked_folder(base: Path) -> tuple[Path, int]:
-    """A new folder and its lock; another one where a `sweep` took it before it was locked."""
+    """Create a folder and its lock, again where a `sweep` removed it before it was locked."""
     while True:
         made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         with contextlib.suppress(FileNotFoundError):
