@@ -87,7 +87,7 @@ def import_named(setting: str, name: str, module: str) -> ModuleType:
 
 
 def where_it_failed(error: BaseException) -> str:
-    """Return what failed and where, on one line."""
+    """Return the error and its place in the code, on one line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -91,7 +91,7 @@ def is_of_a_cluster(name: str, value: str) -> bool:
 
 
 def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
-    """Return what others' variables make impossible, a line each: proxies and certificates of the system.
+    """Return the faults of the system's own variables, a line each: proxies and certificates.
 
     A library would take each for an outage, which never ends.
     """
@@ -169,7 +169,7 @@ def network(text: object) -> object:
 
 
 def two_prices(text: object) -> object:
-    """Return what a million tokens cost, of prompts and of answers; raises ValueError for anything else."""
+    """Parse two prices of a million tokens, of prompts and of answers. Raises ValueError."""
     if not isinstance(text, str):
         return text
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*,\s*\d+(\.\d+)?\s*", text):
@@ -178,7 +178,7 @@ def two_prices(text: object) -> object:
 
 
 def _read(path: Path, read: Callable[[str], T]) -> T:
-    """Return what a file of settings says; raises ValueError with the wrong line."""
+    """Read a settings file. Raises ValueError with the wrong line."""
     try:
         return read(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -258,7 +258,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return where values come from: what is given, then the environment, then .env."""
+        """Return the sources of values: given ones, then the environment, then .env."""
         return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
 
     database_url: DatabaseAddress = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
@@ -597,7 +597,7 @@ class Settings(BaseSettings):
         return found
 
     def marks(self) -> dict[str, str]:
-        """Return what tells one value from another, of each setting that all processes on one database need.
+        """Return a hash of each setting that all processes on one database must have alike.
 
         It is too short to tell the value.
         """
@@ -610,7 +610,7 @@ class Settings(BaseSettings):
         return urlsplit(self.public_url or "").path.rstrip("/")
 
     def site_url(self) -> str:
-        """Return where people find the console, without a slash at its end."""
+        """The address of the console, without a slash at its end."""
         return (self.public_url or self.own_url).rstrip("/")
 
     @property

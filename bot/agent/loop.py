@@ -547,7 +547,7 @@ class Loop:
 
 
 async def _while(work: Callable[[Callable[[T], None]], Awaitable[None]]) -> AsyncIterator[T]:
-    """Yield what ``work`` reports while it runs. Raises what it raises."""
+    """Yield the reports of ``work`` while it runs. Raises its exceptions."""
     told: asyncio.Queue[T | None] = asyncio.Queue()
     doing = asyncio.ensure_future(work(told.put_nowait))
     doing.add_done_callback(lambda _: told.put_nowait(None))

@@ -45,7 +45,7 @@ class ModelOutput:
         return self._show() if self._speaks else ""
 
     def rest(self) -> str:
-        """Return what was held back when the answer ended; nothing of one that is silent."""
+        """Return the text still held back at the end of the answer; none for a silent one."""
         silent = not self._speaks and _bare(self._held) in ("", SILENT)
         return "" if silent else self._show()
 
@@ -127,7 +127,7 @@ class ReasoningFilter:
         return redact_text(said)
 
     def rest(self) -> str:
-        """Return what is still held when the thought ends."""
+        """Return the reasoning still held back at its end."""
         said, self._held = self._held, ""
         return redact_text(said) if said else ""
 

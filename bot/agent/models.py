@@ -51,7 +51,7 @@ class Models:
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
 
     def about(self, model: Model) -> NamedModel:
-        """Return what the settings say of it."""
+        """Return the settings of a model."""
         return self._named.get(model.name) or NamedModel(model.name)
 
     @property

@@ -100,7 +100,7 @@ class _Blocks:
         return shown
 
     def rest(self) -> str:
-        """Return what was held back when the answer ended. A call at its end needs no last fence."""
+        """Return the text still held back at the end of the answer. A call at its end needs no last fence."""
         shown = self._take("", end="")
         if self._inside == FENCE:
             self._close()

@@ -161,7 +161,7 @@ def _shorten(parts: Sequence[_Part], room: int) -> None:
 
 
 def _steps(parts: Sequence[_Part]) -> Iterator[tuple[Sequence[_Part], _Length]]:
-    """Yield what is cut, one after the other: the oldest first, and what is asked now last."""
+    """Yield the parts to cut, one step after the other: the oldest first, the current request last."""
     asked = [at for at, part in enumerate(parts) if part.line.role is LineRole.USER] or [0]
     now, recent = asked[-1], asked[-_WORD_FOR_WORD:][0]
     before = parts[1:now]
@@ -217,7 +217,7 @@ def _ends_before(transcript: Transcript, lines: Sequence[Line]) -> list[str]:
 
 
 def ends_of(transcript: Transcript, line: Line) -> list[str]:
-    """Return how the calls of a line ended that needed a decision, a line for each."""
+    """Return the outcomes of a line's calls that needed a decision, a line for each."""
     found = (transcript.proposals.get((line.id, call.id)) for call in line.calls)
     return [_end(p) for p in found if p]
 

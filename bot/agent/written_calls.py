@@ -103,7 +103,7 @@ def has_tokens(text: str) -> bool:
 def read_written_calls(
     text: str, specs: Sequence[ToolSpec], history: Sequence[Entry]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return what of an answer's text is said, and its calls; none where anything of them is in doubt."""
+    """Split an answer's text into prose and calls; no calls where any of them is in doubt."""
     offered = {spec.name: spec.parameters for spec in specs}
     if len(text) > _MAX_CHARS or not offered:
         return text, ()
@@ -164,7 +164,7 @@ def _is_within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _end_of_object(text: str, at: int) -> int:
-    """Return where a JSON object ends that begins there; 0 for none."""
+    """Return the end of a JSON object that begins at ``at``; 0 for none."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):

@@ -33,7 +33,7 @@ _BRIEF = 300  # characters of a value that is kept for people
 async def look_after(
     available: AvailableTools, tool: Tool, p: Proposal, output: ToolOutput, seconds: float = _SECONDS
 ) -> dict[str, Any]:
-    """Return what is stored with the end of a run: the fields read again, and the inverse call.
+    """Return the columns to store with the end of a run: the fields read again, and the inverse call.
 
     Never raises. Each of the two takes at most ``seconds``.
     """
@@ -85,7 +85,7 @@ def _cut(text: str | None) -> str | None:
 async def _inverse(
     available: AvailableTools, tool: Tool, undo: Undo, p: Proposal, output: ToolOutput, seconds: float
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
-    """Return what undoes it and the arguments of that call; without them, why nothing does."""
+    """Return the inverse call and its arguments, or the reason for having none."""
     try:
         asked = watched(undo(Ran(p.arguments, p.preview, output)), tool.name)
         call = await in_time(asked, seconds)

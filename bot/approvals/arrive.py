@@ -149,7 +149,7 @@ class Opened:
 
 
 def find_opened_before(session: Session, request: Request) -> Opened | None:
-    """Return what an earlier request with the same event opened; None when there was none."""
+    """Return the proposal that an earlier request with the same event opened, or None."""
     if request.event_id is None:
         return None
     message_id = messages.message_of_event(session, request.address.channel, request.event_id)

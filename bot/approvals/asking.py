@@ -85,7 +85,7 @@ def check_in_a_row(transcript: Transcript) -> None:
 
 
 def choose_answerers(session: Session, transcript: Transcript, arguments: Mapping[str, Any]) -> Deciders:
-    """Return who may answer a question. Raises ToolError where it can't be asked now, or not of them."""
+    """Return the people who may answer a question. Raises ToolError where it can't be asked."""
     if any(_SECRET.search(text) for text in (arguments["question"], *(arguments.get("choices") or ()))):
         raise ToolError(_NO_SECRETS)
     if _count_asked(transcript) >= IN_A_ROW:

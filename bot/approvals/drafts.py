@@ -50,7 +50,7 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
 
 
 def context_of(proposal: Proposal) -> CallContext:
-    """Return what a proposal's tool may know when it looks: for whom and where, and what the card shows."""
+    """Return the context of a proposal's tool outside of a run: for whom, where, and the card's preview."""
     return CallContext(proposal.conversation_id, str(proposal.requester), preview=proposal.preview)
 
 
@@ -73,7 +73,7 @@ def _headline(text: str) -> str:
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
-    """Return what will change. For a tool without a preview this is every argument, secrets hidden."""
+    """Return the preview of a call. A tool without one shows every argument, secrets hidden."""
     given = arguments if tool.preview else redact_arguments(arguments, tool.parameters)
     fields: tuple[PreviewField, ...] = await in_time(
         watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
@@ -256,7 +256,7 @@ def as_error(tool_name: str) -> Iterator[None]:
 
 
 def words_of(error: Exception, tool_name: str) -> str:
-    """Return what went wrong, for the model and people; the rest is for the log."""
+    """Return an error's text for the model and people; the rest is for the log."""
     if isinstance(error, ToolError):
         return error.message
     log.error("tool raised", tool=tool_name, exc_info=error)

@@ -214,7 +214,7 @@ class Questions:
 
 
 def _place(session: Session, question: Question) -> tuple[Conversation, Actor] | None:
-    """Return where to ask, and whom; None where the call belongs to no conversation."""
+    """Return the conversation and the person to ask; None where the call belongs to no conversation."""
     conversation = conversations.get_conversation(session, question.conversation_id)
     if conversation is None:
         return None
@@ -224,7 +224,7 @@ def _place(session: Session, question: Question) -> tuple[Conversation, Actor] |
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the server receives if the person changes nothing."""
+    """Return the answer that the server gets if the person changes nothing."""
     properties = schema.get("properties", {})
     return {
         name: part["default"]

@@ -216,7 +216,7 @@ class Execution:
         return await run_tool(tool, claimed.arguments, context)
 
     async def _find_who_stopped(self, claimed: Proposal) -> str | None:
-        """Return who stopped the run, in words; None where this process is shutting down."""
+        """Return the person who stopped the run, in words; None where this process is shutting down."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             return None

@@ -107,7 +107,7 @@ def possible(session: Session, policies: Policies, proposal: Proposal) -> bool:
 def reaches(
     session: Session, policies: Policies, proposal: Proposal, person: Person
 ) -> tuple[GrantAudience, ...]:
-    """Return whose calls this person may allow, and where, the narrowest first."""
+    """Return the audiences for which this person may give a grant, narrowest first."""
     if proposal.schedule:
         return (GrantAudience.SCHEDULE,)
     found = [GrantAudience.HERE, GrantAudience.REQUESTER]
@@ -279,12 +279,12 @@ def end_with_conversation(session: Session, conversation_id: str, by: By, now: d
 
 
 def end_with_schedule(session: Session, schedule_id: str, by: By, now: datetime) -> int:
-    """Return what was allowed for a schedule's runs ends with it."""
+    """End the grants for a schedule's runs."""
     return _end(session, _live(now) & (col(GrantRow.schedule) == schedule_id), by, now)
 
 
 def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime) -> int:
-    """Return what an earlier plan of a conversation allowed ends with the next."""
+    """End the grants of a conversation's earlier plan."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
     return _end(session, _live(now) & there, by, now)
 

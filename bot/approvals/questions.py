@@ -95,7 +95,7 @@ def _wrong(question: str) -> str:
 
 
 def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:
-    """Return what exactly it would do, each line indented so that none looks like Nod's own."""
+    """Return the exact change, each line indented so that none looks like Nod's own."""
     arguments = canonical(redact_arguments(p.arguments, schema))
     fields = (f"{f.field}: {_value(f.old_value)} → {_value(f.new_value)}" for f in p.preview)
     said = redact_text("\n".join(fields), secrets_in(p.arguments, schema))

@@ -120,7 +120,7 @@ class Trials:
         return (*fields, *as_text(found.changes)), trial, None if refused else token
 
     async def token(self, proposal: Proposal) -> Any:
-        """Return what an approval applies; raises ToolError where it is not kept any longer."""
+        """Return the content that an approval applies. Raises ToolError where it is not stored any longer."""
         hashed = proposal.trial.token if proposal.trial else ""
         content = await self.database.read(trials.token, hashed)
         if content is None:
@@ -178,7 +178,7 @@ class Trials:
 
 
 def outcome_of(output: ToolOutput) -> dict[str, Any]:
-    """Return what is stored of a tool's answer."""
+    """Return the columns to store of a tool's output."""
     return {
         "result": output.text,
         "told": output.told,
@@ -190,7 +190,7 @@ def outcome_of(output: ToolOutput) -> dict[str, Any]:
 
 
 def _describe_end(trial: Trial) -> str:
-    """Return how a trial ended, in words for people."""
+    """Describe the outcome of a trial for people."""
     if not trial.tried:
         return f"not tried: {one_line(trial.why)}"
     code = "done" if trial.exit is None else f"ended with code {trial.exit}"

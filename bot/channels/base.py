@@ -73,7 +73,10 @@ class Lookup(Protocol):
     async def ladder(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Sequence[tuple[GrantScope, str]]:
-        """Return what "approve similar" may allow here, narrowest first, in words; empty when nothing."""
+        """Return the scopes that "approve similar" may grant here, with their texts, narrowest first.
+
+        Empty when no grant may be given.
+        """
 
     async def reaches(
         self, proposal_id: str, actor: Actor, address: Address | None = None
@@ -84,7 +87,7 @@ class Lookup(Protocol):
         """
 
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
-        """Return what led to it, in words: the turn that it came from; None for who may not decide it."""
+        """Return the turn that led to a proposal, as text; None for those who may not decide it."""
 
     async def overview(self, actor: Actor) -> Overview: ...
 
@@ -170,7 +173,7 @@ class Poster(Channel, ABC):
     """A channel to which Nod posts: what it says, cards and files stay there as copies."""
 
     def hearing(self) -> Hearing:
-        """Return whether people can reach it; no one is asked."""
+        """Return the health of the incoming side, without a request."""
         return Hearing(0.0)
 
     async def has_account(self, actor: Actor) -> bool:
@@ -181,7 +184,7 @@ class Poster(Channel, ABC):
         """Ask the platform whether Nod can post there, showing nothing that stays; raises ChannelError."""
 
     def find_place_around(self, address: Address) -> Address | None:  # noqa: ARG002
-        """Return where the same people read if a place takes no more, such as a topic's group."""
+        """Return a place with the same readers if this one takes no more, such as a topic's group."""
         return None
 
     async def look_up(self, group: str) -> UserGroup:
@@ -247,7 +250,7 @@ def heard(since: float | None, now: float, *, told: bool) -> Hearing:
 
 
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
-    """Return what posts at the address; None where people read rows themselves, or no channel is there."""
+    """Return the channel that posts at the address; None without one, or where people read rows."""
     found = channels.get(address.channel)
     return found if isinstance(found, Poster) else None
 

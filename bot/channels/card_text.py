@@ -75,7 +75,7 @@ class TextBuilder(Protocol[T]):
     def joined(self, parts: Iterable[T], between: str = "\n") -> T: ...
 
     def size(self, made: T) -> tuple[int, ...]:
-        """Return how large it is: units first, then what else the platform counts."""
+        """Return the size: units first, then the platform's other counts."""
 
     def cut(self, text: str, units: int) -> str:
         """Return the longest beginning of a text that takes at most ``units`` when written."""
@@ -179,7 +179,7 @@ class CardTextRenderer(Generic[T]):
         return said if at is None else self.builder.joined([said, self.builder.write(between), at], ""), cut
 
     def _deciders(self, card: Card) -> tuple[T, bool]:
-        """Return who may decide; people of the platform by a mention."""
+        """Write the people who may decide, those of the platform as mentions."""
         each = (
             self.builder.mention(p) if isinstance(p, Actor) else self.builder.write(p)
             for p in card.circle.parts

@@ -24,7 +24,7 @@ class Platform(Poster):
     """A chat platform that may call Nod's own web server."""
 
     def routes(self) -> Sequence[BaseRoute]:
-        """Return what the web server mounts for it; nothing, where it calls the platform itself."""
+        """Return the routes to mount in the web server; none for one that calls the platform itself."""
         return ()
 
 
@@ -81,7 +81,7 @@ class ChannelKind:
 async def look_at_places(
     places: Sequence[Address], ask: Callable[[Address], Awaitable[None]]
 ) -> list[Finding]:
-    """Return whether Nod can post in each; ``ask`` raises ChannelError where it can't."""
+    """Check that Nod can post in each place; ``ask`` raises ChannelError where it can't."""
     found = []
     for place in places:
         try:

@@ -28,7 +28,7 @@ class Chosen:
     verbose: bool = False
 
     def log_level(self, usual: str) -> str:
-        """Return how much to log where ``usual`` is what the command logs by itself; ``-q`` beats ``-v``."""
+        """Return the log level, where ``usual`` is the command's own; ``-q`` beats ``-v``."""
         if self.quiet:
             return usual if usual == "critical" else "error"
         more = "debug" if usual.lower() in {"debug", "info"} else "info"
@@ -39,7 +39,7 @@ _CHOSEN: ContextVar[Chosen] = ContextVar("chosen")
 
 
 def get_chosen() -> Chosen:
-    """Return what this call says; nothing outside a call."""
+    """Return the shared options of this call; the defaults outside a call."""
     return _CHOSEN.get(Chosen())
 
 

@@ -95,7 +95,7 @@ async def check(settings: Settings, progress: Progress = ignore) -> list[Finding
 
 
 def _here(settings: Settings, *, running: bool) -> list[Finding]:
-    """Return what needs no network but the database's."""
+    """Check everything that needs no network but the database's."""
     return [
         *_names(),
         *_private(settings),
@@ -123,7 +123,7 @@ async def _channels(settings: Settings) -> list[Finding]:
 
 
 def _not_loaded(group: str, setting: str, names: Sequence[str]) -> list[Finding]:
-    """Return what installed packages would add if ``setting`` named it; none of it is imported."""
+    """List what installed packages would add if ``setting`` named it; none of it is imported."""
     return [
         ok(
             f"{group} {point.name} of {origin(point)}",
@@ -140,7 +140,7 @@ def _places(settings: Settings) -> list[Address]:
 
 
 async def _running(settings: Settings) -> list[Finding]:
-    """Return what the nod that is running says of itself."""
+    """Check the running nod by its own health report."""
     name = "running nod"
     if not settings.port:
         return [
@@ -194,7 +194,7 @@ def _names() -> Iterator[Finding]:
 
 
 def _private(settings: Settings) -> Iterator[Finding]:
-    """Yield who else can read the secrets and conversations on this machine."""
+    """Warn of files that others on this machine can read."""
     file = settings.sqlite_file
     for path in (Path(".env"), *([file] if file else [])):
         if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -344,7 +344,7 @@ async def _tools(settings: Settings) -> list[Finding]:
 
 
 async def _trials(settings: Settings) -> list[Finding]:
-    """Return whether commands can be tried first, where that is wanted."""
+    """Check that commands can be tried first, where that is wanted."""
     if not settings.trials:
         return []
     if settings.workspace is None or not settings.shell:

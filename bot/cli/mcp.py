@@ -61,7 +61,7 @@ def _token(settings: Settings) -> dict[str, str]:
 
 
 def _read_answer(response: httpx2.Response) -> dict[str, Any]:
-    """Return what the running nod answered. Raises NodError with its words."""
+    """Return the running nod's answer. Raises NodError with its words."""
     try:
         said: dict[str, Any] = response.json()
     except ValueError:

@@ -29,7 +29,7 @@ DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 
 
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
-    """Return what the shell completes an ID with: what can be decided or retried."""
+    """Complete an id in the shell with proposals that can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
         with looking(load()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
@@ -43,7 +43,7 @@ def load(*, demo: bool = False, **more: Any) -> Settings:
 
 
 def make_given(*, demo: bool = False) -> dict[str, Any]:
-    """Return what this call sets itself. In the demo, the person at this machine is the admin.
+    """Return the settings that this call overrides. In the demo, the person at this machine is the admin.
 
     The demo itself knows them by one account: with two, a deletion would need another person.
     """

@@ -37,7 +37,7 @@ _LOOK_SECONDS = 0.5  # how often another process's work is looked for
 
 
 def complete_tool(incomplete: str) -> list[tuple[str, str]]:
-    """Return what the shell completes a tool with. MCP servers are not started for a press of Tab."""
+    """Complete a tool's name in the shell. MCP servers are not started for a press of Tab."""
     with contextlib.suppress(NodError, ImportError):
         offered = asyncio.run(_list_tools(load(NOD_MCP_CONFIG=None)))
         found = [tool for tool in offered if tool.name.startswith(incomplete)]

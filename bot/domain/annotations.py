@@ -26,7 +26,7 @@ class Annotation:
 
     @property
     def words(self) -> str:
-        """For example ``Second opinion (local): deletes 14 branches; you named one``."""
+        """Format the line, for example ``Second opinion (local): deletes 14 branches; you named one``."""
         return f"{self.name}: {self.text}" if self.name else self.text
 
 

@@ -202,7 +202,7 @@ def format_name(name: str) -> str:
 
 
 def describe_kind(kind: str) -> str:
-    """Return what a file is, in words."""
+    """Name the kind of a file in words."""
     major = kind.partition("/")[0]
     return _CALLED.get(kind) or {"image": "a picture", "audio": "a recording", "video": "a video"}[major]
 

@@ -172,7 +172,7 @@ def _standing(cards: Sequence[Card]) -> tuple[Tone, State]:
 
 
 def _outcome(found: Sequence[Proposal]) -> str:
-    """Return how far it is and by whom, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
+    """Return the progress and the decider, such as ``12 of 37 done, 1 failed. Approved by Ana``."""
     count = Counter(p.state for p in found)
     bad = count[State.FAILED] + sum(p.ended_badly is not None for p in found)
     done = count[State.SUCCEEDED] + count[State.FAILED] - bad
@@ -263,7 +263,7 @@ def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow
 
 
 def format_split_label(approve: int, decline: int) -> str:
-    """Return what a button says that decides some, such as ``Approve 37, decline 3``."""
+    """Format the label of a button that decides some rows, such as ``Approve 37, decline 3``."""
     parts = [f"approve {approve}"] * bool(approve) + [f"decline {decline}"] * bool(decline)
     words = ", ".join(parts)
     return words[:1].upper() + words[1:]

@@ -219,7 +219,7 @@ Incoming = Message | Press | Choice | Command | Request
 
 
 def names_in(incoming: Incoming) -> dict[str, str]:
-    """Return what the platform calls the person and the places of what came in."""
+    """Return the platform's names for the person and the places in an input."""
     more = {} if isinstance(incoming, Request) else incoming.names
     found = {str(incoming.actor): incoming.actor.name, **more}
     return {key: name for key, name in found.items() if name.strip()}
@@ -308,5 +308,5 @@ def make_said(
 
 
 def refusal(reply: Reply) -> str:
-    """Return what the one who pressed is told; empty where a message was taken in."""
+    """Return the reply to the person who pressed; empty where a message was accepted."""
     return _ALREADY if reply.answer is Answer.DUPLICATE else reply.text

@@ -230,7 +230,7 @@ class Comparison:
         return None if None in answers else False
 
     def _referent(self, schema: Mapping[str, Any]) -> Referent | None:
-        """Return what the tool declares of the field."""
+        """Return the kind of thing that the tool declares for the field."""
         parts: list[Mapping[str, Any]] = [schema]
         for step in self.field.path:
             parts = [_find_schema(each, step) for part in parts for each in _plain(part, schema)]

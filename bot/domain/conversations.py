@@ -188,7 +188,7 @@ class Turn:
     owner: str = ""
 
     def key(self, answers: int) -> str:
-        """Return what its answer of this number is called, before there is a row and in it."""
+        """Return the key of its answer of this number, before there is a row and in it."""
         return f"{self.id}.{answers}"
 
 

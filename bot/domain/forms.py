@@ -102,7 +102,7 @@ class Field:
         return json.dumps(value, ensure_ascii=False, indent=2)
 
     def fault(self, value: Any) -> str:
-        """Return what is wrong with a value, as far as it can be said without the tool; empty for nothing."""
+        """Return the fault of a value, as far as it shows without the tool; empty for none."""
         if value is None:
             return "" if self.nullable or not self.required else "This is needed."
         return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
@@ -369,7 +369,7 @@ def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:
 
 
 def describe_bound(keyword: str, wanted: Any) -> str:
-    """Return what a bound of JSON Schema asks for, in words; empty for any other keyword."""
+    """Describe a bound of JSON Schema for people; empty for any other keyword."""
     one = wanted == 1
     match keyword:
         case "minLength":

@@ -161,7 +161,7 @@ class OwnWork:
         self._turns[conversation_id] = self._people[str(actor)]
 
     def queue(self, conversation_id: str) -> Queue | None:
-        """Return where a turn of this process's waits for its place; None: the rows know."""
+        """Return the queue of a turn of this process; None: look it up in the rows."""
         person = self._turns.get(conversation_id)
         return Queue(person, self._by_person) if person else None
 
@@ -181,7 +181,7 @@ class OwnWork:
         self._approved |= {p.id: p for p in found if p.id in runs}
 
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
-        """Return where a row of a batch waits to run, so that the others' work is not behind all of it."""
+        """Return the queue of a batch's row, which keeps others' work from waiting behind all of it."""
         batch = self._batches.pop(proposal_id, None)
         return Queue(batch, _ROWS_TOGETHER) if batch else None
 

@@ -75,7 +75,7 @@ def find_known(
 
 
 def _read(transcript: Transcript, line: Line, tool_name: str) -> Iterator[tuple[str, str]]:
-    """Yield what earlier calls of the tool answered that went to one host, with that host."""
+    """Yield the answers of earlier calls of the tool that went to one host, with that host."""
     for call in line.calls:
         if call.tool_name != tool_name:
             continue

@@ -192,11 +192,11 @@ def within(what: str) -> list[str]:
 
 
 def place_called(place: str, names: Names) -> str:
-    """Return what a place is called, or its address."""
+    """Return the name of a place, or its address."""
     channel = place.partition(":")[0]
     return _OWN.get(channel) or find_name(place, names) or place
 
 
 def channel_called(channel: str) -> str:
-    """Return what people call a channel: a platform by its name, which is the folder's."""
+    """Return the name of a channel; a platform's is that of its folder."""
     return _OWN.get(channel) or channel.capitalize()

@@ -104,11 +104,11 @@ class Policy:
         return bool(self._unknown(proposal.deciders.people, person))
 
     def roles_of(self, person: Person, place: str | None = None) -> frozenset[Role]:
-        """Return what a person is anywhere, or at one place."""
+        """Return the roles of a person anywhere, or at one place."""
         return frozenset(role for role in Role if person.accounts & self.holders(role, place))
 
     def roles_for(self, person: Person, proposal: Proposal) -> frozenset[Role]:
-        """Return what a person is where a proposal was asked for."""
+        """Return the roles of a person at the place of a proposal."""
         return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
 
     def bound_to(self, person: Person) -> str | None:
@@ -122,7 +122,7 @@ class Policy:
         return found.pop() if len(found) == 1 else None
 
     def judge(self, call: CallFacts) -> Verdict:
-        """Return whether a call runs immediately, needs approval, or can't be proposed at all.
+        """Return the verdict on a call: it runs, needs approval, or can't be proposed.
 
         A plan always needs approval, and so does a fact to remember. So does a script's request, which that
         script can never decide, and a server's question, which only who asked can answer. For what puts back
@@ -204,7 +204,7 @@ class Policy:
         return "I only work for people of this team. An admin can let others write to me here."
 
     def _overridden(self, call: CallFacts) -> tuple[Risk, bool]:
-        """Return what a call counts as under the rules, and whether a rule spares people the question.
+        """Return a call's risk under the rules, and True if a rule spares people the question.
 
         ``risk read`` for a tool that writes spares the question and no more: the call stays a write, with a
         proposal and a claim of its own. It has no effect on what can't be undone.
@@ -308,11 +308,11 @@ class Policy:
         return person == requester or Role.ADMIN in self.roles_for(person, proposal)
 
     def plan_rule(self, place: str) -> Found[Approver]:
-        """Return who approves plans at a place (an address as text), and the rule."""
+        """Return the approver of plans at a place (an address as text), and the rule."""
         return self.book.plans(place, self.plans)
 
     def stricter(self, before: "Policy", call: CallFacts) -> bool:
-        """Return whether calls like one, with any arguments, by anyone, at any time, may have to pass more.
+        """Tell if rules may ask more of calls like one, with any arguments, by anyone, at any time.
 
         A limited rule that is new counts as if it always matched, and one that is gone as if it never did.
         """
@@ -345,7 +345,7 @@ def same_chat(origin: str, pressed: str) -> bool:
 
 
 def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
-    """Return what a verdict makes of a proposal: its fields by name, the clock starting now."""
+    """Return the columns that a verdict gives a proposal, its clock starting now."""
     return {
         "risk": verdict.risk,
         "deciders": verdict.deciders,
@@ -363,7 +363,7 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
 
 
 def explain(verdict: Verdict, requester: str) -> str:
-    """Return what would happen to a call and why, for ``/approvals policy test``."""
+    """Describe a call's treatment and the reason, for ``/approvals policy test``."""
     level = f"{verdict.risk.level} ({verdict.risk.reason})" if verdict.risk.reason else verdict.risk.level
     match verdict.judgement:
         case Judgement.RUN:

@@ -45,7 +45,7 @@ class Prices:
         return next((self.models[name] for name in names if name in self.models), None)
 
     def cost(self, model: str, prompt: int, answer: int, cached: int = 0) -> float | None:
-        """Return what a call cost; None where the model has no price."""
+        """Return the cost of a call; None where the model has no price."""
         price = self.of(model)
         return price.of(prompt, answer, cached) if price else None
 

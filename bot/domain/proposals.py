@@ -123,7 +123,7 @@ def hash_left_values(preview: Sequence[PreviewField]) -> str:
 
 
 def old_values(preview: Sequence[PreviewField]) -> list[tuple[str, str | None]]:
-    """Return what a preview says is there now; where that changes, people look again."""
+    """Return the old values of a preview; where they change, people are asked again."""
     return [(f.field, f.old_value) for f in preview]
 
 
@@ -347,7 +347,7 @@ def find_no_words(_: "Proposal") -> str:
 
 
 def introduce_asker(asker: AskerFacts) -> str:
-    """Return who asked, and on a copy elsewhere also where."""
+    """Return the line on the requester; on a copy elsewhere also on the place."""
     return f"Asked by {asker.name} in {asker.place}" if asker.place else f"Asked by {asker.name}"
 
 
@@ -524,7 +524,7 @@ class Proposal:
 
     @property
     def frozen_annotations(self) -> tuple[Annotation, ...]:
-        """Those that were on its card when that was posted."""
+        """The annotations that were on the card when it was posted."""
         return tuple(each for each in self.annotations if not each.is_late)
 
     @property
@@ -642,5 +642,5 @@ def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
 
 
 def others(more: int) -> str:
-    """Return what a line about one row says of so many others."""
+    """Return the remark on a batch's other rows, for a line about one row."""
     return f", and {more} more of its batch" if more else ""

@@ -425,7 +425,7 @@ class Rulebook:
         return list(dict.fromkeys(str(rule.value) for rule in self.matching(Subject.ROUTE, call)))
 
     def plans(self, place: str, default: Approver) -> Found[Approver]:
-        """Return who approves plans."""
+        """Return the approver of plans."""
         rules = self._there(Subject.PLANS, place, EVERYWHERE)
         best = max(rules, key=lambda rule: _STRICTNESS[Subject.PLANS](rule.value), default=None)
         return Found(default, None) if best is None else Found(best.value, best)  # type: ignore[arg-type]
@@ -438,7 +438,7 @@ class Rulebook:
         return [str(rule.value) for rule in self.matching(Subject.FETCH, call)]
 
     def undo(self, call: CallFacts) -> timedelta:
-        """Return how long what was done can be undone; the shortest counts."""
+        """Return the time for Undo; the shortest counts."""
         found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
         return UNDO_FOR if found.rule is None else found.value
 
@@ -452,7 +452,7 @@ class Rulebook:
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
     def instructions(self, place: str) -> list[str]:
-        """Return what is asked of the agent at a place (an address as text), the widest first."""
+        """Return the instructions for a place (an address as text), the widest first."""
         found = sorted(self._there(Subject.INSTRUCTIONS, place, EVERYWHERE), key=lambda rule: len(rule.scope))
         return [str(rule.value) for rule in found]
 
@@ -592,7 +592,7 @@ def store_value(subject: Subject, value: RuleValue) -> Any:
 
 
 def value_of(subject: Subject, kept: Any) -> RuleValue:
-    """Return what `stored` wrote; raises ValueError, TypeError or IndexError for anything else."""
+    """Read a stored value. Raises ValueError, TypeError or IndexError for anything else."""
     match subject:
         case Subject.POLICY | Subject.RISK | Subject.PLANS:
             return {Subject.POLICY: Mode, Subject.RISK: Level, Subject.PLANS: Approver}[subject](kept)

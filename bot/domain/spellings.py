@@ -89,7 +89,7 @@ _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 
 
 def find_declared(schema: Mapping[str, Any]) -> Referent | None:
-    """Return what a field's schema says that it names; None where it says nothing."""
+    """Return the kind of thing that a field's schema declares, or None."""
     said = schema.get(KEYWORD)
     if said in list(Referent):
         return Referent(said)
@@ -97,7 +97,7 @@ def find_declared(schema: Mapping[str, Any]) -> Referent | None:
 
 
 def guess_referent(key: str) -> Referent | None:
-    """Return what a field seems to name by its own name; None where that tells nothing."""
+    """Guess the kind of thing that a field holds by its name, or return None."""
     plain = _HUMP.sub("_", key).lower()
     return next((kind for kind, pattern in _KEY_PARTS.items() if pattern.search(plain)), None)
 

@@ -69,7 +69,7 @@ class Trial:
 
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> Self:
-        """Return what `kept` gave, by this release or a later one that knows more."""
+        """Read a stored trial, of this release or a later one that knows more."""
         known = {each.name for each in fields(cls)}
         files = tuple(TriedFile(**each) for each in kept.get("files", ()))
         return cls(**{name: value for name, value in kept.items() if name in known} | {"files": files})

@@ -1,4 +1,4 @@
-"""What is done once a day, by whichever process looks first."""
+"""Daily tasks, run by the process that looks first."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -21,7 +21,7 @@ class DailyRun:
         self._taken: date | None = None  # the day that this process knows to be taken
 
     def is_taken(self, now: datetime) -> bool:
-        """Return whether this process knows that today's run is taken; it costs nothing to ask."""
+        """Tell if this process knows that today's run is taken; it costs nothing to ask."""
         return self._taken == now.date()
 
     async def take(self, now: datetime, work: Callable[[Session, datetime], object] = _do_nothing) -> bool:

@@ -55,7 +55,7 @@ class EmbeddedDispatcher:
         return self._tasks
 
     def taken(self, work: Work) -> int:
-        """Return how many places of this kind of work are taken."""
+        """Return the number of taken slots for this kind of work."""
         return self._slots[work].taken
 
     def is_crowded(self, work: Work, queue: Queue) -> bool:
@@ -147,7 +147,7 @@ class EmbeddedDispatcher:
                 place.leave()
 
     async def queue(self, job: Job) -> Queue:
-        """Return where a job waits for its place."""
+        """Return the queue of a job."""
         return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])
 
 

@@ -95,7 +95,7 @@ class Webhooks:
         tell("webhook not delivered", proposal=webhook.proposal_id, url=webhook.url, why=fault, given_up=over)
 
     async def _send(self, url: str, ident: str, content: dict[str, Any], now: datetime) -> tuple[str, bool]:
-        """Return what went wrong (empty: nothing), and whether the receiver wants no more."""
+        """Send one webhook. Returns the fault (empty: none), and True if the receiver wants no more."""
         body = json.dumps(content, ensure_ascii=False).encode()
         headers = sign_webhook(self._secret or "", ident, now, body)
         try:

@@ -110,7 +110,7 @@ def find_asked_already(session: Session, conversation_id: str, now: datetime) ->
 
 
 def place_of(session: Session, conversation_id: str) -> Place:
-    """Return where a conversation is, as rules name it; the empty address if it does not exist."""
+    """Return the place of a conversation for rules; the empty address if it does not exist."""
     found = get_conversation(session, conversation_id)
     return Place(str(found.origin) if found else "", private=found is not None and found.private)
 
@@ -191,7 +191,7 @@ def drop_empty(session: Session, conversation_id: str) -> None:
 
 
 def count_begun_since(session: Session, actor: Actor, since: datetime, now: datetime, most: int) -> int:
-    """Return how many conversations an account has begun since then, counted up to ``most``."""
+    """Return the number of conversations that an account has begun since then, up to ``most``."""
     values = {"channel": actor.channel, "owner": str(actor), "since": since, "now": now, "most": most}
     found: int = session.connection().execute(_BEGUN_SINCE, values).scalar_one()
     return found
@@ -292,7 +292,7 @@ def transcript_of(
 
 
 def open_counts(session: Session, conversation_ids: Sequence[str]) -> dict[str, int]:
-    """Return how many proposals wait in each conversation."""
+    """Return the number of open proposals in each conversation."""
     rows = session.execute(
         select(ProposalRow.conversation_id, func.count())
         .where(col(ProposalRow.conversation_id).in_(conversation_ids), ProposalRow.state == "proposed")

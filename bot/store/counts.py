@@ -175,7 +175,7 @@ def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[Tu
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """Return what turns used since then in the conversations of these accounts (None: of all).
+    """Return the usage of turns since then in the conversations of these accounts (None: of all).
 
     The newest day comes first; of other parts the one with the most tokens.
     """
@@ -210,7 +210,7 @@ _SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:
-    """Return what it cost since then below a place, and wherever one of these accounts asked."""
+    """Return the cost since then below a place, and wherever one of these accounts asked."""
     found = _SUM.join_from(_TURN, _PLACE, _PLACE.c.id == _TURN.c.conversation_id)
     there = or_(inside(scope), _TURN.c.asker.in_(sorted(accounts)))
     found = found.where(_TURN.c.created_at >= begin, there)
@@ -218,5 +218,5 @@ def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Col
 
 
 def sum_spent_on_order(session: Session, order: int) -> float:
-    """Return what it cost to answer one line of a person, teammates included."""
+    """Return the cost of answering one line of a person, teammates included."""
     return float(session.connection().execute(_SUM.where(_TURN.c.asked == order)).scalar_one())

@@ -311,7 +311,7 @@ def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str,
 def _in_savepoint(
     connection: Connection, work: Callable[[Session], Any], info: Mapping[str, Any]
 ) -> _Outcome:
-    """Return what came of it; what fails leaves nothing, and the others' work stands."""
+    """Run one write in a savepoint, so that its failure leaves the others' work intact."""
     try:
         with connection.begin_nested():
             return run(connection, work, info), None

@@ -25,7 +25,7 @@ BACKUP_PAGES = 1000  # copied in one step
 
 
 def damage(connection: sqlite3.Connection) -> str:
-    """Return what is wrong with the pages of a database, in SQLite's words; empty where nothing is."""
+    """Return the damage in a database's pages, in SQLite's words; empty for none."""
     try:
         [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
@@ -49,7 +49,7 @@ _REACHED = {
 
 
 def session(url: str | URL, *more: str) -> dict[str, str | int]:
-    """Return how a session in PostgreSQL reads and writes, whatever the server, the database or the role say.
+    """Return the options of a PostgreSQL session, whatever the server, database or role prefer.
 
     For psycopg's ``connect``. ``more`` are options in addition, and what the URL says wins.
     """

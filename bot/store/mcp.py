@@ -151,7 +151,7 @@ def is_back(session: Session, ident: str) -> bool:
 
 
 def take_back(session: Session, ident: str) -> dict[str, str] | None:
-    """Return what the person came back with to another process; it is forgotten with that."""
+    """Return what a person brought to another process, and delete it."""
     row = session.get(McpSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None
@@ -166,7 +166,7 @@ def end(session: Session, ident: str, words: str, *, well: bool) -> None:
 
 
 def look(session: Session, key: str) -> UnderWay | None:
-    """Return how a sign-in stands, by the key that `come_back` gave."""
+    """Return the state of a sign-in, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
     return value_of(UnderWay, row) if row else None
 

@@ -112,7 +112,7 @@ def was_noticed(session: Session, conversation_id: str, text: str, since: dateti
 
 
 def name_of(session: Session, conversation_id: str, actor: Actor) -> str:
-    """Return what someone was last called in a conversation; empty where they said nothing there."""
+    """Return the latest name of someone in a conversation; empty where they said nothing there."""
     newest = (
         select(MessageRow.name)
         .where(MessageRow.conversation_id == conversation_id, MessageRow.actor == str(actor))
@@ -168,7 +168,7 @@ def has_spoken_since(session: Session, conversation_id: str, message_id: int) ->
 
 
 def list_undelivered(session: Session, conversation_id: str) -> list[Line]:
-    """Return what was said but not shown, oldest first."""
+    """Return the undelivered lines, oldest first."""
     rows = session.connection().execute(_UNDELIVERED, {"conversation_id": conversation_id})
     return [_line(row) for row in rows]
 
@@ -252,7 +252,7 @@ def add_answer(
     *,
     delivered: bool,
 ) -> tuple[int, bool]:
-    """Return what the agent said; gives its id, and whether it was told more since it read."""
+    """Store the agent's answer. Returns its id, and True if new lines came since it read."""
     seen, ident = turn.transcript.seen, turn.transcript.conversation.id
     row = {
         "conversation_id": ident,

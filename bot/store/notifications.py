@@ -32,7 +32,7 @@ MessageHandler = Callable[[Any], None]
 
 
 def conninfo(url: str, *, hasty: bool = False) -> str:
-    """Return how psycopg itself reaches the database that SQLAlchemy knows by this URL.
+    """Return psycopg's connection string for a database that SQLAlchemy knows by this URL.
 
     ``hasty``: for what may be lost with the server, so that no commit waits for the disk.
     """

@@ -150,7 +150,7 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
 
 
 def list_unposted(session: Session, conversation_id: str) -> list[KeptOutput]:
-    """Return what people in a conversation still have to get, oldest first."""
+    """Return the files that people in a conversation still have to get, oldest first."""
     rows = session.connection().execute(_UNPOSTED, {"conversation_id": conversation_id})
     return [_to_output(row) for row in rows]
 
@@ -233,7 +233,7 @@ def take_in(
 
 
 def count_taken_since(session: Session, actor: Actor, since: datetime) -> tuple[int, int]:
-    """Return how many files an account attached since then, and the bytes of those that were taken."""
+    """Return the number of files that an account attached since then, and the bytes of accepted ones."""
     taken = case((_OUTPUT.c.fault == "", _OUTPUT.c.size), else_=0)
     found = select(func.count(), func.coalesce(func.sum(taken), 0)).where(
         _OUTPUT.c.actor == str(actor), _OUTPUT.c.actor.is_not(None), _OUTPUT.c.created_at > since

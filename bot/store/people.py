@@ -34,7 +34,7 @@ def person_of(session: Session, actor: Actor) -> Person:
 
 
 def by(session: Session, verb: Act, actor: Actor) -> By:
-    """Return who makes a change by an account of theirs, for the audit log."""
+    """Return the author of a change for the audit log, by their account."""
     return By.press(verb, actor, person_of(session, actor))
 
 

@@ -91,7 +91,7 @@ class Known(NamedTuple):
 
 
 def find_known(session: Session, channel: str, ref: str) -> Known | None:
-    """Return what is known of the message ``ref``; None when no row names it."""
+    """Return the stored facts on the message ``ref``, or None."""
     found = select(CopyRow.proposal_id, CopyRow.gone).where(CopyRow.channel == channel, CopyRow.ref == ref)
     row = session.exec(found.order_by(col(CopyRow.gone)).limit(1)).first()
     return Known(*row) if row else None

@@ -47,7 +47,7 @@ _HOLD = table_of(HoldRow)
 
 
 def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
-    """Return whether what this column says owns a row is gone; ``process`` asks, so it is not."""
+    """Return the condition that a column names no living process; the asking ``process`` lives."""
     there = exists().where(_PROCESS.c.id == owner)
     condition: ColumnElement[bool] = owner.is_(None) | ((owner != process) & ~there)
     return condition

@@ -94,7 +94,7 @@ _DECLINED_BEFORE = _DECLINED.where(
 
 
 def progress(session: Session) -> dict[str, str]:
-    """Return how far those are that run right now, by id, as far as their tools say."""
+    """Return the progress of running proposals by id, as far as their tools report it."""
     return dict(session.connection().execute(_TELLING).all())
 
 
@@ -141,7 +141,7 @@ def siblings(session: Session, message_ids: Collection[int]) -> dict[str, list[S
 
 
 def waiting_of(session: Session, accounts: Collection[str], most: int) -> int:
-    """Return how many open proposals a person asked for, counted up to ``most``."""
+    """Return the number of a person's open proposals, counted up to ``most``."""
     counted = session.connection().execute(_WAITING_OF, {"accounts": list(accounts), "most": most})
     return int(counted.scalar_one())
 
@@ -281,7 +281,7 @@ def last_of(
 
 
 def open_in(session: Session, conversation_id: str) -> list[Proposal]:
-    """Return what waits or runs in a conversation, in the order it was asked for."""
+    """Return the open and running proposals of a conversation, in the order they were asked for."""
     return [p for p in of_conversation(session, conversation_id) if p.state in OPEN]
 
 

@@ -54,7 +54,7 @@ def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
 
 
 def of_proposal(session: Session, proposal_id: str) -> list[AskedQuestion]:
-    """Return what was asked about it within a day, each with its answer once that is there."""
+    """Return the questions about a proposal within a day, with their answers so far."""
     found = _load_questions(session, _ANSWERED, f"{proposal_id}/")
     for each in _load_questions(session, _ASKED, ""):
         if each.proposal_id == proposal_id:
@@ -86,7 +86,7 @@ def _load_questions(session: Session, room: str, prefix: str) -> list[AskedQuest
 
 
 def _answer(session: Session, question: AskedQuestion) -> str:
-    """Return what the agent said to it, or what Nod told people instead."""
+    """Return the agent's answer, or Nod's notice in its place."""
     lines = session.exec(
         select(MessageRow)
         .where(

@@ -1,4 +1,4 @@
-"""The record: what was proposed and what became of it, newest first, and counted by tool, place and person.
+"""Queries of past proposals: the newest ones, and counts by tool, place and person.
 
 What people may see of it is for those who ask: everything here counts what it is given.
 """
@@ -46,7 +46,7 @@ def list_newest(
     ended: bool = False,
     arguments: bool = False,
 ) -> Iterator[Any]:
-    """Yield what was proposed since then, newest first: by these accounts, or by anyone.
+    """Yield the proposals since then, newest first: of these accounts, or of anyone.
 
     ``before`` continues below what stands there. ``ended``: also who decided it, and when. ``arguments``:
     with those of each call, and the version of its tool.
@@ -68,7 +68,7 @@ def list_newest(
 def count_insights(
     session: Session, since: datetime, accounts: Collection[str] | None, zone: tzinfo
 ) -> Insights:
-    """Return what people were asked since then by these accounts (None: by all)."""
+    """Count the requests of these accounts since then (None: of all)."""
     persons = {each.account: each.person_id for each in people.list_linked(session)}
     tallies: Mapping[Facet, dict[str, Tally]] = {facet: defaultdict(Tally) for facet in Facet}
     total, votes = Tally(), {Verb.APPROVE: Counter[str](), Verb.DECLINE: Counter[str]()}

@@ -208,7 +208,7 @@ def in_force(session: Session, zone: tzinfo = UTC) -> list[InForce]:
 
 
 def versions(session: Session, rule: Rule) -> int:
-    """Return how often its subject was set at its place."""
+    """Return the number of times that a rule's subject was set at its place."""
     set_there = select(func.count()).where(RuleRow.subject == rule.subject, RuleRow.scope == rule.scope)
     return session.exec(set_there).one()
 
@@ -265,7 +265,7 @@ def pause_of(session: Session) -> Pause | None:
 
 
 def pause_words(session: Session, zone: tzinfo) -> str:
-    """Return who paused everything and when, in words for people in a time zone; empty without a pause."""
+    """Describe the pause for people in a time zone: by whom and since when; empty without one."""
     found = pause_of(session)
     if found is None:
         return ""

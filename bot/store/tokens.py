@@ -81,7 +81,7 @@ def works(session: Session, name: str) -> bool:
 
 
 def holder(session: Session, token: str) -> str | None:
-    """Return whose token this is; None if unknown or revoked. The time it takes tells nothing about any."""
+    """Return the owner's name of a token; None if unknown or revoked. The time it takes reveals nothing."""
     beginning, _, rest = token.partition("_")
     row = session.get(TokenRow, rest[:8]) if f"{beginning}_" == _BEGINNING and rest.isprintable() else None
     kept = row.hash if row else hash_text("")

@@ -105,7 +105,7 @@ def _record(
 
 
 def token(session: Session, digest: str) -> str | None:
-    """Return what has this hash; None where it is not kept any longer, or was altered."""
+    """Return the content with this hash; None where it is deleted or altered."""
     row = session.get(TrialTokenRow, digest)
     return row.content if row is not None and hash_text(row.content) == digest else None
 

@@ -213,7 +213,7 @@ def retry(session: Session, now: datetime) -> None:
 
 
 def newest_end(session: Session, conversation_id: str) -> TurnEnd | None:
-    """Return how the turn of a conversation that ended last did; None before any has."""
+    """Return the end of a conversation's turn that ended last; None before any has."""
     found = session.connection().execute(_NEWEST_END, {"conversation_id": conversation_id}).first()
     return TurnEnd(*found) if found else None
 

@@ -36,14 +36,14 @@ def is_damage(error: DBAPIError) -> bool:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether the database is away or takes nothing: what was asked counts, once it is back."""
+    """Tell if the database is unreachable or read-only, so that the same statement may succeed later."""
     if isinstance(error, OperationalError | InterfaceError):
         return True
     return isinstance(error, DBAPIError) and (_code(error.orig) in _REFUSALS or is_damage(error))
 
 
 def in_a_line(error: BaseException | None) -> str:
-    """Return what the database says where nothing else has to be known; empty for any other fault."""
+    """Return the database's message for an outage, which says it all; empty for any other fault."""
     if isinstance(error, DBAPIError) and is_outage(error) and _code(error.orig).startswith(_OUTAGES):
         return str(error.orig).strip()
     return ""

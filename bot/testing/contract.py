@@ -28,7 +28,7 @@ async def cards(driver: Driver, count: int = 1) -> list[SeenCard]:
 
 
 def waiting(driver: Driver) -> list[Proposal]:
-    """Return what waits for a decision, newest first."""
+    """Return the open proposals, newest first."""
     return driver.world.app.database.read_now(proposals.in_states, [State.PROPOSED])
 
 

@@ -40,13 +40,13 @@ class Driver(Protocol):
         """The cards in the conversation, oldest first, as they look now."""
 
     def texts(self) -> Sequence[str]:
-        """Return what Nod wrote in the conversation, cards apart, oldest first."""
+        """Return Nod's texts in the conversation, cards apart, oldest first."""
 
     def files(self) -> Sequence[str]:
         """The texts of the files Ana can get in the conversation, oldest first."""
 
     def told(self, *, eve: bool = False) -> Sequence[str]:
-        """Return what Nod told Ana (or Eve) alone after a press."""
+        """Return Nod's private replies to Ana (or Eve) after a press."""
 
     async def press(self, card: SeenCard, verb: Verb, *, eve: bool = False) -> None:
         """Press what stands on the card now, all the way: where a press opens a window, submit it.
@@ -82,7 +82,7 @@ class Driver(Protocol):
         """Ana presses "Fill in" on a question, writes ``text`` into the field ``name``, and sends it."""
 
     def boards(self) -> Sequence[str]:
-        """Return how the team of the conversation stands, as its one message there says it."""
+        """Return the texts of the message that shows the team."""
 
     async def command(self, line: str, *, eve: bool = False) -> str:
         """Ana (or Eve) sends a command such as ``/approvals pause``; gives what Nod answered.
@@ -104,4 +104,4 @@ class PlacedDriver(Driver, Protocol):
         """Someone deletes the message of a card."""
 
     def privately(self, containing: str) -> Sequence[str]:
-        """Return what Nod wrote to Ana in her own chat with these words."""
+        """Return Nod's messages to Ana in her own chat with these words."""

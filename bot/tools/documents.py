@@ -53,7 +53,7 @@ class Documents:
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_TOGETHER))
 
     async def read(self, data: bytes) -> FileContent:
-        """Return what is in a file: its text, a picture that anyone may see, or why neither can be had."""
+        """Read a file: its text, a safe picture, or the reason why it can't be read."""
         async with self._room:
             return await asyncio.to_thread(_read, data)
 

@@ -83,7 +83,7 @@ class Signature:
         return {name: settled[name] for name in dumped if name in settled}
 
     def passed(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
-        """Return what the function is called with: its own types, without what is left to its defaults."""
+        """Return the arguments of the function in its own types, without unchanged defaults."""
         model = self._parse(self._checkable(arguments))
         given = {name: getattr(model, name) for name in model.model_fields_set}
         typed = {name: value for name, value in given.items() if not self._is_left_out(name, value)}

@@ -199,7 +199,7 @@ class Ran:
         return self.output.kept if self.output else None
 
     def old(self, name: str) -> str | None:
-        """Return what the card showed as the old value of a field; None for nothing, or no such field."""
+        """Return the old value of a field on the card; None for nothing, or no such field."""
         return next((each.old_value for each in self.preview if each.field == name), None)
 
 
@@ -376,7 +376,7 @@ class Tool:
     def call(
         self, arguments: Arguments, risk: Risk, place: Place, requester: Person, at: datetime
     ) -> CallFacts:
-        """Return what rules look at of a call; ``risk`` is what `classify` says of it."""
+        """Return the facts on a call for the rules; ``risk`` is the result of `classify`."""
         followed = self.follow(arguments) if self.follow else {}
         return CallFacts(
             self.name, risk, place, requester, at, self.kind, arguments, self.form, followed=followed

@@ -48,7 +48,7 @@ class Missing(Fault):
 
 
 def existing(found: T | None, error: str) -> T:
-    """Return what was found; raises Missing where nothing was."""
+    """Return the value, or raise Missing for None."""
     if found is None:
         raise Missing(error)
     return found

@@ -39,7 +39,7 @@ def check_storable(value: Any, most: int = MOST_VALUES) -> Any:
 
 
 def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None]:
-    """Return how many values were looked at, and why the JSON can't be taken, if so."""
+    """Return the number of values, and the error that refuses the JSON, if any."""
     count = 0
     level: Iterable[Any] = [value]
     for _ in range(DEEPEST):

@@ -100,7 +100,7 @@ class Broadcaster:
         return key in self._listeners
 
     def heard(self, key: str) -> bool:
-        """Return whether what is published there reaches anyone."""
+        """Tell if anyone listens to what is published there."""
         return key in self._listeners or key.rpartition("/")[0] in self._of_owners
 
     def publish(self, key: str, event: TurnEvent | None, told: TurnEvents | None) -> None:

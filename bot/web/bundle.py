@@ -1,4 +1,4 @@
-"""The console's scripts as one: a tab that is opened loads one file in place of some forty.
+"""The console's scripts as one file: a new tab loads it in place of some forty.
 
 It knows the statements that the console's modules import and export with, and refuses any other.
 """

@@ -61,7 +61,7 @@ class Capacity:
 
 
 def max_run_bytes(files: int) -> int:
-    """Return how large a run of AG-UI may be: a thread's history, and ``files`` of a message in base64."""
+    """Return the limit of an AG-UI run: a thread's history, and ``files`` of a message in base64."""
     return 16 * MAX_BODY + files * 4 // 3
 
 

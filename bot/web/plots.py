@@ -90,7 +90,7 @@ def _draw_asked(parts: Sequence[InsightPart]) -> str:
 
 
 def _pieces(tally: Tally) -> dict[str, int]:
-    """Return what a bar is made of; together that is what was asked."""
+    """Return the pieces of a bar; together they are all requests."""
     ended = tally.approved + tally.declined + tally.expired
     return {
         "approved": tally.approved - tally.edited,

@@ -43,7 +43,7 @@ def raise_file_limit() -> int:
 
 
 def most_connections(wanted: int) -> int:
-    """Return how many connections are served at a time: half of the files this process may open at most."""
+    """Return the number of connections to serve: at most half of the files that may be open."""
     return min(wanted, raise_file_limit() // 2)
 
 

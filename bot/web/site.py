@@ -253,7 +253,7 @@ def api_routes(tag: str, prefix: str = "") -> APIRouter:
 
 
 def event_stream(events: Any) -> dict[str, Any]:
-    """Return what the decorator of a route takes that answers with a stream of these ``events``, each JSON.
+    """Return the decorator arguments of a route that streams these ``events``, each as JSON.
 
     ``x-itemSchema`` is for one event: OpenAPI 3.2 has the word without its ``x-``, and 3.1 has none. A stream
     as such has no schema: clients made from the document would try to read all of it as that.

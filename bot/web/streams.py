@@ -102,7 +102,7 @@ async def _take_next(source: AsyncIterator[str]) -> str | None:
 
 
 async def heard(listener: Listener, quiet: float) -> AsyncIterator[Heard | None]:
-    """Yield what the listener receives until the server stops; None after ``quiet`` seconds of silence."""
+    """Yield the listener's items until the server stops; None after ``quiet`` seconds of silence."""
     while True:
         try:
             async with asyncio.timeout(quiet):

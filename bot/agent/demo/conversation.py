@@ -83,7 +83,7 @@ def list_done(entries: Sequence[Entry]) -> list[Done]:
 
 
 def calls_at(place: int, wanted: Iterable[Wanted]) -> tuple[ToolCall, ...]:
-    """Return what is wanted as calls; the same ``place`` in the transcript gives the same IDs."""
+    """Return the wanted calls; the same ``place`` in the transcript gives the same ids."""
     made = []
     for position, (tool, arguments) in enumerate(wanted):
         text = json.dumps(arguments, ensure_ascii=False)

@@ -160,7 +160,7 @@ class DemoAnswer:
         return "\n".join([head, "", *map(words.line, fitting)])
 
     def _plan_labels(self, wish: Wish) -> tuple[list[str], list[Wanted]]:
-        """Return what to say of labels, and the change with all the labels that the issue should have."""
+        """Return the remarks on labels, and the change with all labels that the issue should have."""
         number = wish.arguments["number"]
         result = self._result("get_issue", {"number": number})
         found = words.issues_in(result)
@@ -186,7 +186,7 @@ class DemoAnswer:
 
 
 def _what(task: str) -> str:
-    """Return what a reminder reminds of; empty for another task."""
+    """Return the subject of a reminder; empty for another task."""
     return task.removeprefix(_REMIND) if task.startswith(_REMIND) else ""
 
 

@@ -275,7 +275,7 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 
 
 def read(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
-    """Return what a message asks for, part by part. ``it`` is the number of the issue spoken of last."""
+    """Parse a message into wishes, part by part. ``it`` is the number of the issue spoken of last."""
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
     text = re.sub(r"[^\S\n]+", " ", _ABOVE.sub("", message))
@@ -291,7 +291,7 @@ def read(message: str, speaker: str = "", it: int | None = None) -> list[Wish | 
 
 
 def _after_lead(text: str, place: int) -> int:
-    """Return where the next part begins: behind *and*, *please*, *could you* and the like."""
+    """Return the index of the next part, after *and*, *please*, *could you* and the like."""
     found = _LEAD.match(text, place)
     return found.end() if found else place
 

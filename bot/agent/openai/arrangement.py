@@ -176,7 +176,7 @@ def _with_short_ids(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
-    """Return what a server sent along, with the new ids of the calls that it names."""
+    """Return a server's extra data with the new ids of calls in it."""
     if isinstance(extra, str):
         return ids.get(extra, extra)
     if isinstance(extra, list):

@@ -324,7 +324,7 @@ class OpenAIModel:
             return await self._post(json.loads(storable(json.dumps(body, ensure_ascii=False))))
 
     def _watch(self, answer: StreamedAnswer) -> Callable[[], None]:
-        """Return what raises ModelError once an answer has taken too long; called with each piece of it."""
+        """Return a check to call with each piece; it raises ModelError once an answer takes too long."""
         began = self._clock()
 
         def check() -> None:
@@ -351,7 +351,7 @@ class OpenAIModel:
         return self._window
 
     def _patience(self, error: openai.OpenAIError, tries: int, paused: float) -> float | None:
-        """Return how many seconds to wait before asking again; None when people should be told instead."""
+        """Return the seconds to wait before the next try; None when people should be told instead."""
         tired = silent(error) and tries >= _SILENT_TRIES
         tired = tired or (tries >= _BAD_CALL_TRIES and find_refusal(error).cause is RefusalCause.BAD_CALL)
         if tired or tries > len(self._waits) or not worth_retrying(error):

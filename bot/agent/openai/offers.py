@@ -313,7 +313,7 @@ class _SchemaWriter:
         return {"type": "object"}, inside
 
     def _find_reference(self, reference: str) -> Any:
-        """Return what a reference within the schema points at; None for any other."""
+        """Resolve a reference within the schema; None for any other."""
         if not reference.startswith("#"):
             return None
         path = reference.removeprefix("#").strip("/")

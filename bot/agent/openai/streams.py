@@ -14,7 +14,7 @@ def format_tool_result(result: ToolResult) -> str:
 
 
 def find_part_to_send_back(call: ToolCall, model: str, part: str) -> Json:
-    """Return what the same model's server sent with an answer or a call, and wants back."""
+    """Return the data that the same model's server sent with an answer or call and wants back."""
     found = call.extra.get(part)
     return dict(found) if found and call.extra.get("model") == model else {}
 

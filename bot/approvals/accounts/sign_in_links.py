@@ -73,7 +73,7 @@ def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) 
 
 
 def come_back(session: Session, state: str, now: datetime) -> Mapping[str, str] | None:
-    """Return what was kept for it, once; None where that is unknown, used or too late."""
+    """Return the stored sign-in and delete it; None where it is unknown, used or too late."""
     return take_state(session, _BEGUN, hash_text(state), now - AWAY)
 
 
@@ -85,7 +85,7 @@ def sign_in_as(session: Session, actor: Actor, now: datetime) -> str:
 
 
 def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None:
-    """Return whose session this is; None if unknown, ended or too old."""
+    """Return the account of a session; None if unknown, ended or too old."""
     row = session.exec(
         select(SignInRow).where(
             SignInRow.hash == hash_text(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
@@ -107,7 +107,7 @@ def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") ->
 
 
 def sessions(session: Session, now: datetime) -> list[tuple[Actor, datetime]]:
-    """Return who is signed in, and until when."""
+    """Return the signed-in accounts and the ends of their sessions."""
     live = select(SignInRow).where(col(SignInRow.code).is_(False), SignInRow.expires_at > now)
     rows = session.exec(live.order_by(col(SignInRow.account), col(SignInRow.expires_at)))
     return [(Actor.parse(row.account, row.name), row.expires_at) for row in rows]

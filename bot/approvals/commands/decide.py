@@ -109,7 +109,7 @@ def _usage(each: Button) -> str:
 
 
 def _check_who(text: str) -> list[str]:
-    """Return who is named; raises CommandError for a word that is no account and no role that may decide."""
+    """Return the named deciders. Raises CommandError for a word that is no account and no suitable role."""
     words = names_in(text)
     if not words:
         raise CommandError("Who should decide?")
@@ -191,7 +191,7 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
 
 
 def _format_state(state: Mapping[str, Any] | None, subject: str) -> str:
-    """Return what a thing was or is, in brief; ``subject``: of a rule."""
+    """Format the state of a thing in brief; ``subject``: of a rule."""
     if not state:
         return "nothing"
     if "stand_in" in state:

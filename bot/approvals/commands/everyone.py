@@ -49,7 +49,7 @@ class EveryoneCommands:
         return f"{told}\n\n{follows}" if read else told
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
-        """Return what this person may decide, and what they asked for."""
+        """Return the proposals that this person may decide, and those they asked for."""
         reach = rights.reach(session, self._policies, command.actor)
         waiting = proposals.list_seen(session, reach, [State.PROPOSED])
         person = people.person_of(session, command.actor)

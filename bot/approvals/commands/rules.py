@@ -236,7 +236,7 @@ class RuleCommands:
         return said
 
     def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
-        """Return what no one could decide there now, with a person asking who has no role."""
+        """Describe calls that no one could decide there now, if a person without a role asks."""
         policy, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
         for tool in (tool for tool in tools if not (tool.kind.always_asks or tool.reads)):
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
@@ -346,7 +346,7 @@ class RuleCommands:
         return await self._put_names_in(await self._groups.read(judged))
 
     async def _try(self, command: Command, text: str) -> str:
-        """Return what a rule would have changed, without setting it."""
+        """Try a rule on the past, without setting it, and return the text."""
         given = rule_to_try(text, command, self._clock().astimezone(self._policies.held.book.zone))
 
         def tried(session: Session) -> str:
@@ -604,7 +604,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
 
 
 def _follows(given: Rule, tools: Sequence[Tool]) -> str:
-    """Return what a loosened rule leads to, in words."""
+    """Describe the consequence of a loosened rule."""
     if given.value == Mode.NEVER:
         return " From now on it runs without asking anyone. Each run still has a card and an audit row."
     if (given.subject, given.value) == (Subject.RISK, Level.READ) and any(not t.reads for t in tools):

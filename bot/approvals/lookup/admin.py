@@ -176,7 +176,7 @@ class AdminLookup:
         return await self._database.read(read)
 
     async def tried(self, command: Command) -> Tried:
-        """Return what the rule in a command's text would have changed. Raises CommandError."""
+        """Try the rule in a command's text on the past. Raises CommandError."""
         now = self._clock()
         given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))
         since = now - given.last

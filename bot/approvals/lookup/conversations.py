@@ -112,7 +112,7 @@ class ConversationLookup:
         return await self._database.read(turns.take_up, conversation_id) is None
 
     async def newest_end(self, conversation_id: str) -> TurnEnd | None:
-        """Return how the turn that ended last did; None before any has."""
+        """Return the end of the turn that ended last; None before any has."""
         return await self._database.read(turns.newest_end, conversation_id)
 
     async def at_rest(self, conversation_id: str) -> bool:

@@ -135,7 +135,7 @@ def is_change(row: Any) -> bool:
 
 
 def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Effect | None:
-    """Return what other rules would have changed for a proposal; None where that is nothing."""
+    """Return the difference that other rules would have made for a proposal, or None."""
     old, new = (_judge(session, row, policy) for policy in (today, changed))
     if new.judgement is not old.judgement:
         match old.judgement, new.judgement:

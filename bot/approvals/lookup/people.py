@@ -111,7 +111,7 @@ class SignedIn:
         return await self.database.write(sign_in_links.begin, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
-        """Return what was kept, once."""
+        """Return the stored sign-in and delete it."""
         return await self.database.write(sign_in_links.come_back, state, self.clock())
 
     async def enter_as(self, actor: Actor) -> str:
@@ -119,7 +119,7 @@ class SignedIn:
         return await self.database.write(sign_in_links.sign_in_as, actor, self.clock())
 
     async def holder(self, secret: str) -> Actor | None:
-        """Return whose session this is; None where it has ended, or may no longer be."""
+        """Return the account of a session; None where it has ended, or its person is no longer let in."""
         found = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
         return found if found is not None and self.may(found) else None
 
@@ -129,7 +129,7 @@ class SignedIn:
 
 
 def list_absences(session: Session, policies: Policies, actor: Actor) -> str:
-    """Return who is away, a line each, as far as it concerns a person; for an admin everyone."""
+    """List the absences that concern a person, one a line; for an admin all."""
     policy, person = policies.load_for(session, actor)
     every = Role.ADMIN in policy.roles_of(person)
     found = (a for a in policy.absences if every or person.accounts & {str(a.who), str(a.stand_in)})

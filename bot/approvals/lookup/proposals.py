@@ -118,11 +118,11 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def context(self, proposal_id: str, actor: Actor) -> list[Line] | None:
-        """Return what led to it, in reading order; None for those who may not decide it."""
+        """Return the lines that led to a proposal, in reading order; None for those who may not decide it."""
         return await context(self._groups, self._registry, proposal_id, actor)
 
     async def questions(self, proposal_id: str, actor: Actor) -> list[AskedQuestion] | None:
-        """Return what was asked about it lately; None for those who may not see it."""
+        """Return the recent questions about a proposal; None for those who may not see it."""
 
         def read(session: Session) -> list[AskedQuestion] | None:
             found = self._may_see(session, proposal_id, actor)
@@ -131,7 +131,7 @@ class ProposalLookup:
         return await self._groups.read(read)
 
     async def files(self, proposal_id: str, actor: Actor) -> list[tuple[str, File]] | None:
-        """Return what its tool made, by handle; None for those who may not see it."""
+        """Return the files that its tool made, by handle; None for those who may not see it."""
 
         def read(session: Session) -> list[tuple[str, File]] | None:
             found = self._may_see(session, proposal_id, actor)
@@ -198,7 +198,7 @@ class ProposalLookup:
         return await self._groups.read(log.last_id)
 
     async def feed(self, since: int) -> Feed:
-        """Return what changed after that change, and what is under way."""
+        """Return the changes after that one, and the work under way."""
 
         def read(session: Session) -> Feed:
             return Feed(

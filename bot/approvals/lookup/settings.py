@@ -115,7 +115,7 @@ class Doctor:
             return Examined(self._clock(), fault="The doctor failed. Run nod doctor on that machine.")
 
     async def _read_output(self) -> bytes:
-        """Return what the doctor prints, from its last list on: tools that are imported may print as well."""
+        """Return the doctor's output, from its last list on: imported tools may print as well."""
         environment = os.environ | self.settings.environment() | {"NOD_PORT": str(self._port())}
         child = await asyncio.create_subprocess_exec(
             *self._command,

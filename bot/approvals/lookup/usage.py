@@ -13,7 +13,7 @@ _NO_MODEL = "No model noted"
 
 
 def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str] | None) -> list[Used]:
-    """Return what turns used since then in the conversations of these accounts (None: of all)."""
+    """Return the usage of turns since then in the conversations of these accounts (None: of all)."""
     found = counts.usage(session, by, since, accounts)
     match by:
         case Parts.PERSON:

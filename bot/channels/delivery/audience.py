@@ -35,7 +35,7 @@ class Audience:
 
 
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
-    """Return who is reminded of an open proposal: the places of its card, and its deciders by name.
+    """Return the audience of reminders of an open proposal: the places of its card, and named deciders.
 
     Hooks may leave some of them out. Where no one would be left who may decide, everyone is reminded.
     """
@@ -60,7 +60,7 @@ def find_card_places(
     proposal: Proposal,
     routes: Sequence[Address],
 ) -> list[Address]:
-    """Return where a card is posted first, each place once: where it was asked for, then the routes."""
+    """Return the first places of a card, each once: where it was asked for, then the routes."""
     if proposal.own:
         return [conversation.origin]
     ruled = bool(policy.book.about(Subject.ROUTE))

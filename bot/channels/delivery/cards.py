@@ -198,7 +198,7 @@ class Cards:
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
     ) -> tuple[Job, ...] | None:
-        """Return whether the pressed message ``ref`` may be a card of this proposal; None when it cannot.
+        """Recognise the pressed message ``ref`` as a card of this proposal; None when it can't be one.
 
         A card whose posting was never answered, or whose row a crash took, is in no row: it is remembered
         here and redrawn from now on, by the jobs that are given back. So is one that had been given up.
@@ -226,7 +226,10 @@ class Cards:
         return (Job(Work.REDRAW, str(proposal.message_id)),)
 
     def _places(self, session: Session, proposal: Proposal, actor: Actor) -> set[Address]:
-        """Return where a card of this proposal may stand; ``actor``'s private chat is one of these."""
+        """Return the places where a card of this proposal may be.
+
+        ``actor``'s private chat is one of these.
+        """
         places = {copy.address for copy in posted_cards.of_proposal(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
         if conversation := conversations.get_conversation(session, proposal.conversation_id):
@@ -271,7 +274,7 @@ class Cards:
                 return
 
     async def _redraw(self, copy: Copy) -> bool:
-        """Return whether it changed again while it was drawn."""
+        """Redraw the cards, and tell if one changed again in the meantime."""
         poster = poster_at(self.channels, copy.address)
         key = (copy.id, copy.wanted)
         if poster is None or self._pauses.holds(key):
@@ -374,7 +377,7 @@ def _card(
 
 
 def _elsewhere(conversation: Conversation, at: Address, named: Names) -> Elsewhere:
-    """Return where a card is from, for people who read it in another chat."""
+    """Return the origin of a card for people who read it in another chat."""
     channel, origin = conversation.origin.channel, str(conversation.origin)
     there = channel_called(channel)
     further = "" if channel == at.channel else f" in {there}"

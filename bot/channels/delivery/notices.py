@@ -68,7 +68,7 @@ class Notices:
             notices.keep(session, address, text, self.clock(), None, instead)
 
     def find_place_around(self, address: Address) -> Address | None:
-        """Return what `Poster.find_place_around` gives for the channel of the address."""
+        """Return the place around an address, as its channel's `Poster.find_place_around` gives it."""
         poster = poster_at(self.channels, address)
         return poster.find_place_around(address) if poster else None
 
@@ -221,7 +221,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def pause(times: int) -> timedelta:
-    """Return how long to wait after so many refusals before this one."""
+    """Return the back-off after so many refusals before this one."""
     return AFTER[min(times, len(AFTER) - 1)]
 
 
@@ -246,11 +246,11 @@ class Pauses(Generic[Key]):
         return planned is not None and timedelta() < planned[1] - self._clock() <= AFTER[-1]
 
     def held(self) -> list[Key]:
-        """Return whose time is still to come."""
+        """Return the keys that are still backing off."""
         return [key for key in self._planned if self.holds(key)]
 
     def due(self) -> list[Key]:
-        """Return whose time has come."""
+        """Return the keys whose back-off is over."""
         return [key for key in self._planned if not self.holds(key)]
 
     def over(self, key: Key) -> None:

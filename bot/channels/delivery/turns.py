@@ -362,7 +362,7 @@ class TeamStatusDelivery:
                     return
 
     async def _show(self, copy: TeamStatusRow, board: TeamStatus) -> bool:
-        """Return whether it changed again while it was shown."""
+        """Show the team's status, and tell if it changed again in the meantime."""
         channel = self.channels.get(copy.channel)
         if channel is None or self._pauses.holds(copy.lead_id):
             return False

@@ -187,7 +187,7 @@ class DiscordChannel(Platform):
         return Display(_BROKEN)
 
     async def _refusal(self, call: Interaction) -> str:
-        """Return what to say unless they write in a server that the settings name, or are a member of one."""
+        """Return a refusal for people who neither write in a configured server nor are members of one."""
         if not call.place.person:
             return "" if call.place.server in self._settings.discord_servers else _STRANGER
         try:

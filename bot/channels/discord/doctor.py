@@ -22,7 +22,7 @@ _FIXES = {
 
 
 def local(settings: Settings) -> list[Finding]:
-    """Return what is wrong in the settings alone; a start is refused for it."""
+    """Check the settings alone; a start is refused for a fault."""
     servers = settings.discord_servers
     good = (
         settings.discord_bot_token,

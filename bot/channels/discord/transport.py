@@ -158,7 +158,7 @@ class DiscordRest:
         return self._direct[place.person] if place.person else place.channel
 
     async def member(self, server: str, user: str) -> Json | None:
-        """Return what a server says of one of its people; None where they have left it, and for a bot."""
+        """Return a server's data on a member; None for one who has left, and for a bot."""
         try:
             found: Json = await self.call("GET", f"/guilds/{server}/members/{user}")
         except DiscordRefusal as error:

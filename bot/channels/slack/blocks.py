@@ -99,7 +99,7 @@ def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}
 
 
 def closing(words: str, at: datetime | None, button: Block, *, runs: bool = False) -> Block:
-    """Return how something ended, with a time, and a button at its side. ``words`` are escaped.
+    """Return a section with an outcome, its time, and a button at its side. ``words`` are escaped.
 
     ``runs``: it did not end yet, and the time says how long ago it began.
     """

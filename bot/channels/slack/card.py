@@ -251,7 +251,7 @@ def _notes(card: Card) -> list[Block]:
 
 
 def _write_asker(card: Card, team: str) -> str | Block:
-    """Return who asked; on a copy elsewhere also where, as a link where it is in the same workspace."""
+    """Write the requester; on a copy elsewhere also the place, as a link within the workspace."""
     channel = channel_in(card.origin, team) if card.origin else None
     if channel is None:
         return card.asked
@@ -261,7 +261,7 @@ def _write_asker(card: Card, team: str) -> str | Block:
 
 
 def _deciders(card: Card, team: str) -> str | Block:
-    """Return who may decide. Members of the workspace are mentioned, which notifies them of a new card."""
+    """Write the people who may decide. Mentions notify those of the workspace of a new card."""
     if card.asker_decides:
         return ""
     parts = card.circle.parts
@@ -379,7 +379,7 @@ def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
 
 
 def steps_words(card: Card) -> str:
-    """Return what approving a plan with its steps allows, in one sentence or two."""
+    """Describe in a sentence or two the effect of approving a plan with its steps."""
     names = ", ".join(Plan.of(card.arguments).tools) or "no tools"
     return (
         f"{card.teammate or 'The teammate'} may then use what its steps name without asking, until it ends: "
@@ -415,7 +415,7 @@ _SURE = {
 
 
 def _group(card: Card) -> list[Block]:
-    """Return what stands above the first card of several."""
+    """Return the blocks above the first card of several."""
     if card.group is None:
         return []
     value = f"{card.proposal_id}:{card.group.round}"

@@ -40,7 +40,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
 
 
 def local(settings: Settings) -> list[Finding]:
-    """Return what the settings alone tell; a start is refused for what is wrong here."""
+    """Check the settings alone; a start is refused for a fault."""
     findings = [_transport(settings)]
     if settings.slack_bot_token is None and not settings.slack_client_id:
         fix = f"set SLACK_BOT_TOKEN to the Bot User OAuth Token (xoxb-…) from {_WHERE}, OAuth & Permissions"

@@ -108,7 +108,7 @@ def code_behind(error: ChannelError) -> str | None:
 
 
 def for_presser(error: ChannelError) -> str:
-    """Return what to tell the person whose press Slack did not let us answer; nothing was decided by it."""
+    """Return the text for a person whose press Slack did not let us answer; nothing was decided by it."""
     if code_behind(error) in _TOO_LATE:
         return "That took too long. Press again."
     return "Slack did not accept my answer. Nothing was decided. Press again."

@@ -36,7 +36,7 @@ def find_bot(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _read_window(view: Mapping[str, Any]) -> tuple[object, object]:
-    """Return what Slack says of a window, and what Nod itself wrote into it when it opened it."""
+    """Return the ids in a modal that Slack gives, and those in the data that Nod wrote into it."""
     written = str(view.get("private_metadata") or "")
     try:
         place = ModalSubject.unpack(written).address if written else ""

@@ -105,7 +105,7 @@ async def channel_of(client: AsyncWebClient, place: SlackPlace) -> str:
 
 
 def mark_of(key: str) -> dict[str, Any]:
-    """Return what goes with a post, so that it is known again; no one sees it."""
+    """Return the metadata by which a post is found again; no one sees it."""
     return {"event_type": "nod_text", "event_payload": {"key": sha256(key.encode()).hexdigest()}}
 
 

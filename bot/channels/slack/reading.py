@@ -28,7 +28,7 @@ _PARTS = (
 
 
 def read_words(message: Mapping[str, Any]) -> str:
-    """Return what someone wrote: the text, or the blocks without one, and the tables that they pasted."""
+    """Return a message's text, or that of its blocks, and the tables that people pasted."""
     blocks = _mappings(message.get("blocks"))
     tables = [_table(block) for block in blocks if _is_table(block)]
     for each in _attachments(message):
@@ -70,7 +70,7 @@ def read_all(message: Mapping[str, Any]) -> str:
 
 
 def name_program(message: Mapping[str, Any]) -> str:
-    """Return what a program is called; empty where Slack does not say."""
+    """Return the name of a program; empty where Slack does not say."""
     profile = message.get("bot_profile")
     called = profile.get("name") if isinstance(profile, Mapping) else ""
     return str(message.get("username") or called or "")
@@ -220,5 +220,5 @@ def _cell(cell: object) -> str:
 
 
 def count_missing(messages: Sequence[object], total: object) -> int:
-    """Return how many replies of a thread are not among ``messages``, which hold what began it."""
+    """Return the number of replies that are not among ``messages``, which include the thread's first."""
     return max(int(total) + 1 - len(messages), 0) if isinstance(total, int) else 0

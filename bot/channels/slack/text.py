@@ -71,7 +71,7 @@ def harmless(markdown: str, limit: int) -> str:
 
 
 def width(text: str) -> int:
-    """Return how many units Slack may count for this text."""
+    """Return the number of units that Slack may count for this text."""
     extra = 4 * text.count("&") + 3 * text.count("<") + 3 * text.count(">")
     return len(text.encode("utf-16-le", "surrogatepass")) // 2 + extra
 

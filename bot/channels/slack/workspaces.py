@@ -424,7 +424,10 @@ class Workspaces(AsyncAuthorize):
         return said
 
     async def standing(self, team: str, actor: Actor) -> Membership | None:
-        """Return what a person is to a team by now, None where it is off or a bot's. Raises ChannelError."""
+        """Return a person's current membership in a team, None for a deactivated one or a bot.
+
+        Raises ChannelError.
+        """
         own, _, user = actor.key.partition("/")
         workspace = await self.find(team)
         with translate_errors():
@@ -440,7 +443,10 @@ class Workspaces(AsyncAuthorize):
         return standing_of(said, (own,), team, workspace.enterprise if workspace else "")[0]
 
     async def group(self, team: str, ident: str) -> UserGroup:
-        """Return who is in a user group; no one where it was disabled or is gone. Raises ChannelError."""
+        """Return a user group with its members; none where it was disabled or is gone.
+
+        Raises ChannelError.
+        """
         with translate_errors():
             client = await self.client(team)
             users, at = await self._users_in(client, team, ident)
@@ -452,7 +458,7 @@ class Workspaces(AsyncAuthorize):
         return UserGroup(handle, frozenset(str(actor_of(team, user)) for user in users))
 
     async def _users_in(self, client: Client, team: str, ident: str) -> tuple[list[str] | None, str | None]:
-        """Return who is in a user group, and the workspace of an organisation that it is in.
+        """Return the members of a user group, and the workspace of an organisation that it is in.
 
         None where there is no such group. Raises what the client raises.
         """
@@ -468,7 +474,10 @@ class Workspaces(AsyncAuthorize):
         return None, None
 
     async def _where_groups_are(self, client: Client, team: str, ident: str) -> Sequence[str | None]:
-        """Return where to ask for a user group, the last place first; a workspace's token needs none."""
+        """Return the workspaces to ask for a user group, the last one first.
+
+        A workspace's token needs none.
+        """
         workspace = await self.find(team)
         if workspace is None or not workspace.enterprise:
             return [None]
@@ -478,7 +487,7 @@ class Workspaces(AsyncAuthorize):
         return sorted(everywhere, key=lambda each: each != last)
 
     async def _handle(self, client: Client, team: str, ident: str, at: str | None) -> str:
-        """Return what a user group is called, such as @oncall; asked for once an hour."""
+        """Return the name of a user group, such as @oncall; asked for once an hour."""
         handle, until = self._handles.get((team, ident), ("", self._clock()))
         if until <= self._clock():
             listed = (await client.usergroups_list(team_id=at)).get("usergroups") or ()
@@ -505,11 +514,11 @@ def organisation_of(said: AsyncSlackResponse) -> str:
 def standing_of(
     said: Mapping[str, Any], teams: Iterable[object], team: str, everywhere: str
 ) -> tuple[Membership, str]:
-    """Return what a person is to ``team``, and the team that they are an account of.
+    """Return a person's membership in ``team``, and the team of their account.
 
     ``said`` is Slack's own record of them, empty where it gave none; ``teams`` are those it named with what
-    they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed
-    as a whole (``everywhere``) are no outsiders, nor is a member of ``team`` whose home is another one.
+    they did, a workspace's or an organisation's id. People of the organisation in which Nod is installed as a
+    whole (``everywhere``) are no outsiders, nor is a member of ``team`` whose home is another one.
     """
     if everywhere and not said:
         return Membership.UNKNOWN, team  # its workspaces are many, and Slack has not said whose they are

@@ -122,7 +122,7 @@ class Admission:
         return "Done."
 
     async def _ask_admins(self, user: User, code: str) -> bool:
-        """Return whether one of them was reached."""
+        """Ask the admins, and tell if one of them was reached."""
         name = f"{user.full_name} ({f'@{user.username}, ' if user.username else ''}id {user.id})"
         text = plain(f"{name} would like to talk to Nod. Their code is {code}.")
         yes, no = ButtonData(Does.LET_IN, str(user.id)), ButtonData(Does.KEEP_OUT, str(user.id))

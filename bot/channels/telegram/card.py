@@ -113,7 +113,7 @@ def keyboard(
 
 
 def menu(card: Card) -> InlineKeyboardMarkup:
-    """Return what is behind *More*, by itself."""
+    """Return the buttons behind *More*, by themselves."""
     hidden = OUTLINER.card(card).cut and card.pending
     rows = [*_rare(card, _list_verbs(card, hidden=hidden)), *_write_copy_row(card)]
     return InlineKeyboardMarkup([row for row in rows if row])

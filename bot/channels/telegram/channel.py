@@ -161,7 +161,7 @@ class TelegramChannel(Platform):
             raise
 
     def _refusal(self, fault: TelegramError) -> str:
-        """Return what to correct where trying again changes nothing; empty where it may."""
+        """Return the setting to correct where trying again changes nothing; empty where it may help."""
         if isinstance(fault, InvalidToken):
             return _BAD_TOKEN
         if self._webhook and isinstance(fault, BadRequest) and "resolve host" not in fault.message.lower():

@@ -108,7 +108,7 @@ class Typed:
 
 
 def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:
-    """Return what to answer to `/start` and `/help`, with the commands as they are typed here."""
+    """Return the answer to `/start` and `/help`, with the commands as they are typed here."""
     entries = list_menu(admin=admin, decides=decides)
     if typed.name == "start":
         entries = [e for name in _SHORTLY for e in entries if e.typed == name]
@@ -117,7 +117,7 @@ def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") 
 
 
 def list_menu(*, admin: bool = False, decides: bool = False) -> list[MenuEntry]:
-    """Return what is listed for a person by their part."""
+    """Return the menu entries for a person by their roles."""
     return [e for e in ENTRIES if e.listed and (admin or not e.admins) and (decides or not e.decides)]
 
 

@@ -162,7 +162,7 @@ class Who:
     alone: Alone | None = None
 
     def press(self, verb: Verb, proposal_id: str, round_: int, **more: Any) -> Press:
-        """Return what they press, from where they are."""
+        """Return a press of this person, in their place."""
         return Press(self.actor, verb, proposal_id, round_, address=self.place.address, **more)
 
     @property

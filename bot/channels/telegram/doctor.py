@@ -26,7 +26,7 @@ async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Find
 
 
 def _local(settings: Settings) -> list[Finding]:
-    """Return what a start would refuse."""
+    """Check for faults that a start would refuse."""
     found = []
     for name, made in (
         ("Telegram accounts", lambda: Admitted.by(settings)),

@@ -127,7 +127,7 @@ class Asker:
         return True
 
     async def _describe_change_since(self, who: Who, proposal_id: str, seen: int) -> str:
-        """Return who decided or changed the proposal since round ``seen``, in the core's words.
+        """Return the decision or the changes since round ``seen``, in the core's words.
 
         A long text is sent as a message of its own. Nothing is decided by asking.
         """

@@ -114,7 +114,7 @@ class ChatPace(BaseRateLimiter[int]):
         """Nothing to close."""
 
     def preview(self, chat_id: int) -> bool:
-        """Return whether an unfinished text may be shown in this chat now; true takes the place."""
+        """Tell if an unfinished text may be shown in this chat now; if so, take the place."""
         line, now = self._line(chat_id), self._now()
         window = _window(chat_id)
         gap = _PERSON_GAP if chat_id > 0 else _GROUP_GAP

@@ -163,13 +163,13 @@ class Moves:
         return self._home.get(chat_id, chat_id)
 
     def place(self, address: Address) -> TelegramPlace:
-        """Return where to write to for an address; raises NotDeliverable for what is no Telegram chat."""
+        """Return the current place of an address. Raises NotDeliverable for what is no Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
         return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
 
     def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
-        """Return where something came from."""
+        """Return the place of an incoming message."""
         home = self.home(chat_id)
         return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
 

@@ -341,7 +341,7 @@ def _part(rich: Rich, start: int, end: int) -> Rich:
 
 
 def _within(entities: Sequence[MessageEntity], first: int, last: int) -> tuple[MessageEntity, ...]:
-    """Return what of them lies between two offsets, counted from the first."""
+    """Return the entities between two offsets, counted from the first."""
     return tuple(
         _clip_entity(e, max(e.offset, first) - first, min(e.offset + e.length, last) - max(e.offset, first))
         for e in entities

@@ -338,7 +338,7 @@ class Transport:
         await self._bot.do_api_request(method, {**ref.private, **more}, rate_limit_args=urgency)
 
     async def admins(self, place: TelegramPlace) -> tuple[str, list[User]]:
-        """Return what a group is called, and its admins that are people."""
+        """Return a group's title, and its admins that are people."""
         with translate_errors():
             chat = await self._follow(place, self._bot.get_chat)
             admins = await self._follow(place, self._bot.get_chat_administrators)
@@ -401,7 +401,7 @@ class Transport:
 
 
 def find_posted(message: MaybeInaccessibleMessage, person: int | None = None) -> TelegramPosted:
-    """Return where a message stands that ``person`` sees. One for them alone has the number 0, and one apart.
+    """Return the reference of a message as ``person`` sees it. Ephemeral ones have ids of their own.
 
     Both fields are of Bot API 10.2; the library hands them on as they come.
     """

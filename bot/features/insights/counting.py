@@ -19,7 +19,7 @@ _TOLD = 10  # parts in a chat
 
 
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights | None:
-    """Return what people were asked since then, by this person, or by everyone where an admin looks.
+    """Return the insights since then: of this person's requests, or of everyone's for an admin.
 
     None where that is turned off.
     """

@@ -87,7 +87,7 @@ def _preview_rule(arguments: Arguments) -> tuple[PreviewField, ...]:
 
 
 def suggestion_tools(database: Database, policies: Policies, clock: Clock) -> FixedToolset:
-    """Return what an approved suggestion runs; no model is offered it, and no script can ask for it."""
+    """Return the tool of suggestions; no model is offered it, and no script can ask for it."""
 
     async def shown(arguments: Arguments) -> Sequence[PreviewField]:
         return _preview_rule(arguments)
@@ -120,7 +120,7 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
 def find_suggestions(
     session: Session, policies: Policies, available: AvailableTools, now: datetime
 ) -> list[Suggested]:
-    """Return what could be suggested now, what is asked most first."""
+    """Return the rules that could be suggested now, the most frequent first."""
     today = policies.load(session)
     groups: dict[tuple[str, str], _Group] = {}
     month, conditional = now - MONTH, today.book.conditional

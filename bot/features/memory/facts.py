@@ -71,7 +71,7 @@ def scope_of(about: About, asker: Actor, origin: Address) -> Scope:
 
 
 def own_scopes(person: Person) -> set[Scope]:
-    """Return what is for a person, and for the teams of their accounts; those from outside have no team."""
+    """Return the scopes of a person and of their accounts' teams; outsiders have no team."""
     teams = () if person.outside else person.accounts
     return {(About.PERSON, each) for each in person.accounts} | {
         (About.TEAM, workspace_of(each) or "") for each in teams
@@ -79,7 +79,7 @@ def own_scopes(person: Person) -> set[Scope]:
 
 
 def find_scopes_there(person: Person, asker: Actor, origin: Address, *, alone: bool) -> set[Scope]:
-    """Return what the model is told there; what is for a person only where no one else reads along."""
+    """Return the scopes told to the model; a person's own only where no one else reads along."""
     found = {scope_of(About.PLACE, asker, origin)}
     if not person.outside:
         found.add(scope_of(About.TEAM, asker, origin))

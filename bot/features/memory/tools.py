@@ -125,7 +125,7 @@ async def _forgetting(ran: Ran) -> InverseCall | str:
 
 
 def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conversation]:
-    """Return who asks, and in which conversation."""
+    """Return the requester, as account and Person, and the conversation."""
     asker = Actor.parse(context.requested_by)
     here = conversations.get_conversation(session, context.conversation_id)
     if here is None:
@@ -134,7 +134,7 @@ def _there(session: Session, context: CallContext) -> tuple[Actor, Person, Conve
 
 
 def _fitting(session: Session, context: CallContext, about: About) -> tuple[Actor, Conversation]:
-    """Return who asks and where. Raises ToolError where no fact about this subject can be remembered."""
+    """Return the requester and conversation. Raises ToolError where no such fact can be remembered."""
     asker, person, here = _there(session, context)
     if about is About.PLACE and here.private:
         raise ToolError("This chat is private. Remember it about the person.")
@@ -151,7 +151,7 @@ def _remember(
 
 
 def _find_facts(session: Session, context: CallContext, text: str, about: About, now: datetime) -> list[Fact]:
-    """Return what is told there in these words; raises ToolError where nothing is."""
+    """Return the facts told there in these words. Raises ToolError without one."""
     asker, _, here = _there(session, context)
     told = access.list_for_prompt(session, here, asker, now)
     found = [each for each in told if each.text == text and each.about is about]

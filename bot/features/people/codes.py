@@ -1,4 +1,4 @@
-"""How two accounts agree to be one Person.
+"""The agreement of two accounts to be one Person, by a code.
 
 One account asks for a code, the other gives it and says yes, the first says yes to that account. Where one of
 them gains a role and neither is an admin, an admin says yes as well.
@@ -32,7 +32,7 @@ class End(Enum):
 
 
 def new_code(session: Session, actor: Actor, now: datetime) -> str:
-    """A code that this person gives from another account within `CODE_LIFE`; earlier ones end."""
+    """Store and return a code to be given from another account within `CODE_LIFE`; earlier ones end."""
     session.execute(
         delete(LinkCodeRow).where(
             (col(LinkCodeRow.actor) == str(actor)) | (col(LinkCodeRow.expires_at) <= now)
@@ -61,7 +61,7 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
 
 
 def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
-    """This account says yes to the one that asked for the code, which is used then; None as for `look`."""
+    """Use a code for this account, and return the account that asked for it; None as in `look`."""
     row = session.execute(
         update(LinkCodeRow)
         .where(_fresh(code, actor, now))
@@ -72,7 +72,7 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
 
 
 def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
-    """Return who gave this account's code and said yes; None while no one did."""
+    """Return the pair with the account that gave this account's code and said yes; None without one."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
     return (
         linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
@@ -82,7 +82,7 @@ def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: da
 
 
 def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> End:
-    """The account that asked for the code says yes to the one that gave it."""
+    """Confirm, as the account that asked for the code, the account that gave it."""
     pair = find_agreed_pair(session, policies, actor, now)
     if pair is None or pair.second != other:
         return End.NOTHING
@@ -97,7 +97,7 @@ def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, no
 def allow(
     session: Session, policies: Policies, first: Actor, second: Actor, admin: Actor, now: datetime
 ) -> End:
-    """An admin says yes to two accounts that both want it, named in either order."""
+    """Confirm, as an admin, two accounts that both agreed, named in either order."""
     each = [str(first), str(second)]
     pair = col(LinkCodeRow.actor).in_(each) & col(LinkCodeRow.other).in_(each)
     return _take(session, policies, pair & col(LinkCodeRow.wanted).is_(True) & _waiting(now), admin, now)
@@ -119,7 +119,7 @@ def _take(session: Session, policies: Policies, which: ColumnElement[bool], by: 
 
 
 def _fresh(code: str, actor: Actor, now: datetime) -> ColumnElement[bool]:
-    """A code that no one has given yet, and not this account's own."""
+    """Return the condition for a code that no one has given yet, and that is not this account's own."""
     return (
         (col(LinkCodeRow.code_hash) == hash_text(code.strip().upper()))
         & (col(LinkCodeRow.expires_at) > now)

@@ -149,7 +149,7 @@ def _name_account(actor: Actor) -> str:
 
 
 def _consequences(pair: Pair) -> str:
-    """Return what linking means, each role that an account gains by name."""
+    """Describe the effect of linking, with each role that an account gains."""
     gains = [
         f"{each} becomes {' and '.join(sorted(roles))}" for each, roles in sorted(pair.gains.items()) if roles
     ]

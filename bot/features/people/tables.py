@@ -1,4 +1,4 @@
-"""Codes by which accounts become one Person."""
+"""The table of codes by which accounts become one Person."""
 
 from datetime import datetime
 

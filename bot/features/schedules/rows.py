@@ -69,7 +69,7 @@ def of_conversation(session: Session, conversation_id: str) -> list[Schedule]:
 
 
 def count(session: Session, accounts: Collection[str], place: str) -> tuple[int, int]:
-    """Return how many a person has that still run, and how many there are in a chat and below it."""
+    """Return the number of a person's live schedules, and of those in a chat and below it."""
     runs = _OPEN & (_ROW.c.due_at.is_not(None) | (_ROW.c.follows.is_not(None) & (_ROW.c.runs == 0)))
     many = select(func.count()).select_from(_ROW).where(runs)
     theirs = session.execute(many.where(_ROW.c.person.in_(sorted(accounts)))).scalar_one()

@@ -163,7 +163,7 @@ def _when(session: Session, due: Schedule) -> str:
 
 
 def _late(due: Schedule, now: datetime) -> str:
-    """Return what people and the model are told of runs that were missed; empty for none."""
+    """Return the note on missed runs for people and the model; empty for none."""
     missed = due.times.missed(due.due_at, now) if due.times and due.due_at else 0
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""

@@ -32,7 +32,7 @@ _EVERY = "write day, weekday, week, month, days such as monday and thursday, or 
 
 
 def read_repetition(text: str, first: datetime) -> str:
-    """Return how often, as it is kept, of what someone wrote; empty for once. ``first`` is in its own zone.
+    """Parse a repetition into its stored form; empty for once. ``first`` is in its own zone.
 
     Raises ValueError in words for people.
     """
@@ -78,7 +78,7 @@ class Times:
         return list(islice(self._from(moment), count))
 
     def missed(self, due: datetime, now: datetime) -> int:
-        """Return how many times there were after ``due`` up to now, counted up to `MISSED`."""
+        """Return the number of times after ``due`` up to now, counted up to `MISSED`."""
         return sum(each <= now for each in islice(self._from(due), MISSED))
 
     def _from(self, moment: datetime) -> Iterator[datetime]:

@@ -209,7 +209,7 @@ def _times(given: Mapping[str, Any]) -> Times:
 
 
 def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
-    """Return what the card says."""
+    """Return the fields of the card."""
     rows = {"task": given["task"]}
     if followed := given.get("after_proposal"):
         rows["when"] = f"once proposal {followed[:8]} has ended"

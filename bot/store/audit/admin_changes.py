@@ -139,7 +139,10 @@ def rule_state(row: RuleRow) -> State:
 
 
 def grant_state(row: GrantRow) -> State:
-    """Return what it allows; exact arguments only as their hash, since they may hold a secret."""
+    """Return a grant's state for the log.
+
+    Exact arguments only as their hash, since they may hold a secret.
+    """
     return {
         "allows": row.words,
         "tool": [row.tool_name, row.tool_version],
@@ -164,7 +167,7 @@ class LinkChange:
 
 
 def links_after(session: Session, row: int) -> list[LinkChange]:
-    """Return what was linked and unlinked in rows after this one, oldest first."""
+    """Return the links and unlinks in rows after this one, oldest first."""
     found = session.execute(
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
     )

@@ -157,7 +157,7 @@ def adopt(session: Session) -> int:
 
 
 def count_unsealed(session: Session) -> int:
-    """Return how many rows are older than the first seal; 0 where all are sealed, or none."""
+    """Return the number of rows older than the first seal; 0 where all are sealed, or none."""
     first = session.execute(select(func.min(_LEDGER.c.id)).where(_LEDGER.c.thing == KEY)).scalar() or 0
     for table in (_AUDIT, _LEDGER):
         before = session.execute(select(table).where(table.c.id == first - 1)).mappings().first()
@@ -173,7 +173,7 @@ def blank(connection: Connection) -> dict[str, Any]:
 
 
 def name_of(key: bytes) -> str:
-    """Return what tells keys apart without saying them; empty for none."""
+    """Return a name for a key that does not reveal it; empty for none."""
     return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8] if key else ""
 
 
@@ -221,7 +221,7 @@ def anchor(session: Session) -> str | None:
 
 
 def astray(session: Session, anchor: str) -> str | None:
-    """Return what is wrong with the record if this anchor was once taken of it, in words; None where it fits.
+    """Return the contradiction between the log and an anchor once taken of it, in words, or None.
 
     Raises NodError where the text is no anchor.
     """

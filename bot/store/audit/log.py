@@ -63,7 +63,7 @@ PLACE_AND_SCHEMA = (
 
 
 def key_of_place_and_schema(p: Proposal) -> dict[str, str]:
-    """Return whose `PLACE_AND_SCHEMA` it is."""
+    """Return the parameters of `PLACE_AND_SCHEMA` for a proposal."""
     return {"asked_in": p.conversation_id, "asked_tool": p.tool_name, "asked_version": p.tool_version}
 
 
@@ -197,7 +197,10 @@ def _read_last(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _difference(row: Any) -> str | None:
-    """Return how a proposal is not what its last audit row says, or its arguments not what was approved."""
+    """Return the difference between a proposal and its last audit row, or None.
+
+    Arguments other than the approved ones count, too.
+    """
     columns = {name: value for name, value in row.items() if not name.startswith("audit_")}
     if row["audit_id"] is None:
         return f"its row is at version {row['version']}, its audit is not"

@@ -70,7 +70,7 @@ _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
 
 
 def intact(session: Session) -> str:
-    """Return what to say where there are no faults."""
+    """Return the text for a log without faults."""
     older = chain.count_unsealed(session)
     there = f" Rows 1 to {older} are older than the seal." if older else ""
     return f"Audit log verified: nothing missing or altered.{there}"
@@ -105,7 +105,7 @@ def find_faults(
 
 
 def _rows_to_check(session: Session) -> int:
-    """Return how many rows the checks of `faults` read."""
+    """Return the number of rows that the checks of `faults` read."""
     counts = (
         func.count(_AUDIT.c.id) + func.count(_AUDIT.c.about),
         func.count(_LEDGER.c.id) + func.count(_LEDGER.c.holds),
@@ -235,7 +235,7 @@ def _read(session: Session, of_proposals: Any, limit: int | None = None) -> list
 
 
 def _read_request(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was asked for as of this row, rather than as the proposal is now."""
+    """Return the request as of this row, not as the proposal is now."""
     asked = row["asked"]
     if asked is None:
         return {}

@@ -52,7 +52,7 @@ class ResourceLock:
         return True
 
     def ahead(self, name: str) -> str | None:
-        """Return who is next at a name that no one holds here."""
+        """Return the next waiter for a name that no one holds in this process."""
         return None if name in self._inside else next(iter(self._in_line(name)), None)
 
     async def leave(self, who: str, name: str) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def alone(engine: Engine) -> Iterator[None]:
 
 
 def damage(engine: Engine) -> str:
-    """Return what is wrong with the tables there are, and what to do; empty where nothing is."""
+    """Return the fault of the present tables and its fix; empty for none."""
     if encoding := _narrow(engine):
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = current(engine)
@@ -117,7 +117,7 @@ def _some(names: list[str]) -> str:
 
 
 def unknown(engine: Engine) -> str:
-    """Return what to say where this release can't bring the schema up to date; empty where it can."""
+    """Return why this release can't upgrade the schema; empty where it can."""
     version = current(engine)
     if version is None or version in list_known_versions() | ADOPTED:
         return ""

@@ -110,7 +110,7 @@ def since(column: Any, before: datetime, now: datetime) -> Any:
 
 
 def count_changed(done: Any) -> int:
-    """Return how many rows a statement changed."""
+    """Return the number of rows that a statement changed."""
     return int(done.rowcount)
 
 

@@ -38,7 +38,7 @@ class Daemon:
             return list(await _json(answer))
 
     async def inspect(self, container: str) -> dict[str, Any]:
-        """Return what the daemon knows of one. Raises ToolError for the beginning of an id that is too short.
+        """Inspect a container. Raises ToolError for the beginning of an id that is too short.
 
         A name that a rule knows has no short second spelling that way.
         """
@@ -126,7 +126,7 @@ async def _refusal(answer: httpx2.Response) -> ToolError:
 
 
 async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield what a container without a terminal wrote, without the headers between."""
+    """Yield the output of a container without a terminal, without the headers in between."""
     rest, left = b"", 0
     async for part in parts:
         rest += part
@@ -155,7 +155,7 @@ def describe_listed(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_inspected(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what matters of an inspection. Environment values are secrets more often than not."""
+    """Return the important part of an inspection. Environment values are left out: most are secrets."""
     state, config, host = found["State"], found.get("Config") or {}, found.get("HostConfig") or {}
     return {
         "id": found["Id"][:_ID],

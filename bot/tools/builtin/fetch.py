@@ -164,7 +164,7 @@ async def _follow_redirects(
 
 
 def _next(checked: Callable[[str], Target], goal: Target, location: str) -> Target:
-    """Return where a redirect leads, on the same host. Raises ToolError for a place that is not fetched.
+    """Return the target of a redirect on the same host. Raises ToolError for one that may not be fetched.
 
     Another host is another call, which is judged for itself: what led there may have put words into it.
     """

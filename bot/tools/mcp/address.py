@@ -88,7 +88,7 @@ class AddressTransport(httpx2.AsyncBaseTransport):
     async def _judge(
         self, request: httpx2.Request, asked: dict[str, Any] | None, response: httpx2.Response
     ) -> httpx2.Response:
-        """Return what a refusal says, for one request."""
+        """Return the response to a refused request as a JSON-RPC error."""
         status = response.status_code
         body = await _read(response)
         error, words = _error_in(body), _words_of(body)
@@ -219,7 +219,7 @@ def _error_in(body: bytes) -> dict[str, Any] | None:
 
 
 def _words_of(body: bytes) -> str:
-    """Return what a body says, on one line: of JSON its message, of a page its text."""
+    """Return a body's message on one line: of JSON its message, of a page its text."""
     text = body.decode(errors="replace")
     try:
         said = json.loads(body)

@@ -89,7 +89,7 @@ def _fit_tool(tool: Any, at: int, version: str) -> Any:
 
 
 def _fit_result(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return what a tool answered."""
+    """Fit the result of a tool."""
     if _is_fit(result, version):
         return result
     fitted = dict(result)

@@ -80,7 +80,7 @@ class SignIns:
         raise SignInError(UNKNOWN)
 
     async def ended(self, ident: str) -> str:  # noqa: ARG002
-        """Return what came of it, once the person was there. Raises SignInError."""
+        """Wait for the end of a sign-in, and return its text. Raises SignInError."""
         raise SignInError(UNKNOWN)
 
     async def came_back(self, said: Mapping[str, str]) -> str:  # noqa: ARG002
@@ -115,7 +115,7 @@ class Servers:
         return []
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> SignIns:  # noqa: ARG002
-        """Return where people sign in at them; ``back`` tells where they come back to."""
+        """Return the sign-ins at the servers; ``back`` gives the address to which people return."""
         return SignIns()
 
     async def stop(self) -> None:

@@ -316,7 +316,7 @@ class _Entry(_Shape):
 
 
 def _general_faults(name: str, given: Any) -> Iterator[str]:
-    """Yield what is wrong with an entry but for the values of its keys."""
+    """Yield the faults of an entry other than those of its keys' values."""
     if not _NAME.fullmatch(name):
         yield "a name has up to 40 letters, digits, '.', '_' and '-'"
     if not isinstance(given, dict):

@@ -67,7 +67,7 @@ class _Going:
         return not (self.task.done() or self.task.cancelling())
 
     async def outcome(self) -> str:
-        """Return what came of it. Raises SignInError."""
+        """Wait for the end of the sign-in, and return its text. Raises SignInError."""
         await asyncio.wait({self.task})
         if self.task.cancelled():
             raise SignInError("This sign-in was ended. Start it again.")
@@ -120,7 +120,7 @@ class Logins(SignIns):
         return ident, going.page.result()
 
     async def ended(self, ident: str) -> str:
-        """Return what came of it, once the person was there. Raises SignInError."""
+        """Wait for the end of a sign-in, and return its text. Raises SignInError."""
         going = self._going.get(ident)
         if going is not None:
             return await going.outcome()
@@ -145,7 +145,7 @@ class Logins(SignIns):
         return await going.outcome()
 
     async def _elsewhere(self, key: str, unknown: str) -> str:
-        """Return what comes of a sign-in that another process runs. Raises SignInError."""
+        """Wait for the end of a sign-in that another process runs. Raises SignInError."""
         last = self.clock() + timedelta(seconds=_LONGEST_LOOK)
         while (found := await self.database.read(store.look, key)) is not None and found.ended is None:
             if self.clock() >= last:

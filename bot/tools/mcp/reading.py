@@ -154,7 +154,7 @@ class ReadingTools:
 
 
 def _describe(each: Any, **parts: Any) -> dict[str, Any]:
-    """Return what a server says of one thing, cut to what a list may hold; nothing where it says nothing."""
+    """Describe a resource or prompt in the server's words, cut to what a list may hold."""
     about: Mapping[str, Any] = {
         "name": each.name,
         **parts,

@@ -279,7 +279,7 @@ class Server:
             raise self._unavailable(tell_cause(self.config, error)) from None
 
     def _explain_error(self, error: MCPError, line: ServerLine, *, writes: bool) -> Exception:
-        """Return what an error means for the call that it answers."""
+        """Return the error to raise for a call that the server answered with an error."""
         name, words = self.config.name, tell_cause(self.config, error)
         if error.code == FORGOTTEN:
             return _SessionLost()
@@ -501,7 +501,7 @@ class Server:
 async def answer_question(
     server: str, ask: Ask, patience: float, call: CallContext | None, params: types.ElicitRequestParams
 ) -> types.ElicitResult:
-    """Return what ``server`` is told where it asks within ``call``; a person has ``patience`` seconds.
+    """Answer the server's question within ``call``; a person has ``patience`` seconds.
 
     Where it can't be known for whose call it asks, no one is bothered.
     """

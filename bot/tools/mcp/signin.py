@@ -92,7 +92,7 @@ class Keys:
         return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
 
     async def scopes(self) -> str:
-        """Return what was allowed before, and what the server asked for since."""
+        """Return the scopes allowed before, and those that the server has asked for since."""
         held = await self.look()
         before = OAuthToken.model_validate_json(held.tokens).scope if held and held.tokens else None
         return union_scopes(before, self.wanted) or ""
@@ -296,7 +296,7 @@ def _is_here(url: httpx2.URL) -> bool:
 
 
 def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
-    """Return how Nod presents itself to a sign-in server; ``back`` is where people come back to."""
+    """Return Nod's client metadata for a sign-in server; ``back`` is the address of return."""
     here = _is_here(httpx2.URL(back))
     return OAuthClientMetadata(
         redirect_uris=[AnyUrl(back)],

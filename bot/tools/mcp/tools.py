@@ -129,7 +129,7 @@ def version(server_name: str, theirs: types.Tool) -> str:
 
 
 def risk(config: ServerConfig, hints: types.ToolAnnotations | None) -> Risk:
-    """Return what the hints say, as far as the server may say it. Without any word a tool writes.
+    """Return the risk by the server's hints, as far as it is trusted. Without hints a tool writes.
 
     The protocol's own default is that a tool destroys unless ``destructiveHint`` is false; so no one vouches
     for a write without that word from a trusted server.
@@ -161,7 +161,7 @@ def fits_schema(schema: Any, data: Any) -> bool:
 
 
 def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = True) -> ToolOutput:
-    """Return what the tool answered: data where it gave some, else text; what cannot be shown is named.
+    """Return a tool's output: data where there is some, else text; what can't be shown is named.
 
     Data that does not ``fits`` its schema is given with the text: the tool ran, and this is all that it said.
     Raises ToolError where the tool says that it failed.
@@ -225,7 +225,7 @@ def read(
 
 
 def _file(name: str, data: str) -> File | None:
-    """Return what a server made, named by its bytes; None for what is not base64."""
+    """Return a server's file, named by its bytes; None for what is not base64."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:

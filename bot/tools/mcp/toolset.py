@@ -95,7 +95,7 @@ class McpToolset(Servers):
         await self._wait(asyncio.get_running_loop().time() + seconds)
 
     async def tools(self) -> Sequence[Tool]:
-        """Return what the servers offered when they were last heard of, without what is denied."""
+        """Return the tools that the servers offered last, without denied ones."""
         self.start()
         await self._wait(self._waits_until or 0.0)
         found: dict[str, Tool] = {}

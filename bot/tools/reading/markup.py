@@ -44,7 +44,7 @@ def attribute(element: Any, name: str) -> str:
 
 
 def text_of_element(element: Any, roles: Roles) -> str:
-    """Return what an element says, without empty lines."""
+    """Return the text of an element, without empty lines."""
     lines = (line.rstrip() for line in "".join(_walk(element, roles)).split("\n"))
     return "\n".join(line for line in lines if line)
 
@@ -89,7 +89,7 @@ def _one_line(text: str) -> str:
 
 
 def inner_text(element: Any, roles: Roles) -> str:
-    """Return what is inside an element, for a `Roles.special` that writes around it."""
+    """Return the text inside an element, for a `Roles.special` that writes around it."""
     return "".join(_walk_inside(element, roles))
 
 

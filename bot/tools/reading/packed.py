@@ -63,7 +63,7 @@ class Package:
         return sorted(found, key=lambda name: (len(name), name))
 
     def relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return by its ID the last word of each relation's type, and its target as the name of a part."""
+        """Return a part's relations by id: the last word of the type, and the target as a part's name."""
         folder, _, name = part.rpartition("/")
         data = self.read(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
         if not data:

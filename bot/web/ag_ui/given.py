@@ -69,7 +69,7 @@ class SentMessages:
     is_heavy: bool = False
 
     def written_since(self, known: Mapping[str, str]) -> list[WrittenMessage]:
-        """Return what people wrote after the newest message that Nod has; ``known``: texts by id.
+        """Return people's messages after the newest one that Nod has; ``known``: texts by id.
 
         A message under an id that Nod has, with another text or a second time, gets an id of its own: it was
         edited, or its front end repeats ids.

@@ -64,7 +64,7 @@ def take_newest(messages: Sequence[Message], max_bytes: int) -> list[Message]:
 
 
 def call_id(answer: str, model_id: str) -> str:
-    """Return what a read is called that an answer asked for."""
+    """Return the id of a read that an answer asked for."""
     return f"{answer}:{model_id}"
 
 
@@ -80,7 +80,7 @@ def tool_result(ident: str, text: str) -> ToolMessage:
 
 
 def result_of(proposal: ProposalView) -> str | None:
-    """Return what its call gave, or how it ended; None before that."""
+    """Return the result of a proposal's call, or its outcome; None before that."""
     if proposal.state in _UNENDED:
         return None
     told = proposal.result if proposal.state is State.SUCCEEDED else None

@@ -69,7 +69,7 @@ class RunBodies:
 
 
 async def _read(request: Request, wait: Callable[[], Awaitable[None]]) -> tuple[bytearray, bool]:
-    """Return what was read, and whether the body is larger. One that gets large calls ``wait``."""
+    """Read a body. Returns it and True if there is more; a large one calls ``wait``."""
     raw = bytearray()
     is_large = False
     try:

@@ -185,7 +185,7 @@ class _Run:
         return taken, refused
 
     async def _take_in_one(self, site: Site, written: WrittenMessage) -> str:
-        """Return why it is refused; empty where Nod has it now. Raises Later."""
+        """Take in one message. Returns why it is refused, or an empty text. Raises Later."""
         address = Address(NAME, key_of(self.actor, self.conversation_id))
         event_id = f"{self._find_sent}{written.id}"
         message = Message(
@@ -259,7 +259,7 @@ class _Run:
             yield sse(event)
 
     async def _tell(self, item: Heard | None) -> list[BaseEvent]:
-        """Return what the run says of something heard, after what the rows have to tell first."""
+        """Return the run's events for something heard, after those that the rows have to tell first."""
         if item is None:
             return []
         event, said = item.event, item.told
@@ -298,7 +298,7 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:
-    """Return what an entry answers, and how; a text says what is wrong with it."""
+    """Parse an entry of ``resume``; a text says why it can't be taken."""
     named = parts_of(entry.interrupt_id)
     if named is None:
         return _UNKNOWN.format(entry.interrupt_id)

@@ -147,14 +147,14 @@ class RunStream:
         return kept
 
     def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
-        """Return how one entry of ``resume`` was taken, in words for people."""
+        """Return the event on how an entry of ``resume`` was taken, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._answers[proposal_id] = reply.text
         told = {"interruptId": interrupt_id, "answer": reply.answer, "text": reply.text}
         return CustomEvent(name="nod.answer", value=told)
 
     def too_late(self, waiting: Sequence[ProposalView]) -> list[BaseEvent]:
-        """Return why a press was not taken, as text: of what still waits the interrupt says it."""
+        """Return the refusals of presses as text; for a waiting proposal its interrupt has them."""
         still = {each.id for each in waiting}
         late = [words for ident, words in self._answers.items() if ident not in still]
         return [event for words in late for event in self._tell(secrets.token_hex(8), words)]
@@ -219,7 +219,7 @@ class RunStream:
         return [*self._announce(proposal), self._result(proposal.id, result_of(proposal) or "")]
 
     def state(self, **now: Any) -> list[BaseEvent]:
-        """Return what of the state changed."""
+        """Return the events for the changed parts of the state."""
         changed = {name: value for name, value in now.items() if self._state.get(name) != value}
         self._state |= changed
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
@@ -318,7 +318,7 @@ class RunStream:
         return self._call(proposal.id, proposal.tool_name, proposal.tool_arguments)
 
     def _again(self) -> list[BaseEvent]:
-        """Return what was said of this answer was cut off, and is said again: withdraw it."""
+        """Withdraw the text of an answer that was cut off and begins again."""
         events = self._close_all()
         said = [m for m in self._has if m.id.startswith(f"{self._answer}:again:") or m.id == self._answer]
         if said:
@@ -381,7 +381,7 @@ def parts_of(interrupt: str) -> tuple[str, int] | None:
 
 
 def response_schema(proposal: ProposalView) -> dict[str, Any]:
-    """Return what an answer to the interrupt may hold, for a form."""
+    """Return the schema of an answer to the interrupt, for a form."""
     approved = {
         "type": "boolean",
         "description": "false declines; leave it out to decide later",

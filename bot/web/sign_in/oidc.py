@@ -129,7 +129,7 @@ class OidcSignIn:
     _asked_at: datetime = datetime.min  # noqa: DTZ901 - read only after `_asked`
 
     async def address(self, begun: Begun) -> str:
-        """Return where the browser goes to sign in; raises NotSignedIn."""
+        """Return the address to which the browser goes to sign in. Raises NotSignedIn."""
         digest = hashlib.sha256(begun.verifier.encode()).digest()
         about = await self._about()
         scopes = about.get("scopes_supported")
@@ -152,7 +152,7 @@ class OidcSignIn:
         return f"{at}{'&' if urlsplit(at).query else '?'}{urlencode(asked)}"
 
     async def enter(self, begun: Begun, code: str) -> Actor:
-        """Return whose account it is; raises NotSignedIn."""
+        """Exchange the code, and return the account. Raises NotSignedIn."""
         import jwt  # and cryptography with it, which few need
 
         if self._free.locked():
@@ -176,7 +176,7 @@ class OidcSignIn:
     async def _user_info(
         self, about: Mapping[str, Any], given: Mapping[str, Any], claims: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """Return what the provider tells of the person apart from the token; empty where it tells nothing.
+        """Return the provider's data on the person apart from the token; empty for none.
 
         Some send the address there alone. It counts for the same subject only (OpenID Connect Core 1.0,
         5.3.2).
@@ -245,7 +245,7 @@ class OidcSignIn:
     def _check_token(
         self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun
     ) -> Mapping[str, Any]:
-        """Return what the ID token claims, once its signature, sender, audience, time and nonce fit."""
+        """Return the claims of an ID token, once its signature, sender, audience, time and nonce fit."""
         import jwt
 
         header = jwt.get_unverified_header(token)
@@ -300,7 +300,7 @@ class OidcSignIn:
         raise NotSignedIn(_UNVERIFIED if given else _NO_ADDRESS)
 
     async def _json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
-        """Return what the provider answers, bounded in size and in time; raises NotSignedIn."""
+        """Return the provider's answer, bounded in size and in time. Raises NotSignedIn."""
         if self._client is None:
             headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
             hooks = {"response": [bound_response]}

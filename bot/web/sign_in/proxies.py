@@ -21,7 +21,7 @@ def is_proxied(request: HTTPConnection) -> bool:
 
 
 def find_named_person(request: HTTPConnection) -> str | None:
-    """Return whom a named proxy has signed in; empty where it said it twice, None where it said nothing."""
+    """Return the person that a configured proxy has signed in; empty if named twice, None if not at all."""
     named: str | None = request.scope.get(_TOLD)
     return named
 

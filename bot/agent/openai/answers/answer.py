@@ -58,7 +58,7 @@ class StreamedAnswer(ABC):
         self.ended = True
 
     def rest(self) -> Sequence[Part]:
-        """Return what was held back because more of it might have come."""
+        """Return the parts that were held back for more text to come."""
         return self._parts(self._thoughts.rest())
 
     def _add(self, said: str, thought: str) -> Sequence[Part]:
@@ -97,5 +97,5 @@ def read_count(tokens: Any) -> int:
 
 
 def read_cached_count(details: Any) -> int:
-    """Return how many tokens of the prompt the server had already, as far as it says."""
+    """Return the number of cached prompt tokens, as far as the server tells it."""
     return read_count(details.get("cached_tokens") if isinstance(details, dict) else 0)

@@ -42,7 +42,7 @@ def read_end(reason: Any) -> str:
 
 
 def stop_of(end: str) -> Stop | None:
-    """Return how an answer stopped; None for an end that is not known to be good.
+    """Return the reason why an answer stopped; None for an end that is not known to be good.
 
     Gemini says ``content_filter: PROHIBITED_CONTENT``, so that what stands before a colon counts as well.
     """

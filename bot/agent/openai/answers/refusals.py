@@ -134,7 +134,7 @@ def read_refusal(body: Any, status: int = 0, secret: str = "") -> Refusal:
 
 
 def find_error(answer: Any) -> Any:
-    """Return what of a decoded answer is an error, also in a list (Gemini); None where nothing is."""
+    """Return the error in a decoded answer, also in a list (Gemini), or None."""
     if isinstance(answer, list) and len(answer) == 1:
         answer = answer[0]
     if not isinstance(answer, dict):

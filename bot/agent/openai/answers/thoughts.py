@@ -90,12 +90,15 @@ class Thoughts:
         return join_surrogates(shown)
 
     def thought(self, text: str = "") -> str:
-        """Return what was thought since this was last asked, and more of it from a field of its own."""
+        """Return the reasoning since the last call, with ``text`` from a field of its own."""
         thought, self._thought = self._thought + text, ""
         return join_surrogates(thought)
 
     def rest(self) -> str:
-        """Return what was held back when the answer ended. A thought that never ended is not shown."""
+        """Return the text still held back at the end of the answer.
+
+        Reasoning that never ended is not shown.
+        """
         shown = self._read(is_last=True)
         held, self._held = self._held, ""
         if self._close is not None:
@@ -104,7 +107,7 @@ class Thoughts:
         return join_surrogates(shown + self._show(held))
 
     def take_retraction(self) -> bool:
-        """Return whether what was shown before turned out to be a thought, since this was last asked."""
+        """Tell, once, if text shown before has turned out to be reasoning."""
         retracted, self._retracted = self._retracted, False
         return retracted
 

@@ -311,7 +311,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 
 
 def _describe_kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
-    """Return what stands there, as `file_restore` takes it, or why it can't be put back."""
+    """Return the present content as `file_restore` takes it, or why it can't be put back."""
     try:
         kept = confined.kept(found)
     except ToolError as error:
@@ -326,7 +326,7 @@ def _describe_kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | s
 
 
 def _undo_of(confined: ConfinedFolder) -> Undo:
-    """Return what undoes a change of one file: that it is put back as it was."""
+    """Return the undo of a change of one file, which restores it."""
 
     async def undo(ran: Ran) -> InverseCall | str:
         path = ran.arguments["path"]
@@ -412,7 +412,7 @@ def _preview_deletion(confined: ConfinedFolder, arguments: Arguments) -> Sequenc
 
 
 def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence[PreviewField]:
-    """Return what is there now, and what will be again."""
+    """Return the present and the restored content."""
     found = changeable(arguments["path"])
     old = None if confined.look(found) is None else confined.state(found).text
     new = arguments.get("content")
@@ -447,7 +447,7 @@ def _read_after_move(confined: ConfinedFolder, arguments: Arguments) -> dict[str
 
 
 def _write_in_words(confined: ConfinedFolder, arguments: Arguments) -> str:
-    """Return what is written and how many lines of it change, such as ``Change config.yaml (2 lines)``."""
+    """Describe a write and its changed lines, such as ``Change config.yaml (2 lines)``."""
     found, old, new = _change(confined, arguments)
     path = format_path(found)
     if old is None:

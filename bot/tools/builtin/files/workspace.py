@@ -209,7 +209,7 @@ class ConfinedFolder:
             os.close(fd)
 
     def look(self, names: Names) -> FolderEntry | None:
-        """Return what stands there; None for nothing in a folder that exists, or in one that does not."""
+        """Return the entry at a path; None without one, or without its folder."""
         if not names:
             return FolderEntry(".", "folder", 0, 1, "")
         try:
@@ -247,7 +247,7 @@ class ConfinedFolder:
                 return _whole(file, self.max_read)
 
     def state(self, names: Names) -> Shown:
-        """Return what people see of what stands there; it changes when that does."""
+        """Return the state of a path as people see it; it changes when the content does."""
         entry = _there(names, self.look(names))
         if entry.kind == "folder":
             return Shown(f"folder with {len(self.listing(names))} entries", whole=False)
@@ -392,7 +392,7 @@ def _make(name: str, fd: int) -> None:
 
 
 def look_at(name: str, fd: int) -> FolderEntry | None:
-    """Return what stands under a name in an open folder; None for nothing."""
+    """Return the entry of a name in an open folder, or None."""
     try:
         return FolderEntry.of(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
@@ -413,7 +413,7 @@ def _regular(names: Names, found: os.stat_result) -> None:
 
 
 def _whole(file: int, most: int) -> bytes:
-    """Return what is in the file, even if it grows in the meantime."""
+    """Read a complete file, even if it grows in the meantime."""
     parts: list[bytes] = []
     left = most + 1
     while left > 0 and (part := os.read(file, min(_CHUNK, left))):
@@ -460,7 +460,7 @@ class AgentsFile:
         self._said = ""
 
     def read(self) -> str:
-        """Return what it says, cut where it is too long; empty for none. Blocks, and never raises."""
+        """Return the file's text, shortened; empty for none. Blocks, and never raises."""
         try:
             there = self._confined.look((AGENTS,)) is not None
             found = as_text(self._confined.read((AGENTS,))) if there else None

@@ -141,7 +141,7 @@ def _tar(arguments: Sequence[str]) -> str | None:
 
 
 def _git(arguments: Sequence[str]) -> str | None:
-    """Return what git can lose, overwrite at the other end, or be made to run.
+    """Return the harm of a git command: what it loses, overwrites remotely, or runs.
 
     A subcommand that is not known could be an alias, which is any program.
     """

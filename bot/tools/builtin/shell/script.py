@@ -190,7 +190,7 @@ def _word(node: Node) -> ShellWord:
 
 
 def _unquote(text: str) -> str:
-    """Return what is between double quotes, with its escapes undone."""
+    """Return the content of double quotes, with its escapes undone."""
     found = []
     letters = iter(text)
     for letter in letters:

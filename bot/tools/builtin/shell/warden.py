@@ -87,7 +87,7 @@ def _set_bounds(memory: int, file: int, processes: int, seconds: int, files: int
 
 
 def _tasks(user: int) -> int:
-    """Return how many processes and threads a user has now: the limit counts them all."""
+    """Return the number of a user's processes and threads: the limit counts them all."""
     found = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

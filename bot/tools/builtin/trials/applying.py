@@ -3,7 +3,8 @@
 New contents are written to a staging folder in the workspace, and synced; then comes a file with the list of
 changes. From there on each path is exchanged with its staged twin by one rename, and what comes out is
 compared with what people saw: where it is something else, it goes back. So what is staged and what stands in
-place tell how far it came. After a crash `settled` finishes it, or undoes it where something else changed.
+place tell how far it came. After a crash `settle_apply` finishes it, or undoes it where something else
+changed.
 
 Others who apply something wait for the lock of the workspace. No link in it is followed. All of it blocks.
 """
@@ -48,7 +49,7 @@ def find_changed(workspace: Path, changes: Sequence[FileChange]) -> str:
 def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
     """Make the changes. Raises ToolError where it made none, and OSError where it can't say.
 
-    ``key`` names it, for `settled`.
+    ``key`` names the apply for `settle_apply`.
     """
     with _lock_workspace(workspace, changes) as root:
         if why := _find_changed_path(root, changes):
@@ -67,7 +68,7 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
 
 
 def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bool | None:
-    """Return how an `apply` ended that was cut off: it is done now (True), or its state is not clear (None).
+    """Finish an `apply` that was cut off: True when it is done, None when its state is unclear.
 
     Raises ToolError where nothing is changed.
     """
@@ -92,7 +93,7 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
 
 
 def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
-    """Return what stands under each path now."""
+    """Return the present state of each path."""
     check(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
         return [_at(root, each.path) for each in changes]
@@ -149,7 +150,7 @@ def _above(root: int, path: str) -> Iterator[tuple[int, str]]:
 
 
 def _at(root: int, path: str) -> FileState | None:
-    """Return what stands under a path; None for nothing, and where no folder leads there."""
+    """Return the state of a path; None without it, or without its folder."""
     try:
         with _above(root, path) as (folder, name):
             return _thing(folder, name)

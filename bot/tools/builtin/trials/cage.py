@@ -160,7 +160,7 @@ class Cage:
         )
 
     def _hungry(self, warden: int) -> str:
-        """Return whether it uses too much memory, by itself or by files in it."""
+        """Return a complaint if it uses too much memory, by itself or by its files; else an empty text."""
         used, inside = 0, False
         for pid in _below(warden):
             with suppress(OSError, ValueError, IndexError):

@@ -89,7 +89,7 @@ class FileChange:
 
     @classmethod
     def read(cls, kept: Any) -> "FileChange":
-        """Return what `asdict` gave; an older release kept the new content next to the states."""
+        """Read a stored change; an older release kept the new content next to the states."""
         old, new = (FileState(**part) if part else None for part in (kept["old"], kept["new"]))
         if new and kept.get("content"):
             new = replace(new, content=kept["content"])
@@ -133,10 +133,10 @@ class _Reader:
 
 
 def compare_copy(workspace: Path, copy: Path, nodes: Nodes, owner: int) -> list[FileChange]:
-    """Return what differs between a copy and what it was made of, as it can be applied. Raises Inapplicable.
+    """Return the applicable differences between a copy and its source. Raises Inapplicable.
 
-    ``owner``: whose files all of the copy must be. Old contents are read from the workspace, which must be
-    as it was copied. The command has ended, so nothing moves in the copy.
+    ``owner``: whose files all of the copy must be. Old contents are read from the workspace, which must be as
+    it was copied. The command has ended, so nothing moves in the copy.
     """
     new: dict[str, FileState] = {}
     with open_descriptor(str(copy), FOLDER) as root:
@@ -224,7 +224,7 @@ def _list_gone(root: int, nodes: Nodes) -> list[str]:
 
 
 def _old(workspace: Path, path: str, node: Node, reader: _Reader) -> FileState:
-    """Return what was copied; raises Inapplicable where it is not there as it was."""
+    """Return the state that was copied. Raises Inapplicable if it has changed in the workspace."""
     if node.kind != "file":
         return FileState(node.kind, node.mode | 0o700 if node.kind == "folder" else 0, mark=node.target)
     with contextlib.suppress(OSError), open_descriptor(str(workspace / path), READ) as fd:
@@ -297,7 +297,7 @@ def _modes(each: FileChange) -> tuple[str | None, str] | None:
 
 
 def as_words(thing: FileState | None) -> str | None:
-    """Return what stands or will stand somewhere: its text, or words for what has none; None for nothing."""
+    """Return a state's text, or a description of a state without one; None for nothing."""
     if thing is None:
         return None
     text = thing.text
@@ -313,7 +313,7 @@ def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:
 
 
 def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
-    """Return what undoes these changes; None where the old contents are not kept."""
+    """Return the changes that undo these; None where the old contents are not kept."""
     if any(each.old is not None and each.old.kind == "file" and not each.old.content for each in changes):
         return None
     return [FileChange(each.path, each.new and each.new.bare, each.old) for each in reversed(changes)]

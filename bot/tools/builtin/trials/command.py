@@ -126,7 +126,7 @@ class CommandTrials:
         return _report_applied(token, "Nod stopped in the middle, and finished it now") if done else None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
-        """Return what puts back what was there before it was applied."""
+        """Return the call that restores the state before the apply, or the reason for having none."""
         return ran.kept if isinstance(ran.kept, str) else InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
@@ -177,7 +177,7 @@ class CommandTrials:
         return fields
 
     async def _now(self, changes: Sequence[FileChange]) -> tuple[list[FileState | None], list[PreviewField]]:
-        """Return what stands under each path now, and how people are shown what it becomes."""
+        """Return the present state of each path, and the preview of its change."""
         there = await asyncio.to_thread(applying.now, self.workspace, changes)
         each = {
             change.path: PreviewField(f"content of {change.path}", as_words(old), as_words(change.new))
@@ -186,7 +186,7 @@ class CommandTrials:
         return there, [*each.values()]
 
     async def current(self, files: Sequence[TriedFile]) -> Mapping[str, str | None]:
-        """Return what the files that a card showed are now."""
+        """Return the present content of the files on a card."""
         fields = {each.field: FileChange(each.path, None, None) for each in files if each.field}
         there = await asyncio.to_thread(applying.now, self.workspace, [*fields.values()])
         return {name: as_words(now) for name, now in zip(fields, there, strict=True)}
@@ -236,7 +236,7 @@ def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
 
 
 def _report_applied(token: Mapping[str, Any], done: str) -> ToolOutput:
-    """Return what the command gave when it was tried, what of it was applied, and what undoes that."""
+    """Return the output of the trial, with the applied changes and their undo."""
     changes = _changes(token)
     paths = _paths(changes)
     data = {
