@@ -51,6 +51,13 @@ class FakeProvider:
         self.secret = SECRET
         self.about: dict[str, Any] = {}  # more of what it says about itself
         self.user_info: dict[str, Any] | None = None  # claims that are told at that end alone
+        self.user_info_token = ""  # what that end answers with instead, signed
+        self.keys: list[dict[str, Any]] = []  # what it publishes in place of its own
+        self.client_ways: list[
+            str
+        ] = []  # how this client may send its secret, where that is less than listed
+        self.refusal = "invalid_client"
+        self.more = ""  # what it adds to the address that it sends the browser back to
         self.kid: str | None = "one"
         self.moved = False  # its description is behind a permanent redirect
         self.posts = False  # it sends the browser back with a form
@@ -108,11 +115,13 @@ class FakeProvider:
     async def _keys(self, _: web.Request) -> web.Response:
         shown = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
         named = {"kid": self.kid} if self.kid else {}
-        return web.json_response({"keys": [shown | named | {"use": "sig"}]})
+        return web.json_response({"keys": self.keys or [shown | named | {"use": "sig"}]})
 
     async def _told(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != "Bearer x":
             return web.Response(status=401)
+        if self.user_info_token:
+            return web.Response(text=self.user_info_token, content_type="application/jwt")
         return web.json_response(self.user_info or {})
 
     async def _authorize(self, request: web.Request) -> web.Response:
@@ -135,11 +144,12 @@ class FakeProvider:
         }
         if self.posts:
             return web.json_response({"code": code, "state": asked["state"]})
-        raise web.HTTPFound(f"{self.back}?code={code}&state={asked['state']}")
+        raise web.HTTPFound(f"{self.back}?code={code}&state={asked['state']}{self.more}")
 
     def _is_client(self, request: web.Request, form: Mapping[str, Any]) -> bool:
         """Tell whether the secret came in a way that this provider takes (RFC 6749, 2.3.1)."""
-        ways = self.about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        listed = self.about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        ways = self.client_ways or listed
         if form.get("client_secret") == self.secret:
             return "client_secret_post" in ways
         pair = f"{quote_plus(CLIENT)}:{quote_plus(self.secret)}"
@@ -149,7 +159,7 @@ class FakeProvider:
     async def _token(self, request: web.Request) -> web.Response:
         form = await request.post()
         if not self._is_client(request, form):
-            return web.json_response({"error": "invalid_client"}, status=401)
+            return web.json_response({"error": self.refusal}, status=401)
         await self.answers.wait()
         kept = self._codes.pop(str(form["code"]), None)  # once
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()

@@ -1,12 +1,19 @@
-"""Signing in at providers as their documents say: Entra, Google, Apple, Cognito, Zitadel, Keycloak."""
+"""Signing in at providers as their documents say: Entra, Google, Apple, Cognito, Zitadel, Keycloak.
 
+Then claims, keys and answers as people have met them elsewhere, each taken or refused with its reason.
+"""
+
+import json
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from bot.telemetry import logs
 from tests.fakes.oidc_provider import CLIENT, FakeProvider
@@ -219,3 +226,145 @@ async def test_a_description_of_another_provider_is_refused(open_site, provider:
     async with open_site(PROVIDERS["keycloak"]) as nod, nod.caller() as page:
         provider.about = {"issuer": "http://elsewhere.example"}
         assert (await page.get("/api/session/begin")).status_code == 502
+
+
+KNOWN = NAMED | {"email": ADDRESS, "email_verified": True}
+
+TAKEN = {
+    "an audience in a list": {"aud": [CLIENT]},
+    "a project's audience, too": {"aud": [CLIENT, "282910@project"], "azp": CLIENT},
+    "a clock that is half a minute ahead": {"iat": int(time.time()) + 30, "nbf": int(time.time()) + 30},
+    "capitals in the address": {"email": "Kim@Example.COM"},
+    "blanks around the address": {"email": f" {ADDRESS} "},
+    "a capital in what is true": {"email_verified": "True"},
+    "claims that mean nothing here": {"groups": ["a"] * 200, "address": {"street": None}, "amr": "pwd"},
+    "no name": {"name": None},
+    "a name that is no text": {"name": {"given": "Kim"}},
+    "a time as a text": {"exp": str(int(time.time()) + 300)},
+}
+
+REFUSED = {
+    "another's audience, too, and no word for whom": ({"aud": [CLIENT, "other"]}, "another client"),
+    "made for another client": ({"azp": "other"}, "another client"),
+    "another's issuer": ({"iss": "accounts.example.com"}, "issuer"),
+    "an ID that is a number": ({"sub": 7}, "ubject"),
+    "addresses in a list": ({"email": [ADDRESS]}, "'missing': 'email'"),
+    "addresses under another name": ({"email": None, "emails": [ADDRESS]}, "'missing': 'email'"),
+    "a list that holds true": ({"email_verified": [True]}, "email_verified or xms_edov"),
+    "letters that are no ASCII": ({"email": "kim@exämple.com"}, "can't be an account's name"),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+async def test_what_is_odd_and_right_is_taken(open_site, provider: FakeProvider, name: str):
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        provider.person = KNOWN
+        provider.lie = TAKEN[name]
+        answer = await sign_in(nod, page)
+        assert answer.status_code == 303, answer.text
+        assert (await page.get("/api/me")).json()["account"] == f"http:sso.{ADDRESS}"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_what_is_not_right_is_refused_with_its_reason_in_the_log(
+    open_site, provider: FakeProvider, name: str, logged: Callable[[], str]
+):
+    claims, reason = REFUSED[name]
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        provider.person = KNOWN
+        provider.lie = claims
+        assert (await sign_in(nod, page)).status_code == 403
+        assert reason in logged()
+
+
+async def test_what_a_provider_adds_to_the_address_it_sends_back_is_let_be(open_site, provider: FakeProvider):
+    more = (
+        "&iss=https%3A%2F%2Faccounts.example.com&session_state=5f0c&scope=email+openid&authuser=0&prompt=none"
+    )
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        provider.more = more
+        assert (await sign_in(nod, page)).status_code == 303
+
+
+@pytest.fixture
+def keys_of(provider: FakeProvider) -> Callable[..., None]:
+    """Let the provider sign with a key of ours and publish these; ``kid``: what the token names."""
+
+    def publish(key: Any, algorithm: str, shown: list[dict[str, Any]], kid: str | None = None) -> None:
+        headers = {"kid": kid} if kid else {}
+        provider.sign = lambda claims: jwt.encode(claims, key, algorithm, headers=headers)
+        provider.keys = shown
+
+    return publish
+
+
+def rsa_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def shown_key(key: Any, **more: str) -> dict[str, Any]:
+    """Return the public half as a provider publishes it."""
+    kind = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
+    return {**json.loads(kind.to_jwk(key.public_key())), **more}
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "PS384"])
+async def test_a_key_that_names_no_algorithm_serves_each_of_its_family(
+    open_site, keys_of, algorithm: str, provider: FakeProvider
+):
+    key = rsa_key()
+    keys_of(key, algorithm, [shown_key(key, kid="a")], "a")
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        assert (await sign_in(nod, page)).status_code == 303
+
+
+async def test_a_key_that_names_another_algorithm_does_not_count(open_site, keys_of):
+    key = rsa_key()
+    keys_of(key, "RS512", [shown_key(key, kid="a", alg="RS256")], "a")
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        assert (await sign_in(nod, page)).status_code == 403
+
+
+async def test_keys_of_other_kinds_and_uses_are_left_aside(open_site, keys_of):
+    key = rsa_key()
+    others = [
+        shown_key(rsa_key(), use="enc"),
+        shown_key(rsa_key(), use="enc", alg="RSA-OAEP"),
+        {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"},
+        shown_key(ec.generate_private_key(ec.SECP256R1()), use="sig"),
+    ]
+    keys_of(key, "RS256", [*others, shown_key(key, use="sig")])
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        assert (await sign_in(nod, page)).status_code == 303
+
+
+async def test_where_a_token_names_no_key_and_two_would_do_it_is_refused(open_site, keys_of):
+    key = rsa_key()
+    keys_of(key, "RS256", [shown_key(rsa_key(), use="sig"), shown_key(key, use="sig")])
+    async with open_site(PROVIDERS["google"]) as nod, nod.caller() as page:
+        assert (await sign_in(nod, page)).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"iss": "http://elsewhere.example"}, {"aud": "other"}, {"sub": "another"}]
+)
+async def test_what_is_told_apart_may_be_signed_and_counts_from_that_provider_for_nod_alone(
+    open_site, provider: FakeProvider, changed: dict[str, Any]
+):
+    async with open_site(PROVIDERS["zitadel"]) as nod, nod.caller() as page:
+        told = {"iss": provider.url, "aud": CLIENT, "sub": SUBJECT, "email": ADDRESS, "email_verified": True}
+        provider.user_info_token = provider.signed(told | changed)
+        assert (await sign_in(nod, page)).status_code == (403 if changed else 303)
+
+
+@pytest.mark.parametrize("error", ["invalid_client", "unauthorized_client"])
+async def test_a_refused_secret_is_sent_in_the_other_way_and_told_by_its_setting(
+    open_site, provider: FakeProvider, error: str, logged: Callable[[], str]
+):
+    async with open_site(PROVIDERS["keycloak"]) as nod, nod.caller() as page:
+        provider.refusal = error
+        provider.client_ways = ["client_secret_post"]  # as this client was set up there
+        assert (await sign_in(nod, page)).status_code == 303
+        provider.secret = "another"
+        assert (await sign_in(nod, page)).status_code == 403
+        assert "NOD_OIDC_CLIENT_SECRET" in logged()

@@ -30,7 +30,10 @@ log = logger(__name__)
 BACK = "/api/session/back"
 MANY = "Many people are signing in right now. Try again in a minute."
 _SIGNED = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-_NEEDED = ["exp", "iat", "iss", "aud", "sub", "nonce"]
+_KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by how an algorithm's name begins
+_NEEDED = ("exp", "iat", "iss", "aud", "sub", "nonce")
+_NEEDED_APART = ("iss", "aud", "sub")  # of what is told of a person apart from the ID token
+_WRONG_CLIENT = ("invalid_client", "unauthorized_client")  # Keycloak says the second for a wrong secret
 _LEEWAY = 60  # seconds that two clocks may differ
 _PATIENCE = 10.0  # seconds
 _KEPT = timedelta(hours=1)
@@ -167,20 +170,26 @@ class OidcSignIn:
                 log.warning("a sign-in was refused", why=str(error))
                 raise NotSignedIn from None
             if not _tells_of_address(claims):
-                found = await self._user_info(about, given, claims)
+                found = await self._user_info(about, keys, given, claims)
                 if "email" in found:  # an address and what vouches for it come from one place
                     own = {name: value for name, value in claims.items() if name not in _ADDRESS}
                     claims = own | {name: found[name] for name in _ADDRESS if name in found}
         return self._account(claims)
 
     async def _user_info(
-        self, about: Mapping[str, Any], given: Mapping[str, Any], claims: Mapping[str, Any]
+        self,
+        about: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        given: Mapping[str, Any],
+        claims: Mapping[str, Any],
     ) -> Mapping[str, Any]:
         """Return the provider's data on the person apart from the token; empty for none.
 
-        Some send the address there alone. It counts for the same subject only (OpenID Connect Core 1.0,
-        5.3.2).
+        Some send the address there alone, and some sign it. It counts for the same subject only (OpenID
+        Connect Core 1.0, 5.3.2).
         """
+        import jwt
+
         at, token = about.get("userinfo_endpoint"), given.get("access_token")
         schemes = ("https", urlsplit(self.issuer).scheme)
         if not isinstance(at, str) or urlsplit(at).scheme not in schemes or not isinstance(token, str):
@@ -188,9 +197,16 @@ class OidcSignIn:
         if not (token.isascii() and token.isprintable()):
             return {}
         try:
-            found = await self._json("GET", at, headers={"Authorization": f"Bearer {token}"})
+            answer = await self._request("GET", at, headers={"Authorization": f"Bearer {token}"})
+            if answer.headers.get("content-type", "").startswith("application/jwt"):
+                found = self._read_token(answer.text.strip(), keys, about["issuer"], _NEEDED_APART)
+            else:
+                found = _parse(answer)
         except NotSignedIn:
             return {}  # the log has it; what the token says may do
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            log.warning("what the sign-in provider tells of a person was refused", why=str(error))
+            return {}
         return found if found.get("sub") == claims["sub"] else {}
 
     async def close(self) -> None:
@@ -246,26 +262,7 @@ class OidcSignIn:
         self, token: str, keys: Mapping[str, Any], issuer: str, begun: Begun
     ) -> Mapping[str, Any]:
         """Return the claims of an ID token, once its signature, sender, audience, time and nonce fit."""
-        import jwt
-
-        header = jwt.get_unverified_header(token)
-        if header.get("alg") not in _SIGNED:
-            raise ValueError("it is not signed with a key pair")
-        found = jwt.PyJWKSet.from_dict(dict(keys)).keys
-        named = [key for key in found if key.key_id == header.get("kid")]
-        only = found if "kid" not in header and len(found) == 1 else []
-        key = next(iter(named or only), None)
-        if key is None:
-            raise ValueError("the provider has no such key")
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=[header["alg"]],
-            audience=self.client_id,
-            issuer=issuer,
-            leeway=_LEEWAY,
-            options={"require": _NEEDED},
-        )
+        claims = self._read_token(token, keys, issuer, _NEEDED)
         if not hmac.compare_digest(str(claims["nonce"]).encode(), begun.nonce.encode()):
             raise ValueError("it answers another sign-in")
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1  # then it has to say for which
@@ -273,11 +270,32 @@ class OidcSignIn:
             raise ValueError("it was made for another client")
         return claims
 
+    def _read_token(
+        self, token: str, keys: Mapping[str, Any], issuer: str, needed: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """Return the claims of a token, once its signature, sender, audience and time fit."""
+        import jwt
+
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") not in _SIGNED:
+            raise ValueError("it is not signed with a key pair")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            jwt.PyJWK.from_dict(_choose_key(keys, header), header["alg"]),
+            algorithms=[header["alg"]],
+            audience=self.client_id,
+            issuer=issuer,
+            leeway=_LEEWAY,
+            options={"require": list(needed)},
+        )
+        return claims
+
     def _account(self, claims: Mapping[str, Any]) -> Actor:
-        """Return the account of a verified address, or of the provider's own id where all are let in."""
-        given = claims.get("email")
+        """By the address that the provider has verified; without one by its own ID, where all are let in."""
+        email = claims.get("email")
+        given = email if isinstance(email, str) else ""
         is_verified = any(claims.get(name) in _TRUE for name in _VERIFIED)
-        address = given if isinstance(given, str) and is_verified else ""
+        address = given if is_verified else ""
         said = storable(str(claims.get("name") or ""))[:80]
         by_id = account_of_subject(str(claims["sub"]), said)
         found = account_of(address, said) if "@" in address else by_id
@@ -300,7 +318,11 @@ class OidcSignIn:
         raise NotSignedIn(_UNVERIFIED if given else _NO_ADDRESS)
 
     async def _json(self, method: str, url: str, **sent: Any) -> Mapping[str, Any]:
-        """Return the provider's answer, bounded in size and in time. Raises NotSignedIn."""
+        """Return the JSON object that the provider answers with; raises NotSignedIn."""
+        return _parse(await self._request(method, url, **sent))
+
+    async def _request(self, method: str, url: str, **sent: Any) -> httpx2.Response:
+        """Return the provider's answer, bounded in size and in time; raises NotSignedIn."""
         if self._client is None:
             headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
             hooks = {"response": [bound_response]}
@@ -313,23 +335,54 @@ class OidcSignIn:
                 answer = await self._client.request(method, url, follow_redirects=follows, **sent)
             if any(urlsplit(str(each.url)).scheme != urlsplit(url).scheme for each in answer.history):
                 raise httpx2.UnsupportedProtocol("it leads to an address without TLS")
-            if method == "POST" and answer.status_code in (400, 401) and "invalid_client" in answer.text:
+            if method == "POST" and _refuses_client(answer):
                 log.warning("the sign-in provider does not take NOD_OIDC_CLIENT_SECRET", url=url)
                 raise InvalidClient
             answer.raise_for_status()
-            found = answer.json()
-        except (
-            httpx2.HTTPError,
-            httpx2.InvalidURL,
-            TooLarge,
-            TimeoutError,
-            ValueError,
-            RecursionError,
-        ) as error:
-            log.warning(
-                "the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url
-            )
-            raise NotSignedIn from None
-        if not isinstance(found, dict):
-            raise NotSignedIn
-        return found
+        except (httpx2.HTTPError, httpx2.InvalidURL, TooLarge, TimeoutError) as error:
+            raise _refuse(url, error) from None
+        return answer
+
+
+def _refuses_client(answer: httpx2.Response) -> bool:
+    return answer.status_code in (400, 401) and any(error in answer.text for error in _WRONG_CLIENT)
+
+
+def _parse(answer: httpx2.Response) -> Mapping[str, Any]:
+    """Return the JSON object of an answer; raises NotSignedIn."""
+    try:
+        found = answer.json()
+    except (ValueError, RecursionError) as error:
+        raise _refuse(str(answer.url), error) from None
+    if not isinstance(found, dict):
+        raise _refuse(str(answer.url), TypeError())
+    return found
+
+
+def _refuse(url: str, error: Exception) -> NotSignedIn:
+    """Log why the provider's answer is of no use; the fault to raise."""
+    log.warning("the sign-in provider refused, or can't be reached", why=type(error).__name__, url=url)
+    return NotSignedIn()
+
+
+def _choose_key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key that a token names among the provider's, or the only one that can be meant.
+
+    Only keys for signatures of its algorithm count. Raises ValueError where there is none.
+    """
+    algorithm, name = header["alg"], header.get("kid")
+    listed = keys.get("keys")
+    fitting = [
+        key
+        for key in (listed if isinstance(listed, list) else [])
+        if isinstance(key, dict)
+        and key.get("kty") == _KEY_TYPES[algorithm[:2]]
+        and key.get("use", "sig") == "sig"
+        and key.get("alg", algorithm) == algorithm
+    ]
+    if name is not None:
+        fitting = [key for key in fitting if key.get("kid") == name]
+    if not fitting or (name is None and len(fitting) > 1):
+        raise ValueError("the provider has no such key")
+    found: dict[str, Any] = fitting[0]
+    return found
