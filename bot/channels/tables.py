@@ -3,26 +3,28 @@
 Everything that a cell says is in it, with the address of each link.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
 
-import pyromark
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+from markdown_it.token import Token
 from rich.cells import cell_len
 
 from bot.domain.direction import isolate
 
 MAX_WIDTH_CELLS = 80  # of a table in columns; a wider one is told row by row
+_BAR = re.compile(r"(?<!\\)\|")
 MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row of them
-_READ = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH
 
 
 @dataclass
 class _Table:
-    start: int  # in bytes, as `end`
+    start: int
     end: int
-    alignments: Sequence[str]
+    alignments: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
 
 
@@ -38,43 +40,82 @@ def lay_out_tables(markdown: str) -> str:
     """Return the text with each table in a form that people can read without a renderer of tables."""
     if "|" not in markdown or is_too_wide(markdown):
         return markdown
-    data = markdown.encode(errors="replace")
+    text = markdown.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts
     pieces, done = [], 0
-    for table in _find_tables(pyromark.events_with_range(data.decode(), options=_READ)):
-        begin = data.rfind(b"\n", 0, table.start) + 1
-        margin = "".join(each if each in "> \t" else " " for each in data[begin : table.start].decode())
-        lines = f"\n{margin}".join(_draw(table))
-        pieces += [data[done : table.start].decode(), f"{lines}\n"]
-        done = table.end
-    return "".join([*pieces, data[done:].decode()])
+    for found in _find_tables(_PARSER.parse(text)):
+        begin = text.rfind("\n", 0, found.start) + 1
+        margin = "".join(each if each in "> \t" else " " for each in text[begin : found.start])
+        lines = f"\n{margin}".join(_draw(found))
+        pieces += [text[done : found.start], lines]
+        done = found.end
+    return "".join([*pieces, text[done:]])
 
 
-def _find_tables(events: Any) -> Iterator[_Table]:
-    table: _Table | None = None
-    links: list[tuple[str, int]] = []
-    for event, at in events:
-        kind, about = next(iter(event.items())) if isinstance(event, dict) else (event, None)
-        if kind == "Start" and isinstance(about, Mapping) and "Table" in about:
-            table = _Table(at["start"], at["end"], about["Table"])
-        elif table is None:
+def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
+    """Read a table as the parser does, and note where in the text it is.
+
+    A row with more cells than there are columns makes it none: the parser would drop them.
+    """
+    first = len(state.tokens)
+    if not table(state, start, end, silent):
+        return False
+    if silent:
+        return True
+    columns = sum(token.type == "th_open" for token in state.tokens[first:])
+    rows = (state.src[state.bMarks[line] : state.eMarks[line]] for line in range(start, state.line))
+    if any(len(_BAR.findall(row.strip(" \t>").strip("|"))) >= columns for row in rows):
+        del state.tokens[first:]
+        return False
+    place = state.bMarks[start] + state.tShift[start], state.eMarks[state.line - 1]
+    state.tokens[first].meta["place"] = place
+    return True
+
+
+def _make_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _note_place, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+_PARSER = _make_parser()
+
+
+def _find_tables(tokens: Sequence[Token]) -> Iterator[_Table]:
+    current: _Table | None = None
+    for token in tokens:
+        if token.type == "table_open":
+            current = _Table(*token.meta["place"])
+        elif current is None:
             continue
-        elif event == {"End": "Table"}:
-            yield table
-            table = None
-        elif kind == "Start" and about in ("TableHead", "TableRow"):
-            table.rows.append([])
-        elif kind == "Start" and about == "TableCell":
-            table.rows[-1].append("")
-        elif kind == "Start" and isinstance(about, Mapping) and "Link" in about:
-            links.append((str(about["Link"]["dest_url"]), len(table.rows[-1][-1])))
-        elif event == {"End": "Link"} and links:
-            address, begun = links.pop()
-            if table.rows[-1][-1][begun:] != address:
-                table.rows[-1][-1] += f" ({address})"
-        elif kind in ("Text", "Code", "InlineHtml"):
-            table.rows[-1][-1] += str(about)
-        elif kind in ("SoftBreak", "HardBreak"):
-            table.rows[-1][-1] += " "
+        elif token.type == "table_close":
+            yield current
+            current = None
+        elif token.type == "tr_open":
+            current.rows.append([])
+        elif token.type in ("th_open", "td_open") and len(current.rows) == 1:
+            current.alignments.append(str(token.attrs.get("style", "")))
+        elif token.type == "inline":
+            current.rows[-1].append(_read_cell(token.children or ()))
+
+
+def _read_cell(tokens: Sequence[Token]) -> str:
+    """Return what a cell says, with the address of each link."""
+    text = ""
+    links: list[tuple[str, int]] = []
+    for token in tokens:
+        match token.type:
+            case "link_open":
+                links.append((str(token.attrs.get("href", "")), len(text)))
+            case "link_close":
+                address, begun = links.pop()
+                text += f" ({address})" if text[begun:] != address else ""
+            case "softbreak" | "hardbreak":
+                text += " "
+            case "image":
+                text += _read_cell(token.children or ())
+            case _:
+                text += token.content
+    return text
 
 
 def _draw(table: _Table) -> list[str]:
@@ -92,7 +133,7 @@ def _in_columns(row: Sequence[str], widths: Sequence[int], alignments: Sequence[
     cells = []
     for cell, width, alignment in zip(row, widths, alignments, strict=False):
         room = " " * (width - cell_len(cell))
-        cells.append(f"{room}{cell}" if alignment == "Right" else f"{cell}{room}")
+        cells.append(f"{room}{cell}" if alignment.endswith("right") else f"{cell}{room}")
     return " | ".join(cells).rstrip()
 
 

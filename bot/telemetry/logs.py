@@ -23,6 +23,7 @@ _CHATTY = (
     "httpcore2",
     "httpx",
     "httpx2",
+    "markdown_it",
     "mcp",
     "procrastinate",
     "uvicorn.access",

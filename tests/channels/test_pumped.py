@@ -14,6 +14,7 @@ from bot.channels.discord import text as discord
 from bot.channels.slack import blocks, inbound
 from bot.channels.slack import text as slack
 from bot.channels.telegram import text as telegram
+from bot.channels.telegram.markdown import from_markdown
 from bot.cli import shared
 from bot.domain import text
 from tests.tiers import MORE
@@ -41,7 +42,7 @@ _PUMPS = (
 # fmt: on
 
 _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
-    "telegram.split": lambda text: [each.text for each in telegram.split(telegram.from_markdown(text))],
+    "telegram.split": lambda text: [each.text for each in telegram.split(from_markdown(text))],
     "telegram.plain": lambda text: telegram.plain(text).text,
     "telegram.styled": lambda text: [each.text for each in telegram.split(telegram.style(text, "pre"))],
     "slack.escape": slack.escape,

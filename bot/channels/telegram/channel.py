@@ -47,11 +47,12 @@ from bot.channels.telegram.mailbox import (
     event_id,
     readable,
 )
+from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
-from bot.channels.telegram.text import OUTLINER, from_markdown, join, mention, split
+from bot.channels.telegram.text import OUTLINER, join, mention, split
 from bot.channels.telegram.transport import BotRequests, Transport, translate_errors
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox

@@ -20,9 +20,10 @@ from bot.channels.telegram.admission import Admission
 from bot.channels.telegram.commands import Typed
 from bot.channels.telegram.dialogue import Who
 from bot.channels.telegram.forms import Asker
+from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Alone, Moves, TelegramPlace
 from bot.channels.telegram.shown import ShownCards
-from bot.channels.telegram.text import from_markdown, plain
+from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, find_posted
 from bot.domain import chat
 from bot.domain.attachments import Upload

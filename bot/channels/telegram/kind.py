@@ -35,6 +35,6 @@ KIND = ChannelKind(
     _is_wanted,
     _make,
     _examine,
-    ("pyromark", "telegram", "telegramify_markdown"),
+    ("telegram",),
     rank=2,
 )

@@ -12,8 +12,9 @@ from bot.channels.markdown import open_fence
 from bot.channels.streamed_message import FullText, StreamedMessage, in_few, post_each
 from bot.channels.telegram.buttons import saying
 from bot.channels.telegram.limits import TEXT_UNITS, ChatPace, Urgency
+from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import TelegramPlace, TelegramPosted
-from bot.channels.telegram.text import Rich, from_markdown, plain, split, style
+from bot.channels.telegram.text import Rich, plain, split, style
 from bot.channels.telegram.transport import Transport
 from bot.errors import ChannelError
 from bot.telemetry.logs import logger

@@ -1,8 +1,7 @@
 """Text as Telegram takes it: plain text with entities counted in UTF-16 units.
 
-Model text is CommonMark and hostile: pictures and links into the app itself are taken out, because both can
-carry data away, and nothing that was written is hidden: tags, formulas, spoilers and the definitions of
-references stay text. Cards are put together from `plain` and `styled` pieces, where nothing is markup.
+Answers come from CommonMark in ``markdown.py``. Cards are put together from `plain` and `style` pieces, where
+nothing is markup.
 """
 
 import re
@@ -10,17 +9,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
-from typing import Any
 from urllib.parse import urlsplit
 
-import pyromark
 from telegram import MessageEntity, User
-from telegramify_markdown import RenderConfig, convert, utf16_len
 
 from bot.channels.card_text import CardTextRenderer, TextBuilder
-from bot.channels.markdown import clean_prose, misleads
-from bot.channels.tables import is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import ENTITIES, TEXT_UNITS
 from bot.channels.telegram.places import NAME
 from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, runs_right_to_left, set_apart
@@ -28,28 +21,7 @@ from bot.domain.people import Actor
 from bot.domain.text import escape_point, make_visible, whole_until
 from bot.domain.times import local
 
-_PICTURE = "\ue000"  # stands where a picture was; taken out of the source first, so it cannot be forged
-_PICTURE_SHOWN = "▣"
-_LOOKS = {  # what the converter puts before lines, where it is not what people expect
-    **dict.fromkeys((f"heading_level_{level}" for level in range(1, 7)), ""),
-    "unordered_list_item": "•",
-    "task_completed": "☑",
-    "task_uncompleted": "☐",
-    "image": _PICTURE,
-}
-_READ = (
-    pyromark.Options.ENABLE_TABLES
-    | pyromark.Options.ENABLE_STRIKETHROUGH
-    | pyromark.Options.ENABLE_TASKLISTS
-    | pyromark.Options.ENABLE_MATH
-)
-_DEEPEST = 16  # markup in markup: the converter takes the square of it, and indents each item by it
-_EMPTY_BLOCKS = 50  # the converter looks through all of them for each further one
-_STYLED = 2000  # pieces of markup: twenty full messages
-_GROWTH = 4  # characters shown for one that was written; more only in wide tables of empty cells
-_NAMED = 300  # characters of a link; no one reads on to where it leads
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
-_QUOTES = frozenset({MessageEntity.BLOCKQUOTE, MessageEntity.EXPANDABLE_BLOCKQUOTE})
 _FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
 _QUOTE = MessageEntity.BLOCKQUOTE
 _RULE = re.compile(r"-+(?:\+-+)*")  # below the names of a table's columns
@@ -61,6 +33,11 @@ _CUTS = (  # where to cut, whether only in the second half, whether inside code
     ("\n", True, True),
     (" ", True, True),
 )
+
+
+def utf16_len(text: str) -> int:
+    """Return the length in UTF-16 code units, as Telegram counts."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +88,7 @@ def style(text: str, *kinds: str) -> Rich:
 
 
 def _visible(text: str) -> str:
-    return make_visible(_whole(text), escape_point)
+    return make_visible(drop_halves(text), escape_point)
 
 
 def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
@@ -123,92 +100,6 @@ def join(parts: Iterable[Rich], between: str = "\n") -> Rich:
         texts.append(part.text)
         at += part.units + utf16_len(between)
     return Rich(between.join(texts), tuple(entities))
-
-
-def from_markdown(markdown: str) -> Rich:
-    """Render CommonMark, finished or cut off anywhere; falls back to the bare text.
-
-    The same where rendering would take long or make much more of it than was written: see `_sprawls`.
-    """
-    config = RenderConfig.isolated()
-    for name, look in _LOOKS.items():
-        setattr(config.markdown_symbol, name, look)
-    source = clean_prose(_whole(markdown)).replace(_PICTURE, "")
-    bare = Rich(_harmless(source))
-    if is_too_wide(source):
-        return bare
-    try:
-        written, source = source, lay_out_tables(source)
-        if len(source) > _GROWTH * len(written) + TEXT_UNITS:
-            return bare
-        events = list(pyromark.events_with_range(source, options=_READ))
-        if _sprawls(events):
-            return bare
-        text, found = convert(_open(source, events), latex_escape=False, config=config)
-    except Exception:  # noqa: BLE001 - whatever the converter stumbles on, people still get the words
-        return bare
-    if len(found) > _STYLED:
-        return bare
-    entities: list[MessageEntity] = []
-    units = text.encode("utf-16-le")
-    quoted = 0  # up to where the quotes so far reach
-    for each in sorted(found, key=lambda each: (each.offset, -each.length)):
-        before = units[2 * each.offset - 2 : 2 * each.offset].decode("utf-16-le", "replace")
-        if each.type == "custom_emoji" or each.length <= 0:
-            continue
-        words = units[2 * each.offset : 2 * (each.offset + each.length)].decode("utf-16-le", "replace")
-        address = each.url or ""
-        lost = before == _PICTURE or not web_link(address)
-        lost = lost or len(words) > _NAMED or misleads(words, address)
-        if each.type == "text_link" and lost:
-            continue
-        if each.type in _QUOTES:
-            if each.offset < quoted:
-                continue  # quotes do not nest in Telegram
-            quoted = each.offset + each.length
-        entities.append(
-            MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
-        )
-    return Rich(_harmless(text.replace(_PICTURE, _PICTURE_SHOWN)), tuple(entities))
-
-
-def _sprawls(events: Iterable[tuple[Any, Any]]) -> bool:
-    """Return whether the converter would take long over this."""
-    depth = empty = 0
-    before: object = None
-    for event, _ in events:
-        started = event.get("Start") if isinstance(event, dict) else None
-        ended = event.get("End") if isinstance(event, dict) else None
-        depth += (started is not None) - (ended is not None)
-        empty += ended == "CodeBlock" and isinstance(before, dict) and "CodeBlock" in before
-        before = started
-        if depth > _DEEPEST or empty > _EMPTY_BLOCKS:
-            return True
-    return False
-
-
-def _open(source: str, events: Iterable[tuple[Any, Any]]) -> str:
-    """Put a backslash before each mark that would hide text: HTML, formulas, spoilers, references.
-
-    People must see everything they are told. The console's ``markdown.js`` does the same.
-    """
-    data = source.encode()
-    marks: set[int] = set()
-    code: set[int] = set()
-    for event, at in events:
-        kind = event if isinstance(event, str) else next(iter(event))
-        spot = range(at["start"], at["end"])
-        if kind in ("InlineHtml", "Html"):
-            marks.update(each for each in spot if data[each : each + 1] == b"<")
-        elif kind in ("InlineMath", "DisplayMath"):
-            marks.update(each for each in spot if data[each : each + 1] == b"$")
-        elif kind == "Code" or (kind == "Start" and "CodeBlock" in event["Start"]):
-            code.update(spot)
-    for found in pyromark.reference_definitions(source, options=_READ).values():
-        marks.add(data.index(b"[", found["span"]["start"]))
-    marks.update({found.start() for found in re.finditer(rb"(?<=\|)\|", data)} - code)
-    kept = [data[start:end] for start, end in pairwise([0, *sorted(marks), len(data)])]
-    return b"\\".join(kept).decode()
 
 
 def mention(actor: Actor) -> Rich:
@@ -373,12 +264,12 @@ def _index(text: str, units: int) -> int:
     return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
-def _harmless(text: str) -> str:
+def keep_harmless(text: str) -> str:
     """Replace links that would open in the app itself, at equal length."""
     return _APP_LINK.sub(lambda m: m[0].replace(":", "\u2236"), text.replace("\x00", " "))
 
 
-def _whole(text: str) -> str:
+def drop_halves(text: str) -> str:
     """Replace lone surrogates, which can't be sent."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\r\n", "\n")
 
