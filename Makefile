@@ -5,6 +5,8 @@ PORT ?= 8080
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --no-deps
 HASHED := $(PIP) --require-hashes -r
+# an environment that another tool made may have no pip
+WITH_PIP := $(BIN)/python -m pip --version > /dev/null 2>&1 || $(BIN)/python -m ensurepip > /dev/null
 # a file's tests in one process, so that what they share is made once; in the order of the files
 SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 UV = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate
@@ -113,12 +115,14 @@ clean:
 
 .venv/run: .venv/bin/python pyproject.toml requirements/run.txt
 	@echo "Installing Nod into .venv, this first time only: about 250 MB, one or two minutes ..."
+	@$(WITH_PIP)
 	@$(HASHED) requirements/run.txt
 	@$(PIP) --no-build-isolation -e .
 	@touch $@
 
 .venv/dev: .venv/bin/python pyproject.toml requirements/dev.txt
 	@echo "Installing Nod and its test tools into .venv, this first time only: about 600 MB, three minutes ..."
+	@$(WITH_PIP)
 	@$(HASHED) requirements/dev.txt
 	@$(PIP) --no-build-isolation -e .
 	@touch $@ .venv/run
@@ -130,5 +134,6 @@ clean:
 
 .venv/upkeep: .venv/bin/python pyproject.toml requirements/upkeep.txt
 	@echo "Installing what maintainers need into .venv, this first time only ..."
+	@$(WITH_PIP)
 	@$(HASHED) requirements/upkeep.txt
 	@touch $@
