@@ -88,9 +88,9 @@ class Execution:
         return (*made, *(Job(Work.EXECUTE, each) for each in following))
 
     async def _enter(self, proposal_id: str, name: str) -> bool:
-        """Lock the resource, or queue for it.
+        """Lock the resource and return True, or queue for it.
 
-        Proposals in the queue that another process ran lose their place.
+        Proposals ahead in the queue that another process has run lose their place.
         """
         while not await self._resource_lock.enter(proposal_id, name):
             if (ahead := self._resource_lock.ahead(name)) is None:
@@ -115,7 +115,7 @@ class Execution:
     async def _execute(self, proposal: Proposal, name: str, wake: Wake | None) -> tuple[Job, ...]:
         """Check, claim and run the proposal; nothing if another caller has claimed it.
 
-        Nor while another process changes the resource ``name``: `Recovery` starts it again later.
+        Nothing either while another process changes the resource ``name``: `Recovery` starts it again later.
         """
         try:
             available = await self.registry.available(context_of(proposal))

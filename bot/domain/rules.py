@@ -111,7 +111,7 @@ class Escalation(NamedTuple):
 
 
 class Hours(NamedTuple):
-    """The hours of a day in which a rule holds; they may go over midnight."""
+    """A span of hours on a clock; it may go over midnight."""
 
     begin: time
     end: time

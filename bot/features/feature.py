@@ -46,7 +46,7 @@ class SweepParts(FeatureParts):
 
 @dataclass(frozen=True, kw_only=True)
 class RouteParts(FeatureParts):
-    """What routes work over in addition: ``wake`` starts jobs."""
+    """The additional dependencies of routes: ``wake`` starts jobs."""
 
     wake: Wake
 

@@ -39,7 +39,7 @@ class Waiting(NamedTuple):
 
 
 class StateTally(NamedTuple):
-    """How many proposals are in which state, as of a row of the audit log.
+    """The number of proposals in each state, as of a row of the audit log.
 
     To count them all takes longer the more there are, so it is done once, and `follow` keeps it current.
     """
@@ -85,7 +85,7 @@ def count_all(session: Session) -> StateTally:
 
 
 def follow(session: Session, tally: StateTally) -> tuple[StateTally, list[Move]]:
-    """The tally as of now, and which states proposals came into since."""
+    """Return the tally as of now, and the transitions since."""
     last_id, moves = list_moves(session, tally.last_id)
     proposals = Counter(tally.proposals)
     for move in moves:

@@ -151,7 +151,7 @@ def is_back(session: Session, ident: str) -> bool:
 
 
 def take_back(session: Session, ident: str) -> dict[str, str] | None:
-    """Return what a person brought to another process, and delete it."""
+    """Return the data that a person brought to another process, and delete it."""
     row = session.get(McpSignInRow, hash_text(ident))
     if row is None or row.said is None:
         return None

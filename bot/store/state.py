@@ -39,13 +39,13 @@ _BELOW = _ALL.where(_ROWS.c.key.startswith(bindparam("prefix")))
 
 
 def load_state(session: Session, room: str, key: str) -> dict[str, Any] | None:
-    """Return what is kept at a key; None where nothing is."""
+    """Return the state at a key, or None."""
     row = session.get(StateRow, (room, key))
     return row.state if row else None
 
 
 def list_states(session: Session, room: str, prefix: str = "") -> dict[str, dict[str, Any]]:
-    """Return what is kept in a room by key, of keys that begin with ``prefix``."""
+    """Return the states of a room by key, for keys that begin with ``prefix``."""
     statement, given = (_BELOW, {"prefix": prefix}) if prefix else (_ALL, {})
     rows = session.connection().execute(statement, {"room": room, **given})
     return {row.key: row.state for row in rows}
@@ -61,7 +61,7 @@ def list_keys_since(session: Session, room: str, before: datetime, now: datetime
 
 
 def count_states(session: Session, room: str) -> int:
-    """Return how many keys a room has."""
+    """Return the number of keys in a room."""
     return session.exec(select(func.count()).select_from(StateRow).where(_ROWS.c.channel == room)).one()
 
 
@@ -75,7 +75,7 @@ def keep_state(session: Session, room: str, key: str, state: State | None, now: 
 
 
 def take_state(session: Session, room: str, key: str, after: datetime) -> State | None:
-    """Return what was kept there after a moment and forget it: at most one caller gets it."""
+    """Return and delete a state that was stored after a moment: at most one caller gets it."""
     taken = delete(StateRow).where(_is_at(room, key), _ROWS.c.updated_at > after)
     row = session.execute(taken.returning(col(StateRow.state))).first()
     return row[0] if row else None
@@ -87,7 +87,7 @@ def forget_states(session: Session, room: str, until: datetime) -> None:
 
 
 def load_task_state(session: Session, name: str) -> State:
-    """Return what a recurring task keeps between its runs; empty at first."""
+    """Return the state that a recurring task keeps between its runs; empty at first."""
     row = session.get(BookRow, rules.BOOK_ID)
     return (row.memory or {}).get(name, {}) if row else {}
 

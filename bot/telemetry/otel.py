@@ -43,7 +43,7 @@ class _Ids(RandomIdGenerator):
 
 
 def _place_of(key: str) -> SpanContext:
-    """Return the root span of the trace of ``key``, the same in every process."""
+    """Return the span context of the beginning of ``key``'s trace, the same in every process."""
     made = hashlib.sha256(f"nod {key}".encode()).digest()
     trace, span = int.from_bytes(made[:16]), int.from_bytes(made[16:24])
     return SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))

@@ -200,7 +200,6 @@ def _version() -> str:
 
 @cache
 def _script() -> str:
-    """The console's script."""
     return bundle(_SCRIPT)
 
 

@@ -22,7 +22,7 @@ _TOO_MANY = "You have {} open at the same time, which is the most. Close one fir
 
 
 class Places:
-    """The number of streams that each person has open; at most ``most`` at a time."""
+    """A limit on open streams: at most ``most`` of each person at a time."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -26,7 +26,7 @@ def chat_body(
     signed: bool = False,
     reasoned: bool = False,
 ) -> Json:
-    """The request's fields that are of this interface alone.
+    """Return the fields of a request that this interface alone has.
 
     ``signed``: the first call of each answer needs a signature, and one of another model has none.
     ``reasoned``: each answer needs what was thought before it, and one of another model has none.

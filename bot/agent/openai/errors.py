@@ -91,7 +91,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(error: openai.OpenAIError) -> float | None:
-    """The seconds that the server asks to wait, a day at most; None where it names none.
+    """Return the seconds that the server asks to wait, a day at most; None where it names none.
 
     A header says it as a number or a date; without one, the error's own words count.
     """
@@ -127,7 +127,7 @@ def _read_wait(words: str) -> float | None:
 
 
 def _seconds_of(unit: str) -> float:
-    """Return how long a unit is, from how it begins: milliseconds, minutes and seconds have many names."""
+    """Return the seconds of a unit by its beginning: milliseconds, minutes and seconds have many names."""
     unit = unit.lower()
     return _UNIT_SECONDS["ms" if unit == "ms" or unit.startswith("milli") else unit[0]]
 

@@ -99,7 +99,7 @@ def unlink(session: Session, policies: Policies, account: str, actor: Actor, now
 
 
 def unlinked_text(account: str, ended: int) -> str:
-    """The sentence for people. ``ended``: how many grants ended with the link."""
+    """Return the text for people. ``ended``: the number of grants that ended with the link."""
     grants = f" {ended} of their grants ended with it." if ended else ""
     return f"Unlinked: {account} is a separate person again.{grants}"
 
@@ -110,7 +110,7 @@ def _tell_features(session: Session, account: str, now: datetime) -> None:
 
 
 def pair_of(session: Session, policies: Policies, first: Actor, second: Actor) -> Pair:
-    """Return what it would mean to make two accounts one Person."""
+    """Return the pair of two accounts, with the roles that each would gain as one Person."""
     policy = policies.load(session)
     persons = [people.person_of(session, first), people.person_of(session, second)]
     accounts = persons[0].accounts | persons[1].accounts

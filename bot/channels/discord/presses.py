@@ -101,7 +101,7 @@ class DiscordPresses:
         return Display("" if told else reply.text)
 
     async def _first(self, press: Press, card: Card, data: ButtonMark) -> Display | None:
-        """Return what precedes the press: a modal, or the full content of the card; None for nothing."""
+        """Return the step before the press: a modal, or the full content of the card; None for none."""
         verb, needs, unread = data.verb, card.button(data.verb).needs, data.way is not Way.READ
         if data.way in (Way.VIEW, Way.ROW):
             verbs = _OF_A_ROW if data.way is Way.ROW else APPROVING - GROUP

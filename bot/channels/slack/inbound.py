@@ -246,7 +246,7 @@ _ALL = "I answer every message in this thread."
 
 @dataclass(frozen=True, slots=True)
 class FollowedThreads:
-    """The threads in which people chose, by a button, to talk without mentioning Nod."""
+    """The threads that Nod follows: with a button, people choose if it listens there without a mention."""
 
     database: Database
     clock: Clock

@@ -123,7 +123,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
         return style(text, *(_FOLD if style == "fold" else style for style in styles))
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
-        """Return a time that apps format themselves; old ones show the text instead."""
+        """Return a time that apps format themselves; old apps show the text instead."""
         text = local(at)
         kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
         return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))

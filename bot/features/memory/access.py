@@ -156,7 +156,7 @@ def forget(session: Session, policies: Policies, actor: Actor, ident: int, now: 
 
 
 def not_yours_text(ident: int) -> str:
-    """The sentence for someone who may change no fact of this number."""
+    """Return the text for someone who may change no fact of this number."""
     return _NOT_YOURS.format(ident)
 
 

@@ -42,10 +42,10 @@ def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime
 
 
 def redraw_jobs(message_ids: Collection[int]) -> list[Job]:
-    """The jobs that draw these messages again."""
+    """Return the jobs that redraw these messages."""
     return [Job(Work.REDRAW, str(each)) for each in message_ids]
 
 
 def ended_text(ended: Collection[Absence]) -> str:
-    """The sentence for who ended them."""
+    """Return the text for the person who ended them."""
     return f"Ended: {', '.join(each.words for each in ended)}."

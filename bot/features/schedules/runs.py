@@ -197,7 +197,7 @@ def change(
 
 
 def no_schedule_text(ident: str) -> str:
-    """The sentence for someone who may change no schedule of this id."""
+    """Return the text for someone who may change no schedule of this id."""
     return f"You have no schedule {ident[:16]}."
 
 

@@ -303,7 +303,7 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
 
 
 def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int, list[str]], str]:
-    """The keys, the end, and as of an older record where the chain begins, its faults and its hash."""
+    """Return the keys, the end and, of an older record, where the chain begins, its faults and its hash."""
     upgraded = check_upgraded(session)
     before = before_the_chain(session.connection(), upgraded[0]) if upgraded[0] else ""
     return keys_of(session), session.connection().execute(_READ_END, {}).first(), upgraded, before

@@ -191,7 +191,7 @@ _GONE = (
 
 
 def _read_last(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
-    """The next proposals, each with its last row."""
+    """Return the next proposals, each with its last row."""
     found: Any = session.connection().execute(_LAST, {"after": after}).mappings().all()
     return found  # type: ignore[no-any-return]
 
@@ -220,7 +220,7 @@ _ASKED = (
 
 
 def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:
-    """Every tool and version that was proposed, with the hash of its schema as it was then, in parts."""
+    """Yield every proposed tool and version with the hash of its schema as it was then, in parts."""
     seen, after = set(), 0
     while part := read(partial(_read_asked, after=after)):
         for _, about in count.follow(part):
@@ -232,5 +232,5 @@ def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterato
 
 
 def _read_asked(session: Session, after: int) -> Sequence[Any]:
-    """The next rows that say what was asked for, each its number and that."""
+    """Return the next rows that record a request, each its number and the request."""
     return session.connection().execute(_ASKED, {"after": after}).all()

@@ -77,7 +77,7 @@ def intact(session: Session) -> str:
 
 
 def faults(session: Session, anchors: Sequence[str] = (), progress: Progress = ignore) -> list[str]:
-    """Return what `find_faults` does, over one snapshot."""
+    """Return the faults that `find_faults` finds, over one snapshot."""
     return find_faults(lambda look: look(session), anchors, progress)
 
 

@@ -128,7 +128,7 @@ def refuses_session(error: types.ErrorData) -> bool:
 
 
 def as_broken_stream(error: types.ErrorData) -> types.ErrorData | None:
-    """The error that stands for an answer whose stream ended before it; None for one of the server's."""
+    """Return the error for an answer whose stream ended before it; None for the server's own errors."""
     lost = _LOST_STREAM.match(error.message) if error.code == types.CONNECTION_CLOSED else None
     return types.ErrorData(code=BROKEN, message=lost["why"] or _CUT_OFF) if lost else None
 
@@ -171,7 +171,7 @@ def _question(request: httpx2.Request) -> dict[str, Any] | None:
 async def _fit_response(
     request: httpx2.Request, asked: dict[str, Any], response: httpx2.Response
 ) -> httpx2.Response:
-    """The answer in JSON-RPC's form, where it is one JSON text and has another."""
+    """Return the response in JSON-RPC's form, where its body is one JSON text of another form."""
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         return response

@@ -27,7 +27,7 @@ _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
 def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
-    """The message that a body means, where it is none of JSON-RPC's; None where that can't be known.
+    """Return the message that a malformed JSON-RPC body means; None where that can't be known.
 
     Servers leave out the mark of the protocol, write an error as a text, or a result that is no object: that
     becomes an error with those words. ``asked`` is the id of the request that it answers, if known.

@@ -299,7 +299,7 @@ class Server:
         return ToolTimedOut(f"{name} says: {words}. It does not say what was done.")
 
     def _tell_unread(self, words: str, *, writes: bool) -> ToolError:
-        """Return what an answer means that no one can read: a write may have been carried out."""
+        """Return the error for an answer that no one can read: a write may have been carried out."""
         log.warning("an mcp server answered badly", server=self.config.name, why=words)
         told = f"{self.config.name} gave an answer that can't be read ({words})."
         return ToolTimedOut(told) if writes else ToolError(told)
