@@ -495,7 +495,7 @@ export class Card {
 
 /** The lines that parts of Nod add under a name; no address in one is a link. */
 export function annotations(drawn) {
-  return drawn.annotations.map((each) => h("p", { class: "note", ...DATA }, each.name ? h("b", {}, data(each.name), ": ") : null, data(each.text)));
+  return drawn.annotations.map((each) => h("p", { class: "why annotation", ...DATA }, each.name ? h("b", {}, data(each.name), ": ") : null, data(each.text)));
 }
 
 /** What is drawn once it is unfolded. */
