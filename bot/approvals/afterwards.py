@@ -6,7 +6,8 @@ Both are the tool's own code, so both are bounded and may fail: then nothing is 
 from collections.abc import Mapping
 from typing import Any
 
-from bot.approvals.drafts import in_time, preview_of, title_of, watched, words_of
+from bot.approvals.drafts import preview_of, title_of
+from bot.approvals.tool_code import await_tool, words_of
 from bot.domain.cards import redact_fields
 from bot.domain.proposals import (
     Inverse,
@@ -51,7 +52,7 @@ async def look_after(
 async def _read_again(tool: Tool, p: Proposal, seconds: float) -> tuple[Reread, ...]:
     """Return the changed fields with their values now; empty where they can't be read."""
     try:
-        now = await in_time(watched(_now(tool, p), tool.name), seconds)
+        now = await await_tool(tool.name, _now(tool, p), seconds)
         return tuple(
             _reread(f.field, now[f.field], f.new_value)
             for f in p.preview
@@ -87,8 +88,7 @@ async def _inverse(
 ) -> tuple[Inverse, Mapping[str, Any] | None]:
     """Return the inverse call and its arguments, or the reason for having none."""
     try:
-        asked = watched(undo(Ran(p.arguments, p.preview, output)), tool.name)
-        call = await in_time(asked, seconds)
+        call = await await_tool(tool.name, undo(Ran(p.arguments, p.preview, output)), seconds)
         if isinstance(call, str):
             return Inverse(one_line(call)), None
         other = available.get(call.tool_name)

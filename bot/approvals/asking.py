@@ -14,7 +14,7 @@ from pydantic import Field
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import end
-from bot.approvals.votes import Decided, PressContext, accept, refuse
+from bot.approvals.pressing import Decided, PressContext, accept, refuse
 from bot.domain import kinds
 from bot.domain.chat import Answer, Clock
 from bot.domain.conversations import LineRole, Transcript

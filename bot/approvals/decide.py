@@ -14,8 +14,8 @@ from sqlmodel import Session
 
 from bot.approvals import asking, questions, rights, undo, votes
 from bot.approvals.lifecycle import expire, redraw
+from bot.approvals.pressing import Contents, Decided, Prepared, PressContext, accept, refuse
 from bot.approvals.team import teammates
-from bot.approvals.votes import Contents, Decided, Prepared, PressContext, accept, refuse
 from bot.domain.chat import Answer, Choice, Press, Reply
 from bot.domain.jobs import Job, Work
 from bot.domain.outcomes import too_late

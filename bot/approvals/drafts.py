@@ -3,19 +3,15 @@
 A tool's own code runs here, and may fail.
 """
 
-import asyncio
-import contextlib
 import json
 import re
 import secrets
-import time
-import types
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
+from bot.approvals.tool_code import await_tool
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
@@ -23,9 +19,9 @@ from bot.domain.proposals import PreviewField, Proposal, State, canonical, diges
 from bot.domain.redaction import HIDDEN, redact_arguments, redact_text, secrets_in, veil
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
-from bot.errors import BadArguments, Refused, ToolError, ToolTimedOut
+from bot.errors import BadArguments
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, Ran, Tool, ToolOutput
+from bot.tools.tool import Ran, Tool
 
 log = logger(__name__)
 
@@ -34,7 +30,6 @@ _PREVIEW_SECONDS = 20.0
 _WORD = 8  # characters of a saying that may well be a part of a reason of its own
 _PLACE = "\ue000"  # stands in for a value, to see where a summary puts it
 _AROUND = 40  # characters around a sentence that is only repeated
-_HELD = 1.0  # seconds of one step, from which the log names the tool
 
 
 def decode_arguments(arguments: str) -> dict[str, Any]:
@@ -49,11 +44,6 @@ def decode_arguments(arguments: str) -> dict[str, Any]:
     return raw
 
 
-def context_of(proposal: Proposal) -> CallContext:
-    """Return the context of a proposal's tool outside of a run: for whom, where, and the card's preview."""
-    return CallContext(proposal.conversation_id, str(proposal.requester), preview=proposal.preview)
-
-
 def summary_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """Return one line for people, for cards and lists; secrets are hidden first."""
     return _headline(tool.summary(redact_arguments(arguments, tool.parameters)))
@@ -63,8 +53,8 @@ async def title_of(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """Return the title of a card; it names the object where the tool can look its name up."""
     if tool.title is None:
         return summary_of(tool, arguments)
-    named = watched(tool.title(redact_arguments(arguments, tool.parameters)), tool.name)
-    return _headline(await in_time(named, _PREVIEW_SECONDS)) or summary_of(tool, arguments)
+    named = tool.title(redact_arguments(arguments, tool.parameters))
+    return _headline(await await_tool(tool.name, named, _PREVIEW_SECONDS)) or summary_of(tool, arguments)
 
 
 def _headline(text: str) -> str:
@@ -75,8 +65,8 @@ def _headline(text: str) -> str:
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
     """Return the preview of a call. A tool without one shows every argument, secrets hidden."""
     given = arguments if tool.preview else redact_arguments(arguments, tool.parameters)
-    fields: tuple[PreviewField, ...] = await in_time(
-        watched(tool.preview_fields(given), tool.name), _PREVIEW_SECONDS
+    fields: tuple[PreviewField, ...] = await await_tool(
+        tool.name, tool.preview_fields(given), _PREVIEW_SECONDS
     )
     return tuple(replace(each, titled=_is_in_title(tool, given, each)) for each in as_text(fields))
 
@@ -106,8 +96,7 @@ async def undoable(
         return verdict
     if tool.undo is None:
         return replace(verdict, undo=timedelta())
-    asked = watched(tool.undo(Ran(arguments, preview)), tool.name)
-    found = await in_time(asked, _PREVIEW_SECONDS)
+    found = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
     return replace(verdict, undo=timedelta(), no_undo=one_line(found)) if isinstance(found, str) else verdict
 
 
@@ -188,76 +177,3 @@ def clean_reason(reason: str, answer: str, heard: str) -> str:
         return ""
     echoed = len(theirs) > _WORD and theirs in plain and len(plain) < len(theirs) + _AROUND
     return format_request(heard) if echoed and not is_echo(reason) else reason
-
-
-async def in_time(work: Any, seconds: float) -> Any:
-    """Wait for a tool's own coroutine; raises ToolTimedOut where it does not end by itself in time."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
-    except SystemExit as error:  # of a library for command lines, such as argparse
-        raise RuntimeError("a tool wants to end its process") from error
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise ToolTimedOut(
-            "It cancelled itself before it answered."
-        ) from None  # it was not this task that was cancelled
-
-
-async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-    """Run a tool, within its own limit of time. Raises Refused for one of a kind that has no run."""
-    if tool.run is None or not tool.kind.runs:
-        raise Refused(f"A {tool.kind} has no run.")
-    done: ToolOutput = await in_time(watched(tool.run(arguments, context), tool.name), tool.timeout)
-    return done
-
-
-@types.coroutine
-def watched(
-    work: Awaitable[Any], tool_name: str, clock: Callable[[], float] = time.perf_counter
-) -> Generator[Any, Any, Any]:
-    """Await a tool's own coroutine; where one of its steps holds the loop, the log names the tool.
-
-    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented.
-    """
-    steps = work.__await__()
-    resume: Callable[[], Any] = partial(next, steps)
-    while True:
-        began = clock()
-        try:
-            waits = resume()
-        except StopIteration as end:
-            return end.value
-        finally:
-            if (held := clock() - began) >= _HELD:
-                log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
-        try:
-            resume = partial(steps.send, (yield waits))
-        except GeneratorExit:
-            steps.close()
-            raise
-        except BaseException as error:  # noqa: BLE001 - a cancel is the tool's to see
-            resume = partial(steps.throw, error)
-
-
-@contextlib.contextmanager
-def as_error(tool_name: str) -> Iterator[None]:
-    """Turn whatever a tool's own code raises into a ToolError, whose message people see."""
-    try:
-        yield
-    except ToolError:
-        raise
-    except Exception as error:  # noqa: BLE001 - a tool's own code
-        raise ToolError(words_of(error, tool_name)) from None
-
-
-def words_of(error: Exception, tool_name: str) -> str:
-    """Return an error's text for the model and people; the rest is for the log."""
-    if isinstance(error, ToolError):
-        return error.message
-    log.error("tool raised", tool=tool_name, exc_info=error)
-    return f"{tool_name} failed with {type(error).__name__}; the log has the details."

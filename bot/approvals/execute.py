@@ -14,7 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.approvals import lifecycle
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import context_of, in_time, preview_of, run_tool, watched, words_of
+from bot.approvals.drafts import preview_of
+from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
@@ -108,7 +109,7 @@ class Execution:
             tool = available.get(proposal.tool_name)
             if proposal.applies and tool.trying is not None and tool.trying.touches:
                 return tool.trying.touches
-            return await in_time(watched(tool.touched(proposal.arguments), tool.name), tool.timeout)  # type: ignore[no-any-return]
+            return await await_tool(tool.name, tool.touched(proposal.arguments), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
 

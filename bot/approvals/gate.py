@@ -17,20 +17,18 @@ from sqlmodel import Session
 from bot.approvals import arrive, asking, grants
 from bot.approvals.arrive import Opened
 from bot.approvals.drafts import (
-    as_error,
     clean_reason,
     decode_arguments,
     draft,
     preview_of,
-    run_tool,
     summary_of,
     title_of,
     undoable,
-    words_of,
 )
 from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.kinds import find_procedure
+from bot.approvals.tool_code import as_error, run_tool, words_of
 from bot.approvals.tool_visibility import available_tools, check_unlocked
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials

@@ -13,10 +13,11 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals import decide, grants, rights
-from bot.approvals.drafts import as_error, context_of, draft, preview_of, title_of, undoable, unhidden
+from bot.approvals.drafts import draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.gate import Gate
+from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
+from bot.approvals.tool_code import as_error, context_of
 from bot.approvals.trials import Shown
-from bot.approvals.votes import Contents, Decided, Prepared, Undoing, UndoneTogether
 from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.people import Actor, find_written
 from bot.domain.plans import Plan

@@ -13,7 +13,7 @@ from typing import Any
 from sqlmodel import Session
 
 from bot.approvals.lifecycle import redraw
-from bot.approvals.votes import Decided, PressContext, refuse
+from bot.approvals.pressing import Decided, PressContext, refuse
 from bot.domain.bounds import QUESTIONS_PER_HOUR
 from bot.domain.chat import Address, Answer, Press, Reply
 from bot.domain.conversations import AskedQuestion

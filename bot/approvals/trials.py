@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import as_text, context_of, in_time, preview_of, summary_of, watched, words_of
+from bot.approvals.drafts import as_text, preview_of, summary_of
+from bot.approvals.tool_code import await_tool, context_of, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal, State, digest
@@ -101,7 +102,7 @@ class Trials:
     async def _try_tool(
         self, tool: Tool, trying: Trying, arguments: Mapping[str, Any]
     ) -> tuple[tuple[PreviewField, ...], Trial, str | None]:
-        found: TrialOutput = await in_time(watched(trying.trial(arguments), tool.name), _SECONDS)
+        found: TrialOutput = await await_tool(tool.name, trying.trial(arguments), _SECONDS)
         token = await asyncio.to_thread(json.dumps, found.token)
         refused = found.refused
         if len(token) > _LONGEST_TOKEN:
@@ -138,7 +139,7 @@ class Trials:
             except ToolError:
                 return False
             work = trying.unchanged(arguments, token)
-            return bool(await in_time(watched(work, tool.name), tool.timeout))
+            return bool(await await_tool(tool.name, work, tool.timeout))
         preview = await preview_of(tool, arguments)
         again, trial = await self.attempt(tool, arguments, preview, proposal.requester)
         return trial is not None and trial.applies and again == proposal.preview
@@ -148,7 +149,7 @@ class Trials:
         if tool.trying is None:
             raise ToolError("This tool's calls can't be tried any longer. Nothing was changed.")
         work = tool.trying.apply(claimed.arguments, await self.token(claimed), context)
-        done: ToolOutput = await in_time(watched(work, tool.name), tool.timeout)
+        done: ToolOutput = await await_tool(tool.name, work, tool.timeout)
         return done
 
     async def settle(self, available: AvailableTools, lost: Proposal) -> tuple[State, dict[str, Any]] | None:
@@ -166,7 +167,7 @@ class Trials:
                 work = trying.settle(lost.arguments, await self.token(lost), lost.idempotency_key)
             elif tool.settle:
                 work = tool.settle(lost.arguments, lost.idempotency_key)
-            done: ToolOutput | None = await in_time(watched(work, tool.name), tool.timeout)
+            done: ToolOutput | None = await await_tool(tool.name, work, tool.timeout)
         except ToolError as error:
             return State.FAILED, {"error": error.message}
         except Exception as error:

@@ -10,7 +10,7 @@ from sqlmodel import Session
 
 from bot.approvals import arrive, rights
 from bot.approvals.lifecycle import redraw
-from bot.approvals.votes import Decided, PressContext, Undoing, refuse
+from bot.approvals.pressing import Decided, PressContext, Undoing, refuse
 from bot.domain.chat import Answer, Reply, Request
 from bot.domain.conversations import Call
 from bot.domain.jobs import Job, Work

@@ -31,6 +31,7 @@ from bot.domain.findings import Finding, Health, fail, ok, warn
 from bot.domain.named_models import NamedModel
 from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
+from bot.domain.text import name_some
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
 from bot.features.feature import FeatureParts
@@ -412,8 +413,7 @@ def _offers(tools: Sequence[Tool], left_out: str) -> str:
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
     cut = [tool.name for tool in tools if find_untold(tool.spec)]
-    more = f" and {len(cut) - _MAX_NAMED} more" if len(cut) > _MAX_NAMED else ""
-    told = f"models are not told all of {', '.join(cut[:_MAX_NAMED])}{more}" if cut else ""
+    told = f"models are not told all of {name_some(cut, _MAX_NAMED)}" if cut else ""
     return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out, told]))
 
 

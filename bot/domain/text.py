@@ -92,6 +92,12 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: whole_until(text, most - 1)]}…"
 
 
+def name_some(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def as_text(value: Any, *, indent: int | None = None) -> str:
     """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.approvals.drafts import in_time, title_of, watched
+from bot.approvals.drafts import title_of
+from bot.approvals.tool_code import await_tool, log_blocking
 from bot.domain.redaction import HIDDEN
 from bot.errors import ToolTimedOut
 from bot.tools.tool import tool
@@ -21,7 +22,7 @@ async def test_a_tool_that_holds_the_loop_is_named_with_how_long(capsys, caplog)
         return "done"
 
     moments = clock(0.0, 0.5, 1.0, 5.0)
-    assert await watched(works(), "greedy", lambda: next(moments)) == "done"
+    assert await log_blocking(works(), "greedy", lambda: next(moments)) == "done"
     said = caplog.text + "".join(capsys.readouterr())
     assert "a tool held the loop" in said
     assert "greedy" in said
@@ -42,10 +43,10 @@ async def test_a_watched_tool_is_cancelled_in_time_and_its_faults_come_through()
         raise ValueError("no")
 
     with pytest.raises(ToolTimedOut):
-        await in_time(watched(hangs(), "hangs"), 0.01)
+        await await_tool("hangs", hangs(), 0.01)
     assert cleaned == [True]
     with pytest.raises(ValueError, match="no"):
-        await in_time(watched(fails(), "fails"), 5)
+        await await_tool("fails", fails(), 5)
 
 
 async def test_a_secret_in_a_name_that_a_tool_looks_up_is_hidden_wherever_the_title_is_told() -> None:

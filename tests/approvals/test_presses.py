@@ -1,10 +1,12 @@
 """What a press that is no vote leaves in the row, on the card and in the record, and how it is answered."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from sqlalchemy import event
 
-from bot.domain.chat import Answer
+from bot.domain.chat import Answer, Press
 from bot.domain.proposals import Cause, PreviewField, State
 from bot.domain.record import Act
 from bot.domain.verbs import Verb
@@ -197,3 +199,20 @@ async def test_approve_all_leaves_out_what_cannot_be_undone_and_says_so(make_nod
     again = await nod.press(Verb.APPROVE_ALL, one)
     assert again.answer is Answer.INVALID
     assert (await nod.now(smash)).state is State.PROPOSED
+
+
+async def test_a_press_looks_up_once_who_each_person_is(make_nod: MakeNod) -> None:
+    nod = make_nod(policy=TEAM)
+    [p] = await nod.asked(red(), private=False)
+    looked_up: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "account.person_id" in statement:
+            given = parameters.values() if isinstance(parameters, dict) else parameters
+            looked_up.append(next(iter(given)))
+
+    event.listen(nod.database.engine, "before_cursor_execute", note)
+    decided = await nod.assistant.presses.take(Press(BEN, Verb.APPROVE, p.id, round=p.round, digest=p.digest))
+    event.remove(nod.database.engine, "before_cursor_execute", note)
+    assert decided.reply.answer is Answer.ACCEPTED
+    assert looked_up == [str(BEN), str(ANA)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.domain.text import sentence
+from bot.domain.text import name_some, sentence
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,11 @@ from bot.domain.text import sentence
 )
 def test_words_become_a_sentence_and_an_account_stays_as_it_is(words: str, said: str):
     assert sentence(words) == said
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")],
+)
+def test_some_of_many_names_say_how_many_more_there_are(names: list[str], said: str):
+    assert name_some(names, 2) == said

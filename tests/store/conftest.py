@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from bot.approvals import arrive, decide, lifecycle
 from bot.approvals.arrive import Accepted
-from bot.approvals.votes import Decided
+from bot.approvals.pressing import Decided
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Message, Press, Reply
 from bot.domain.conversations import Call, Turn, Usage

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, TypeGuard
 
 import openai
@@ -29,6 +30,7 @@ from bot.agent.openai.refused_parts import (
 from bot.agent.transcript import NOTE
 from bot.domain.model import AssistantText, Entry, LeftOut, SystemText, ToolCall, ToolSpec, UserText
 from bot.domain.named_models import NamedModel
+from bot.domain.text import name_some
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
@@ -237,11 +239,5 @@ def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
 
 def _list_names(names: Sequence[str]) -> str:
     """List names up to the limit, and the number of the others."""
-    said, size = [], 0
-    for name in names:
-        size += len(name) + 2
-        if size > _MAX_LISTED_CHARS:
-            break
-        said.append(name)
-    more = f" and {len(names) - len(said)} more" if len(said) < len(names) else ""
-    return ", ".join(said) + more
+    sizes = accumulate(len(name) + 2 for name in names)
+    return name_some(names, sum(size <= _MAX_LISTED_CHARS for size in sizes))

@@ -55,6 +55,7 @@ from bot.domain.rules import (
     Subject,
     covers,
 )
+from bot.domain.text import name_some
 from bot.domain.times import clock_change, format_length, stamp, when
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
@@ -596,8 +597,7 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
             raise CommandError(f"{tool.name}: {why}. Change the condition, or name other tools after `for`.")
     if not lacking:
         return ""
-    named = ", ".join(list(lacking)[:_NAMED])
-    named += f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    named = name_some(list(lacking), _NAMED)
     have = "has" if len(lacking) == 1 else "have"
     then = "Each change there asks." if given.value is Mode.FORBID else "It does not hold there."
     return f" {named} {have} no {next(iter(lacking.values()))}. {then}"

@@ -13,6 +13,7 @@ from sqlalchemy import Column, Connection, Engine, String, inspect, text
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.progress import Progress, ignore
+from bot.domain.text import name_some
 from bot.errors import SettingsError
 from bot.store.engine import apart
 
@@ -86,7 +87,7 @@ def damage(engine: Engine) -> str:
     if version is None:
         strange = sorted(there.keys() - {_VERSIONS})
         if strange:
-            there_is = f"it has tables ({_some(strange)}) but no schema version"
+            there_is = f"it has tables ({name_some(strange, _NAMED)}) but no schema version"
             return f"{there_is}. Restore a backup, or name an empty one."
         return ""
     if version != newest():
@@ -99,7 +100,7 @@ def damage(engine: Engine) -> str:
         for column in table.columns
         if column.name not in there[name]
     ]
-    return f"parts of it are missing ({_some(lost)}). Restore a backup." if lost else ""
+    return f"parts of it are missing ({name_some(lost, _NAMED)}). Restore a backup." if lost else ""
 
 
 def _narrow(engine: Engine) -> str:
@@ -109,11 +110,6 @@ def _narrow(engine: Engine) -> str:
     with engine.connect() as connection:
         found = str(connection.scalar(text("SHOW server_encoding")))
     return "" if found == "UTF8" else found
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def unknown(engine: Engine) -> str:

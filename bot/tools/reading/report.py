@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from bot.domain.text import name_some
+
 _MAX_NUMBERS = 8  # pages or slides that are named one by one
 _MAX_REMARKS = 6
 
@@ -47,8 +49,7 @@ def describe_numbers(one: str, numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
         return f"{one} {numbers[0]}"
     if len(numbers) > _MAX_NUMBERS:
-        named = ", ".join(map(str, numbers[:_MAX_NUMBERS]))
-        return f"{one}s {named} and {len(numbers) - _MAX_NUMBERS} more"
+        return f"{one}s {name_some(list(map(str, numbers)), _MAX_NUMBERS)}"
     return f"{one}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 

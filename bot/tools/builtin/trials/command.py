@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bot.domain.proposals import PreviewField, old_values
+from bot.domain.text import name_some
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
 from bot.tools.builtin.shell.process import Ended
@@ -42,6 +43,26 @@ _FEW = 3  # paths that a title names
 _NOTE = "It ran in a closed copy before it was approved; its changes of files were then applied."
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandToken:
+    """What an approval applies: how the command ended when it was tried, and the changes that it made."""
+
+    exit: int | None
+    stdout: str
+    stderr: str
+    changes: Sequence[FileChange]
+
+    @classmethod
+    def parse(cls, kept: Mapping[str, Any]) -> "CommandToken":
+        """Return what `as_json` gave."""
+        return cls(kept["exit"], kept["stdout"], kept["stderr"], _changes(kept))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is kept, without large old contents."""
+        ended = {"exit": self.exit, "stdout": self.stdout, "stderr": self.stderr}
+        return ended | {"changes": changes_to_json(self.changes)}
 
 
 @dataclass(eq=False)
@@ -95,12 +116,8 @@ class CommandTrials:
     def _output(self, ended: Ended, changes: Sequence[FileChange], refused: str) -> TrialOutput:
         fields, files = describe_changes(changes)
         said = "\n".join(each.strip("\n") for each in (ended.stdout, ended.stderr) if each.strip())
-        token = {
-            "exit": ended.exit_code,
-            "stdout": ended.stdout,
-            "stderr": ended.stderr,
-            "changes": changes_to_json(changes),
-        }
+        token = CommandToken(ended.exit_code, ended.stdout, ended.stderr, changes).as_json()
+        inverse = _inverse(_changes(token))
         return TrialOutput(
             fields,
             token,
@@ -109,7 +126,7 @@ class CommandTrials:
             files,
             f"{self.cage.name}, no network",
             refused,
-            final=inverse if isinstance(inverse := _inverse(_changes(token)), str) else "",
+            final=inverse if isinstance(inverse, str) else "",
         )
 
     async def unchanged(self, _: Arguments, token: Any) -> bool:
@@ -117,13 +134,15 @@ class CommandTrials:
 
     async def apply(self, _: Arguments, token: Any, context: CallContext) -> ToolOutput:
         """Make the changes of a trial. Raises ToolError where none were made."""
-        await _to_its_end(applying.apply, self.workspace, _changes(token), context.idempotency_key)
-        return _report_applied(token, "Applied")
+        tried = CommandToken.parse(token)
+        await _to_its_end(applying.apply, self.workspace, tried.changes, context.idempotency_key)
+        return _report_applied(tried, "Applied")
 
     async def settle(self, _: Arguments, token: Any, key: str) -> ToolOutput | None:
         """Finish an apply that was cut off, or return None; see `Trying`."""
-        done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(token), key)
-        return _report_applied(token, "Nod stopped in the middle, and finished it now") if done else None
+        tried = CommandToken.parse(token)
+        done = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
+        return _report_applied(tried, "Nod stopped in the middle, and finished it now") if done else None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
         """Return the call that restores the state before the apply, or the reason for having none."""
@@ -134,7 +153,7 @@ class CommandTrials:
 
         @tool(
             group="runtime",
-            summary=lambda arguments: f"Put back {_name_paths(sorted(_paths(_changes(arguments))))}",
+            summary=lambda arguments: f"Put back {name_some(sorted(_paths(_changes(arguments))), _FEW)}",
             preview=self._now_and_then,
             current=self._as_it_is,
             touches="workspace",
@@ -207,17 +226,12 @@ async def _to_its_end(work: Callable[..., T], *given: Any) -> T:
         await asyncio.wait({doing})
 
 
-def _changes(token: Mapping[str, Any]) -> list[FileChange]:
-    return [FileChange.read(each) for each in token["changes"]]
+def _changes(kept: Mapping[str, Any]) -> list[FileChange]:
+    return [FileChange.read(each) for each in kept["changes"]]
 
 
 def _paths(changes: Sequence[FileChange]) -> list[str]:
     return list(dict.fromkeys(each.path for each in changes))
-
-
-def _name_paths(paths: Sequence[str]) -> str:
-    more = len(paths) - _FEW
-    return f"{', '.join(paths[:_FEW])}{f' and {more} more' if more > 0 else ''}"
 
 
 def _files(count: int) -> str:
@@ -235,20 +249,19 @@ def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:
     return ToolOutput({"restored": _paths(changes)}, told="What it changed is as it was")
 
 
-def _report_applied(token: Mapping[str, Any], done: str) -> ToolOutput:
+def _report_applied(tried: CommandToken, done: str) -> ToolOutput:
     """Return the output of the trial, with the applied changes and their undo."""
-    changes = _changes(token)
-    paths = _paths(changes)
+    paths = _paths(tried.changes)
     data = {
-        "exit_code": token["exit"],
-        "stdout": token["stdout"],
-        "stderr": token["stderr"],
+        "exit_code": tried.exit,
+        "stdout": tried.stdout,
+        "stderr": tried.stderr,
         "applied": paths,
         "note": _NOTE,
     }
     return ToolOutput(
         data,
         told=f"{done} what it did when tried: {_files(len(paths))} changed",
-        ended_badly=f"Ended with code {token['exit']}" if token["exit"] else None,
-        kept=_inverse(changes),
+        ended_badly=f"Ended with code {tried.exit}" if tried.exit else None,
+        kept=_inverse(tried.changes),
     )

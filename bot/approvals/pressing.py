@@ -1,0 +1,155 @@
+"""The values that pass between the steps of a press.
+
+Its prepared input, its context in the transaction, and its outcome. `presses.py` begins with them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session
+
+from bot.approvals.lifecycle import end, move_or_lose, redraw
+from bot.domain.chat import Answer, Press, Reply
+from bot.domain.jobs import Job
+from bot.domain.people import Absence, Actor, Person
+from bot.domain.policy import Verdict
+from bot.domain.proposals import PreviewField, Proposal, State, Vote
+from bot.domain.record import Done
+from bot.domain.similarity import Scope
+from bot.domain.trials import Trial
+from bot.domain.verbs import Verb
+from bot.store import people
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+
+Scopes = Sequence[tuple[Scope, str]]
+"""What grants would cover, each with its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The call of a proposal and what people see of it, prepared before a press's transaction.
+
+    ``schema`` tells which arguments are secret.
+    """
+
+    arguments: Mapping[str, Any]
+    tool_version: str
+    digest: str
+    description: str
+    preview: tuple[PreviewField, ...]
+    verdict: Verdict
+    schema: Mapping[str, Any]
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """The drafted inverse of a change, not yet in a conversation. ``as_left``: nothing changed since."""
+
+    draft: Proposal
+    as_left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneTogether:
+    """The position of an undo among several made by one press.
+
+    ``first``: the first undo proposal, whose batch the others join; None for the first itself.
+    """
+
+    first: Proposal | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The input of a press that is computed before its transaction, since it may need the network.
+
+    ``contents``: those of an edit. ``current``: those of an expired proposal as they would be now, with which
+    it asks again. ``scopes``: of the grants to give; None where none are chosen. ``undoing``: the proposal
+    that Undo opens; with ``together`` it is a row of one batch with the other undos.
+    """
+
+    contents: Contents | None = None
+    current: Contents | None = None
+    scopes: Scopes | None = None
+    undoing: Undoing | None = None
+    together: UndoneTogether | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The reply to a press, and the jobs that follow."""
+
+    reply: Reply
+    jobs: tuple[Job, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PressContext:
+    """The context of a press: who made it, the rules, and the prepared input."""
+
+    press: Press
+    person: Person
+    policies: Policies
+    now: datetime
+    paused: bool
+    prepared: Prepared
+    absences: tuple[Absence, ...] = ()
+    absent: Actor | None = None  # in whose place it is made
+
+    @property
+    def by(self) -> By:
+        """The author for the audit log."""
+        reason = self.press.reason
+        if self.absent:
+            reason = ": ".join(filter(None, (f"for {self.absent.label} ({self.absent})", reason)))
+        return By.press(self.press.verb, self.press.actor, self.person, reason)
+
+    @property
+    def who(self) -> str:
+        """The person's name for cards."""
+        who = self.person.name or self.person.id
+        return f"{who} for {self.absent.label}" if self.absent else who
+
+    @property
+    def decided(self) -> dict[str, Any]:
+        """The columns that record who decided the proposal."""
+        return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
+
+    def moved(
+        self, session: Session, p: Proposal, state: State | None = None, verb: Done | None = None, **to: Any
+    ) -> Proposal:
+        """Apply the press to a proposal and return the new one. Raises LostRace.
+
+        ``verb``: the verb for the audit log, where it is not the press's own.
+        """
+        by = self.by if verb is None else replace(self.by, verb=verb)
+        return move_or_lose(session, p, by, self.now, state, **to)
+
+    def end(self, session: Session, p: Proposal, state: State, **to: Any) -> tuple[Proposal, tuple[Job, ...]]:
+        return end(session, p, self.by, self.now, state, self.who, **to)
+
+    def vote(self, verb: Verb) -> Vote:
+        return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
+
+    def has_voted(self, session: Session, p: Proposal) -> bool:
+        """Tell if the person has a counted vote; an absent person and their stand-in share one."""
+        mine = {self.person.id}
+        for each in self.absences:
+            pair = {people.person_of(session, who).id for who in (each.who, each.stand_in)}
+            mine |= pair if self.person.id in pair else set()
+        return any(mine & voice for voice in people.voices(session, p))
+
+
+def accept(session: Session, p: Proposal, text: str, *jobs: Job) -> Decided:
+    """Return the reply to a press that counts, with the job that redraws the cards."""
+    return Decided(Reply(Answer.ACCEPTED, text, (p,)), (*jobs, redraw(session, p)))
+
+
+def refuse(answer: Answer, p: Proposal, text: str, fields: Mapping[str, str] | None = None) -> Decided:
+    """Return the reply to a press that changes nothing."""
+    return Decided(Reply(answer, text, (p,), fields or {}))

@@ -1,0 +1,96 @@
+"""The way to a tool's own code: within a limit of time, and with its faults in words for people."""
+
+import asyncio
+import contextlib
+import time
+import types
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from bot.domain.proposals import Proposal
+from bot.errors import Refused, ToolError, ToolTimedOut
+from bot.telemetry.logs import logger
+from bot.tools.tool import CallContext, Tool, ToolOutput
+
+log = logger(__name__)
+
+_HELD_SECONDS = 1.0  # of one step, from which the log names the tool
+
+
+def context_of(proposal: Proposal) -> CallContext:
+    """Return the context of a proposal's tool outside of a run: for whom, where, and the card's preview."""
+    return CallContext(proposal.conversation_id, str(proposal.requester), preview=proposal.preview)
+
+
+async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> Any:
+    """Wait for a tool's own coroutine; raises ToolTimedOut where it does not end by itself in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await log_blocking(work, tool_name)
+    except TimeoutError:
+        raise ToolTimedOut(f"It did not answer within {seconds:g} s.") from None
+    except SystemExit as error:  # of a library for command lines, such as argparse
+        raise RuntimeError("a tool wants to end its process") from error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ToolTimedOut(
+            "It cancelled itself before it answered."
+        ) from None  # it was not this task that was cancelled
+
+
+async def run_tool(tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    """Run a tool, within its own limit of time. Raises Refused for one of a kind that has no run."""
+    if tool.run is None or not tool.kind.runs:
+        raise Refused(f"A {tool.kind} has no run.")
+    done: ToolOutput = await await_tool(tool.name, tool.run(arguments, context), tool.timeout)
+    return done
+
+
+@types.coroutine
+def log_blocking(
+    work: Awaitable[Any], tool_name: str, clock: Callable[[], float] = time.perf_counter
+) -> Generator[Any, Any, Any]:
+    """Await a tool's own coroutine; where one of its steps holds the loop, the log names the tool.
+
+    Nothing else runs during such a step, and no timeout can end it, so it is measured and not prevented.
+    """
+    steps = work.__await__()
+    resume: Callable[[], Any] = partial(next, steps)
+    while True:
+        began = clock()
+        try:
+            waits = resume()
+        except StopIteration as end:
+            return end.value
+        finally:
+            if (held := clock() - began) >= _HELD_SECONDS:
+                log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
+        try:
+            resume = partial(steps.send, (yield waits))
+        except GeneratorExit:
+            steps.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - a cancel is the tool's to see
+            resume = partial(steps.throw, error)
+
+
+@contextlib.contextmanager
+def as_error(tool_name: str) -> Iterator[None]:
+    """Turn whatever a tool's own code raises into a ToolError, whose message people see."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a tool's own code
+        raise ToolError(words_of(error, tool_name)) from None
+
+
+def words_of(error: Exception, tool_name: str) -> str:
+    """Return an error's text for the model and people; the rest is for the log."""
+    if isinstance(error, ToolError):
+        return error.message
+    log.error("tool raised", tool=tool_name, exc_info=error)
+    return f"{tool_name} failed with {type(error).__name__}; the log has the details."
