@@ -164,7 +164,7 @@ def began(session: Session) -> tuple[int, set[int]]:
 def turns(session: Session, last_id: int, under_way: Collection[int]) -> list[TurnSeen]:
     """Return the turns that are new since ``last_id``, or a little older, and those that were under way."""
     here = _TURN.c.id > last_id - LATE
-    if under_way:  # an empty list beside OR would have all turns read
+    if under_way:  # an empty list next to OR would have all turns read
         here |= _TURN.c.id.in_(under_way)
     columns = (_TURN.c.id, _TURN.c.state, _TURN.c.created_at, _TURN.c.ended_at)
     rows = session.connection().execute(select(*columns).where(here).order_by(_TURN.c.id))

@@ -12,7 +12,7 @@ _UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_valid
 """For a call that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
 _UNTHOUGHT: Json = {"reasoning_content": " "}
-"""For an answer that the model did not think of; to Kimi an empty text is none.
+"""For an answer without reasoning; Kimi takes an empty text for a missing one.
 
 https://platform.kimi.ai/docs/guide/use-kimi-k2-thinking-model
 """

@@ -368,7 +368,7 @@ def _refuse(url: str, error: Exception) -> NotSignedIn:
 def _choose_key(keys: Mapping[str, Any], header: Mapping[str, Any]) -> dict[str, Any]:
     """Return the key that a token names among the provider's, or the only one that can be meant.
 
-    Only keys for signatures of its algorithm count. Raises ValueError where there is none.
+    Only keys for signatures of its algorithm count. Raises ValueError without one.
     """
     algorithm, name = header["alg"], header.get("kid")
     listed = keys.get("keys")
