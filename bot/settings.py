@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
+    AliasGenerator,
     BeforeValidator,
     Field,
     SecretStr,
@@ -59,6 +60,8 @@ _ACCOUNTS = (
 )
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
+_MAX_PORT = 65_535
+_MARK = 4  # characters
 _SHOWN = 60  # characters of a wrong value
 _BLANKS = " \t\r\n\v\f\x00\x85\xa0\u2028\u2029\ufeff"
 """The characters around a value that was piped, pasted or mounted as a file, and that are no part of it."""
@@ -168,6 +171,15 @@ def network(text: object) -> object:
         raise ValueError(f"'{text}' is not an address. Use one such as 127.0.0.1 or 10.0.0.0/8") from None
 
 
+def port(text: object) -> object:
+    """Parse the number of a port. Raises ValueError."""
+    if not isinstance(text, str):
+        return text
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MAX_PORT:
+        raise ValueError(f"'{text}' is not a port. Use numbers from 1 to {_MAX_PORT}, such as 80,443")
+    return int(text)
+
+
 def two_prices(text: object) -> object:
     """Parse two prices of a million tokens, of prompts and of answers. Raises ValueError."""
     if not isinstance(text, str):
@@ -208,7 +220,7 @@ Network = IPv4Network | IPv6Network
 Networks = Annotated[
     tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(words)
 ]
-Ports = Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], NoDecode, BeforeValidator(words)]
+Ports = Annotated[tuple[Annotated[int, BeforeValidator(port)], ...], NoDecode, BeforeValidator(words)]
 TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
 
 _PRICES = Path(str(files("bot.domain") / "prices.txt"))
@@ -226,7 +238,7 @@ _OWN = (
     "OTEL_",
 )
 """How the names begin of what each process may have its own of."""
-_MARK = 4  # characters
+_PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
 class _Environment(EnvSettingsSource):
@@ -242,11 +254,22 @@ def _is_unset(name: str, value: object) -> bool:
     )
 
 
+def _name_variable(field: str) -> str:
+    """Return the name of a field's variable: with Nod's prefix, or that of the platform it is for."""
+    name = field.upper()
+    return name if name.startswith(_PLATFORM_PREFIXES) else f"NOD_{name}"
+
+
 class Settings(BaseSettings):
     """The settings, by environment variable; ``.env.example`` explains each."""
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, frozen=True
+        env_file=".env",
+        env_file_encoding="utf-8",
+        extra="ignore",
+        env_ignore_empty=True,
+        frozen=True,
+        alias_generator=AliasGenerator(validation_alias=_name_variable),
     )
 
     @classmethod
@@ -261,106 +284,98 @@ class Settings(BaseSettings):
         """Return the sources of values: given ones, then the environment, then .env."""
         return init_settings, _Environment(settings_cls), dotenv_settings, file_secret_settings
 
-    database_url: DatabaseAddress = Field("sqlite:///nod.db", validation_alias="NOD_DATABASE_URL", repr=False)
-    host: str = Field("127.0.0.1", validation_alias="NOD_HOST")
-    port: int = Field(8080, ge=0, le=65535, validation_alias="NOD_PORT")
-    http_tokens: Words = Field((), validation_alias="NOD_HTTP_TOKENS", repr=False)
+    database_url: DatabaseAddress = Field("sqlite:///nod.db", repr=False)
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+    http_tokens: Words = Field((), repr=False)
     trusted_proxies: Networks = Field((), validation_alias="NOD_HTTP_TRUSTED_PROXIES")
     user_header: str = Field("", pattern=r"^[A-Za-z0-9-]{0,60}$", validation_alias="NOD_HTTP_USER_HEADER")
-    oidc_issuer: HttpAddress | None = Field(None, validation_alias="NOD_OIDC_ISSUER")
-    oidc_name: str = Field("your organisation", max_length=40, validation_alias="NOD_OIDC_NAME")
-    oidc_client_id: str = Field("", validation_alias="NOD_OIDC_CLIENT_ID")
-    oidc_client_secret: SecretStr | None = Field(None, validation_alias="NOD_OIDC_CLIENT_SECRET")
-    oidc_allowed: Words = Field((), validation_alias="NOD_OIDC_ALLOWED")
-    url: HttpAddress | None = Field(None, validation_alias="NOD_URL")
-    token: SecretStr | None = Field(None, validation_alias="NOD_TOKEN")
-    metrics_token: SecretStr | None = Field(
-        None, min_length=_TOKEN_LENGTH, validation_alias="NOD_METRICS_TOKEN"
-    )
-    metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="NOD_METRICS_PORT")
-    webhook_secret: SecretStr | None = Field(
-        None, min_length=_TOKEN_LENGTH, validation_alias="NOD_WEBHOOK_SECRET"
-    )
-    webhook_hosts: Words = Field((), validation_alias="NOD_WEBHOOK_HOSTS")
-    public_url: HttpAddress | None = Field(None, validation_alias="NOD_PUBLIC_URL")
-    admins: Words = Field((), validation_alias="NOD_ADMINS")
-    approvers: Words = Field((), validation_alias="NOD_APPROVERS")
-    approver_chats: Words = Field((), validation_alias="NOD_APPROVER_CHATS")
-    approval_policy: Literal["always", "writes", "destructive"] = Field(
-        "writes", validation_alias="NOD_APPROVAL_POLICY"
-    )
-    proposal_ttl: Duration = Field(timedelta(hours=24), validation_alias="NOD_PROPOSAL_TTL")
-    audit_key: Words = Field((), validation_alias="NOD_AUDIT_KEY", repr=False)
-    retention: Duration = Field(timedelta(days=30), validation_alias="NOD_RETENTION")
-    max_model_calls: int = Field(12, ge=1, le=100, validation_alias="NOD_MAX_MODEL_CALLS")
-    history_tokens: int | None = Field(None, ge=1000, validation_alias="NOD_HISTORY_TOKENS")
-    max_teammates: int = Field(4, ge=0, le=20, validation_alias="NOD_MAX_TEAMMATES")
-    max_schedules: int = Field(20, ge=0, le=1000, validation_alias="NOD_MAX_SCHEDULES")
-    schedule_tokens: int = Field(100_000, ge=1000, le=10**9, validation_alias="NOD_SCHEDULE_TOKENS")
-    timezone: Zone = Field(ZoneInfo("UTC"), validation_alias="NOD_TIMEZONE")
-    instructions: str = Field("", max_length=8000, validation_alias="NOD_INSTRUCTIONS")
-    max_connections: int = Field(1000, ge=10, validation_alias="NOD_MAX_CONNECTIONS")
-    max_messages: int = Field(3600, ge=1, validation_alias="NOD_MAX_MESSAGES")
-    max_conversations: int = Field(1000, ge=1, validation_alias="NOD_MAX_CONVERSATIONS")
+    oidc_issuer: HttpAddress | None = None
+    oidc_name: str = Field("your organisation", max_length=40)
+    oidc_client_id: str = ""
+    oidc_client_secret: SecretStr | None = None
+    oidc_allowed: Words = ()
+    url: HttpAddress | None = None
+    token: SecretStr | None = None
+    metrics_token: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    metrics_port: int | None = Field(None, ge=1, le=65535)
+    webhook_secret: SecretStr | None = Field(None, min_length=_TOKEN_LENGTH)
+    webhook_hosts: Words = ()
+    public_url: HttpAddress | None = None
+    admins: Words = ()
+    approvers: Words = ()
+    approver_chats: Words = ()
+    approval_policy: Literal["always", "writes", "destructive"] = "writes"
+    proposal_ttl: Duration = timedelta(hours=24)
+    audit_key: Words = Field((), repr=False)
+    retention: Duration = timedelta(days=30)
+    max_model_calls: int = Field(12, ge=1, le=100)
+    history_tokens: int | None = Field(None, ge=1000)
+    max_teammates: int = Field(4, ge=0, le=20)
+    max_schedules: int = Field(20, ge=0, le=1000)
+    schedule_tokens: int = Field(100_000, ge=1000, le=10**9)
+    timezone: Zone = ZoneInfo("UTC")
+    instructions: str = Field("", max_length=8000)
+    max_connections: int = Field(1000, ge=10)
+    max_messages: int = Field(3600, ge=1)
+    max_conversations: int = Field(1000, ge=1)
     max_open_by_person: int = Field(2000, ge=1, validation_alias="NOD_MAX_OPEN_PER_PERSON")
     max_turns_by_person: int = Field(10, ge=1, le=100, validation_alias="NOD_MAX_TURNS_PER_PERSON")
-    max_file_mb: int = Field(10, ge=0, le=50, validation_alias="NOD_MAX_FILE_MB")
+    max_file_mb: int = Field(10, ge=0, le=50)
     max_open_in_conversation: int = Field(200, ge=1, validation_alias="NOD_MAX_OPEN_PER_CONVERSATION")
-    plan_approval: Literal["human", "lead", "both"] = Field("human", validation_alias="NOD_PLAN_APPROVAL")
+    plan_approval: Literal["human", "lead", "both"] = "human"
     otlp_endpoint: Annotated[HttpAddress, AfterValidator(tracing_address)] | None = Field(
         None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT"
     )
     otlp_headers: Words = Field((), validation_alias="OTEL_EXPORTER_OTLP_HEADERS", repr=False)
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", validation_alias="NOD_LOG_LEVEL")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
 
-    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: Annotated[str, AfterValidator(model_address)] | None = Field(
-        None, validation_alias="OPENAI_BASE_URL"
-    )
-    model: str = Field("gpt-5-mini", validation_alias="NOD_MODEL")
+    openai_api_key: SecretStr | None = None
+    openai_base_url: Annotated[str, AfterValidator(model_address)] | None = None
+    model: str = "gpt-5-mini"
     model_file: Path | None = Field(None, validation_alias="NOD_MODELS")
-    model_api: Literal["chat", "responses"] = Field("chat", validation_alias="NOD_MODEL_API")
-    model_tools: Literal["native", "text"] = Field("native", validation_alias="NOD_MODEL_TOOLS")
-    model_images: bool = Field(False, validation_alias="NOD_MODEL_IMAGES")  # noqa: FBT003
-    model_window: int | None = Field(None, ge=2000, validation_alias="NOD_MODEL_WINDOW")
-    model_price: TwoPrices = Field((), validation_alias="NOD_MODEL_PRICE")
+    model_api: Literal["chat", "responses"] = "chat"
+    model_tools: Literal["native", "text"] = "native"
+    model_images: bool = False
+    model_window: int | None = Field(None, ge=2000)
+    model_price: TwoPrices = ()
     price_file: Path | None = Field(None, validation_alias="NOD_PRICES")
-    model_timeout: Duration = Field(timedelta(seconds=60), validation_alias="NOD_MODEL_TIMEOUT")
-    model_strict: bool = Field(default=True, validation_alias="NOD_MODEL_STRICT")
-    model_stream_options: bool = Field(default=True, validation_alias="NOD_MODEL_STREAM_OPTIONS")
-    model_parallel_tool_calls: bool = Field(default=True, validation_alias="NOD_MODEL_PARALLEL_TOOL_CALLS")
+    model_timeout: Duration = timedelta(seconds=60)
+    model_strict: bool = True
+    model_stream_options: bool = True
+    model_parallel_tool_calls: bool = True
 
-    insights: bool = Field(default=True, validation_alias="NOD_INSIGHTS")
+    insights: bool = True
 
-    issues: bool = Field(default=True, validation_alias="NOD_ISSUES")
-    workspace: Path | None = Field(None, validation_alias="NOD_WORKSPACE")
-    shell: bool = Field(False, validation_alias="NOD_SHELL")  # noqa: FBT003
-    trials: bool = Field(False, validation_alias="NOD_TRIALS")  # noqa: FBT003
-    docker_url: str | None = Field(None, validation_alias="NOD_DOCKER_URL")
-    fetch: bool = Field(False, validation_alias="NOD_FETCH")  # noqa: FBT003
-    fetch_ports: Ports = Field((80, 443), validation_alias="NOD_FETCH_PORTS")
-    mcp_config: Path | None = Field(None, validation_alias="NOD_MCP_CONFIG")
-    tools: Words = Field((), validation_alias="NOD_TOOLS")
-    channels: Words = Field((), validation_alias="NOD_CHANNELS")
+    issues: bool = True
+    workspace: Path | None = None
+    shell: bool = False
+    trials: bool = False
+    docker_url: str | None = None
+    fetch: bool = False
+    fetch_ports: Ports = (80, 443)
+    mcp_config: Path | None = None
+    tools: Words = ()
+    channels: Words = ()
 
-    slack_bot_token: SecretStr | None = Field(None, validation_alias="SLACK_BOT_TOKEN")
-    slack_app_token: SecretStr | None = Field(None, validation_alias="SLACK_APP_TOKEN")
-    slack_signing_secret: SecretStr | None = Field(None, validation_alias="SLACK_SIGNING_SECRET")
-    slack_client_id: str | None = Field(None, validation_alias="SLACK_CLIENT_ID")
-    slack_client_secret: SecretStr | None = Field(None, validation_alias="SLACK_CLIENT_SECRET")
-    slack_api_url: HttpAddress = Field("https://slack.com/api/", validation_alias="SLACK_API_URL")
+    slack_bot_token: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    slack_client_id: str | None = None
+    slack_client_secret: SecretStr | None = None
+    slack_api_url: HttpAddress = "https://slack.com/api/"
 
-    telegram_bot_token: SecretStr | None = Field(None, validation_alias="TELEGRAM_BOT_TOKEN")
-    telegram_webhook_secret: SecretStr | None = Field(None, validation_alias="TELEGRAM_WEBHOOK_SECRET")
-    telegram_api_url: HttpAddress = Field("https://api.telegram.org", validation_alias="TELEGRAM_API_URL")
-    telegram_allowed_users: Words = Field((), validation_alias="TELEGRAM_ALLOWED_USERS")
-    telegram_allowed_chats: Words = Field((), validation_alias="TELEGRAM_ALLOWED_CHATS")
+    telegram_bot_token: SecretStr | None = None
+    telegram_webhook_secret: SecretStr | None = None
+    telegram_api_url: HttpAddress = "https://api.telegram.org"
+    telegram_allowed_users: Words = ()
+    telegram_allowed_chats: Words = ()
 
-    discord_bot_token: SecretStr | None = Field(None, validation_alias="DISCORD_BOT_TOKEN")
-    discord_public_key: str = Field("", validation_alias="DISCORD_PUBLIC_KEY")
-    discord_application_id: str = Field("", validation_alias="DISCORD_APPLICATION_ID")
-    discord_servers: Words = Field((), validation_alias="DISCORD_SERVERS")
-    discord_api_url: HttpAddress = Field("https://discord.com/api/v10", validation_alias="DISCORD_API_URL")
+    discord_bot_token: SecretStr | None = None
+    discord_public_key: str = ""
+    discord_application_id: str = ""
+    discord_servers: Words = ()
+    discord_api_url: HttpAddress = "https://discord.com/api/v10"
 
     @model_validator(mode="before")
     @classmethod
@@ -666,7 +681,7 @@ def _as_text(value: Any) -> str:
 
 def _in_words(fault: ErrorDetails) -> str:
     """Return one fault, its variable first, in plain words with what to write instead."""
-    where, given = ".".join(map(str, fault["loc"])), str(fault.get("input"))[:_SHOWN]
+    where, given = str(next(iter(fault["loc"]), "")), str(fault.get("input"))[:_SHOWN]
     limits = fault.get("ctx", {})
     match fault["type"]:
         case "value_error":

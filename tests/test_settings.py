@@ -14,6 +14,8 @@ from bot.errors import SettingsError
 from bot.settings import Settings, find_surrounding_faults
 
 WRONG = [
+    ("NOD_FETCH_PORTS", "0", "'0' is not a port. Use numbers from 1 to 65535"),
+    ("NOD_FETCH_PORTS", "80, http", "'http' is not a port. Use numbers from 1 to 65535"),
     ("NOD_DATABASE_URL", "mysql://x/y", "sqlite:///file.db"),
     ("NOD_DATABASE_URL", "nod.db", "sqlite:///file.db"),
     ("NOD_DATABASE_URL", "sqlite://", "sqlite:///file.db"),
@@ -218,6 +220,24 @@ def test_postgresql_without_its_libraries_says_what_to_install(
     ) as raised:
         Settings.load(NOD_DATABASE_URL="postgresql+psycopg://u:hunter2@h/n")
     assert str(raised.value).startswith("NOD_DATABASE_URL: ")
+
+
+def test_a_setting_is_named_by_its_prefix_and_its_field_except_where_a_name_was_given():
+    assert [
+        str(field.validation_alias)
+        for name, field in Settings.model_fields.items()
+        if str(field.validation_alias) not in (name.upper(), f"NOD_{name.upper()}")
+    ] == [
+        "NOD_HTTP_TRUSTED_PROXIES",
+        "NOD_HTTP_USER_HEADER",
+        "NOD_MAX_OPEN_PER_PERSON",
+        "NOD_MAX_TURNS_PER_PERSON",
+        "NOD_MAX_OPEN_PER_CONVERSATION",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "NOD_MODELS",
+        "NOD_PRICES",
+    ]
 
 
 def test_the_example_names_every_setting_and_no_other():
