@@ -75,6 +75,8 @@ _KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
 _A_VERSION = re.compile(r"[0-9a-f]{16}")
 _PART = re.compile(r'((?:href|src)=")static/([^"]+\.(?:js|css)")')
 router = api_routes("status")
+pages = api_routes("status", checks_query=False)
+"""What browsers and probes ask for, with whatever mails, proxies and monitors add to such an address."""
 
 
 def create(
@@ -112,7 +114,14 @@ def create(
     app.router.routes += [*more_routes, Route("/agui", _agui, methods=["POST"], include_in_schema=False)]
     # as they are, not included: an included router's routes are all built again at the first request, which
     # costs 90 ms of the start (`python -m benchmarks --only start`)
-    for each in (*(part.router for part in PARTS), *more_parts, router, mcp_logins.back, sessions.visits):
+    for each in (
+        *(part.router for part in PARTS),
+        *more_parts,
+        router,
+        pages,
+        mcp_logins.back,
+        sessions.visits,
+    ):
         app.router.routes += each.routes
     app.mount("/static", GZipMiddleware(_Files(directory=_STATIC)))
     return app
@@ -125,7 +134,7 @@ async def _agui(_: Request) -> ASGIApp:
     return found
 
 
-@router.get("/openapi.json", include_in_schema=False)
+@pages.get("/openapi.json", include_in_schema=False)
 async def description(request: Request, site: Here) -> JSONResponse:
     """The OpenAPI description, made once and in a thread, since it takes half a second."""
     app: FastAPI = request.app
@@ -213,12 +222,12 @@ def _name_pauser(pause: Pause, caller: Actor) -> str:
     return caller.label if pause.by == str(caller) else pause.name
 
 
-@router.get("/healthz", summary="The process is alive")
+@pages.get("/healthz", summary="The process is alive")
 async def healthz(site: Here) -> HealthBody:
     return _healthy(site)
 
 
-@router.get(
+@pages.get(
     "/readyz",
     summary="It can do its work: started, takes writes; tells whether the model and the platforms answer",
     responses={503: {"model": Problem, "description": "Not now; ``error`` says why"}},
@@ -262,18 +271,18 @@ def _healthy(site: Site) -> HealthBody:
     )
 
 
-@router.get("/docs", include_in_schema=False)
+@pages.get("/docs", include_in_schema=False)
 async def docs() -> FileResponse:
     """The page about the API. Like the description it shows it needs no token, for neither shows any data."""
     return FileResponse(_STATIC / "docs.html")
 
 
-@router.get("/sw.js", include_in_schema=False)
+@pages.get("/sw.js", include_in_schema=False)
 async def offline_worker() -> FileResponse:
     """The service worker. Browsers let it answer for `/` only where it is served from there."""
     return FileResponse(_STATIC / "sw.js", headers=_CACHED)
 
 
-@router.get("/", include_in_schema=False)
+@pages.get("/", include_in_schema=False)
 async def console() -> HTMLResponse:
     return HTMLResponse(_page(), headers=_CACHED)

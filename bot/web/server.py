@@ -24,7 +24,7 @@ from bot.web.sign_in.tokens import Unauthenticated
 
 _ACCEPTED_TOGETHER = 100  # connections that the loop may open in one step
 _HEADERS = 16 * 1024  # bytes of a request's first line and headers
-_KEEP_ALIVE = 5  # seconds that a connection may be silent after an answer
+_KEEP_ALIVE = 75  # seconds that a connection may be silent after an answer; proxies keep theirs for 60
 _MOST_FILES = 65_536
 _MINUTE = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

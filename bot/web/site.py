@@ -238,17 +238,18 @@ def _parameters(needed: Any) -> Iterator[str]:
         yield from _parameters(each)
 
 
-def api_routes(tag: str, prefix: str = "") -> APIRouter:
+def api_routes(tag: str, prefix: str = "", *, checks_query: bool = True) -> APIRouter:
     """Return a router for one part of the API, which describes the faults that it may answer with.
 
     An operation is called as in ``proposals_press``, for clients made from the description.
+    ``checks_query``: a parameter that a route does not have is refused.
     """
     return APIRouter(
         prefix=prefix,
         tags=[tag],
         responses=_FAULTS,
         generate_unique_id_function=lambda route: f"{tag}_{route.name}",
-        dependencies=[Depends(_check_query_names)],
+        dependencies=[Depends(_check_query_names)] if checks_query else [],
     )
 
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from bot import web
 from bot.errors import SettingsError
 from bot.settings import Settings
+from bot.web.server import make_bounded_server
 from bot.web.sign_in.proxies import Forwarded, is_proxied
 from tests.web.conftest import ANA, CHIEF, TOKENS, Serve
 
@@ -138,3 +140,15 @@ def test_the_pages_name_what_they_need_without_saying_where_nod_is(page: str):
     text = (STATIC / page).read_text()
     assert 'src="static/' in text
     assert '="/' not in text
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/sw.js", "/openapi.json", "/healthz", "/readyz"])
+async def test_what_others_add_to_the_address_of_a_page_or_a_probe_is_let_be(serve: Serve, path: str):
+    async with serve() as nod:
+        for added in ("?utm_source=mail", "?__cf_chl_tk=x&fbclid=1", "?probe=1&probe=2"):
+            assert (await nod.client.get(f"{path}{added}")).status_code == 200
+
+
+def test_a_connection_is_kept_for_longer_than_load_balancers_keep_theirs():
+    server = make_bounded_server(Starlette(), 10)
+    assert server.config.timeout_keep_alive > 60  # else one sends a request into a connection that ends

@@ -291,7 +291,7 @@ class OidcSignIn:
         return claims
 
     def _account(self, claims: Mapping[str, Any]) -> Actor:
-        """By the address that the provider has verified; without one by its own ID, where all are let in."""
+        """Return the account of a verified address, or of the provider's own id where all are let in."""
         email = claims.get("email")
         given = email if isinstance(email, str) else ""
         is_verified = any(claims.get(name) in _TRUE for name in _VERIFIED)
