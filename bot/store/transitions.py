@@ -108,10 +108,11 @@ def move(
     after = replace(
         before, **changes, state=state or before.state, version=before.version + 1, updated_at=now
     )
-    if after.round != before.round and after.state is State.PROPOSED:
+    conversation_lock.in_conversation(session, before.conversation_id)
+    asked_again = after.round != before.round and after.state is State.PROPOSED
+    if asked_again:
         after = _annotate(session, after)
         changes |= {} if after.annotations == before.annotations else {"annotations": after.annotations}
-    conversation_lock.in_conversation(session, before.conversation_id)
     new = to_row(after)
     # with the deciders always: an older release kept fewer fields of them, and the record hashes all
     moved = (
@@ -134,7 +135,7 @@ def move(
     if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
     about = None
-    if after.digest != before.digest or after.frozen_annotations != before.frozen_annotations:
+    if after.digest != before.digest or (asked_again and "annotations" in changes):
         place, schema = (
             session.connection().execute(_PLACE_AND_SCHEMA, log.key_of_place_and_schema(after)).one()
         )
