@@ -166,7 +166,7 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
         (lambda s, now: proposals.calling(s, "remind", now, 9), "proposal_remind"),
         (lambda s, now: proposals.calling(s, "escalate", now, 9), "proposal_escalate"),
         (lambda s, _: transitions.questions_left(s, "me"), "proposal_question"),
-        (lambda s, _: proposals.waiting_after(s, "", 9), "sqlite_autoindex_proposal_1"),
+        (lambda s, _: proposals.waiting_after(s, "", 9), "proposal_waiting"),
     ],
 )
 def test_what_a_tick_looks_for_is_in_an_index_of_few(rows: Rows, look: Look, index: str) -> None:
