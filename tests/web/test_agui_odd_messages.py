@@ -246,6 +246,22 @@ async def test_files_of_a_message_stay_where_the_history_is_sent_again(serve: Se
         assert page.read == ["What is it?", "A table.", "sure?", "Yes."]
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [({"data": "bmFtZSxzdW0="}, "A table."), ({"url": "https://a.test/a.csv"}, "I take files as data")],
+)
+async def test_a_file_in_the_form_of_before_version_one_of_the_protocol_is_read(
+    serve: Serve, source: Json, words: str
+):
+    part = {"type": "binary", "mimeType": "text/csv", "filename": "sums.csv", **source}
+    async with serve(model=ScriptedModel(say("A table."))) as nod:
+        events = await ran_with(nod, [written("m1", [{"type": "text", "text": "What is it?"}, part])])
+        assert text_of(events).startswith(words)
+        if "data" in source:
+            (found,) = (await nod.client.get("/api/files")).json()["files"]
+            assert found["name"] == "sums.csv"
+
+
 async def test_a_large_file_of_a_message_fits_in_a_run(serve: Serve):
     async with serve(model=ScriptedModel(say("A table."), say("Yes."))) as nod:
         data = base64.b64encode(b"name,sum\n" * 500_000).decode()

@@ -166,12 +166,29 @@ def _read(sent: Any) -> tuple[AguiMessage | None, str]:
         return None, _say_unreadable(_NO_OBJECT_TEXT)
     if not _readable_id(sent):
         return None, _say_unreadable(_ID_TEXT)
+    content = sent.get("content")
+    if isinstance(content, list):
+        sent = {**sent, "content": [_as_current_part(part) for part in content]}
     try:
         return _MESSAGE.validate_python(sent), ""
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
     field = next((str(part) for part in fault["loc"][1:] if isinstance(part, str)), "")
     return None, _say_unreadable(f"{field}: {fault_in_words(fault)}" if field else fault_in_words(fault))
+
+
+def _as_current_part(part: Any) -> Any:
+    """A file in the form of before version 1 of the protocol, which front ends still send, in today's."""
+    if not isinstance(part, dict) or part.get("type") != "binary":
+        return part
+    data, address = part.get("data"), part.get("url") or part.get("id")
+    source = {"type": "data", "value": data} if data else {"type": "url", "value": address}
+    metadata = {"filename": part.get("filename")}
+    return {
+        "type": "document",
+        "source": source | {"mimeType": part.get("mimeType")},
+        "metadata": metadata,
+    }
 
 
 def _say_unreadable(why: str) -> str:
