@@ -51,6 +51,7 @@ _MCP_SESSION = re.compile(
 """The words of servers for MCP's own session; a tool's "initialise it first" is about one of the tool's."""
 _LOST_STREAM = re.compile(r"SSE stream (?:ended|failed(?:: (?P<why>it .+))?)", re.DOTALL)
 """What the SDK says in a server's place where the stream with an answer ends; ``why`` is of our bounds."""
+_UNPARSED = "Failed to parse "  # the SDK's word for an event that is no message
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 Lose = Callable[[str], None]
@@ -127,8 +128,10 @@ def refuses_session(error: types.ErrorData) -> bool:
     return doubts_session(error) and bool(_MCP_SESSION.search(error.message[:_MAX_WORDS_CHARS]))
 
 
-def as_broken_stream(error: types.ErrorData) -> types.ErrorData | None:
-    """Return the error for an answer whose stream ended before it; None for the server's own errors."""
+def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
+    """Return the error for an answer that its stream did not bring in form; None for the server's own errors."""
+    if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
+        return types.ErrorData(code=UNREAD, message=NO_MCP)
     lost = _LOST_STREAM.match(error.message) if error.code == types.CONNECTION_CLOSED else None
     return types.ErrorData(code=BROKEN, message=lost["why"] or _CUT_OFF) if lost else None
 
@@ -171,9 +174,9 @@ def _question(request: httpx2.Request) -> dict[str, Any] | None:
 async def _fit_response(
     request: httpx2.Request, asked: dict[str, Any], response: httpx2.Response
 ) -> httpx2.Response:
-    """Return the response in JSON-RPC's form, where its body is one JSON text of another form."""
+    """Return the response in JSON-RPC's form, whatever its label, its id and its own form."""
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+    if kind == "text/event-stream" or response.has_redirect_location:
         return response
     try:
         body = await response.aread()
@@ -181,14 +184,26 @@ async def _fit_response(
         return _error(request, asked, UNREAD, str(error))
     finally:
         await response.aclose()
+    message = _read_message(body)
+    if kind == "application/json" and getattr(message, "id", None) == asked["id"]:
+        return _read_response(request, response, body)
+    message = fit_message(body, asked["id"])
+    if message is None:
+        words = _words_of(body)
+        said = f"it answered HTTP {response.status_code}: {words}" if words else NO_MCP
+        return _error(request, asked, UNREAD, said)
+    fitted = message.model_dump_json(by_alias=True, exclude_none=True).encode()
+    response.headers["Content-Type"] = "application/json"
+    response.status_code = httpx2.codes.OK
+    return _read_response(request, response, fitted)
+
+
+def _read_message(body: bytes) -> types.JSONRPCMessage | None:
+    """The message of JSON-RPC that a body is; None for anything else."""
     try:
-        types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+        return types.jsonrpc_message_adapter.validate_json(body, by_name=False)
     except ValueError:
-        fitted = fit_message(body, asked["id"])
-        if fitted is None:
-            return _error(request, asked, UNREAD, NO_MCP)
-        body = fitted.model_dump_json(by_alias=True, exclude_none=True).encode()
-    return _read_response(request, response, body)
+        return None
 
 
 async def _read(response: httpx2.Response) -> bytes:

@@ -27,19 +27,22 @@ _RESULT_KEYS = ("content", "structuredContent", "isError", "toolResult")
 
 
 def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMessage | None:
-    """Return the message that a malformed JSON-RPC body means; None where that can't be known.
+    """Return the answer that a body means, also a malformed one; None where that can't be known.
 
     Servers leave out the mark of the protocol, write an error as a text, or a result that is no object: that
-    becomes an error with those words. ``asked`` is the id of the request that it answers, if known.
+    becomes an error with those words. ``asked`` is the id of the request that it answers, whatever the body
+    says; without it the body's own counts.
     """
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         return None
+    if isinstance(said, list):  # as protocols of before 2025-06-18 allowed
+        said = next((each for each in said if isinstance(each, dict) and "method" not in each), None)
     if not isinstance(said, dict) or "method" in said:
         return None
-    ident = said.get("id", asked)
-    if ident is None or not isinstance(ident, int | str):
+    ident = said.get("id") if asked is None else asked
+    if not isinstance(ident, int | str):
         return None
     if error := said.get("error"):
         return types.JSONRPCError(jsonrpc="2.0", id=ident, error=_fit_error(error))
@@ -57,7 +60,7 @@ def _fit_error(error: Any) -> types.ErrorData:
         return types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(error))
     if not isinstance(code, int) or isinstance(code, bool):
         code = types.INTERNAL_ERROR
-    return types.ErrorData(code=code, message=words)
+    return types.ErrorData(code=code, message=words, data=fields.get("data"))
 
 
 def fit_answer(result: dict[str, Any], version: str) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from bot.tools.mcp.address import (
     FORGOTTEN,
     SESSION_LOST,
     AddressTransport,
-    as_broken_stream,
     doubts_session,
+    explain_stream,
     refuses_session,
 )
 from bot.tools.mcp.answers import fit_answer, fit_message
@@ -110,7 +110,7 @@ class Watched:
             if is_certain:
                 message.error = types.ErrorData(code=FORGOTTEN, message=SESSION_LOST)
         if isinstance(message, types.JSONRPCError) and self._address is not None:
-            message.error = as_broken_stream(message.error) or message.error
+            message.error = explain_stream(message.error) or message.error
         if isinstance(message, types.JSONRPCResponse):
             self._version = str(message.result.get("protocolVersion", self._version))
             message.result = fit_answer(message.result, self._version)

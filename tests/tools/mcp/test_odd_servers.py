@@ -1,6 +1,7 @@
 """Servers as they are: lists that do not end, answers out of form, names that become one, packed bodies."""
 
 import asyncio
+import json
 import sys
 from datetime import timedelta
 from typing import Any
@@ -152,6 +153,39 @@ async def test_what_a_process_says_is_told_as_well(connect, answer, said):
     notes = connect(ServerConfig("notes", Stdio(sys.executable, ("-c", program)), Trust.TRUSTED, prefix=""))
     with pytest.raises(ToolTimedOut, match=f"^notes {said}"):
         await notes.run("add_note", text="eggs")
+
+
+ANSWERS = {
+    "a page": ("text/html", "<html><h1>Sign in</h1></html>", "it answered HTTP 200: Sign in"),
+    "words": ("text/plain", "Quota is used up", "it answered HTTP 200: Quota is used up"),
+    "half a message": ("application/json", '{"jsonrpc', 'it answered HTTP 200: {"jsonrpc'),
+    "nothing": ("application/json", "", "it answers in a way that MCP does not allow"),
+    "nothing, and no kind": ("", "", "it answers in a way that MCP does not allow"),
+    "another event": ("text/event-stream", "data: x\n\n", "it answers in a way that MCP does not allow"),
+}
+
+
+@pytest.mark.parametrize(("kind", "body", "said"), ANSWERS.values(), ids=ANSWERS)
+async def test_an_answer_that_is_no_message_is_told_with_what_it_says(connect, plain, kind, body, said):
+    plain.instead = (200, kind, body)
+    notes = connect(at(plain))
+    for name, fault in (("add_note", ToolTimedOut), ("read_note", ToolError)):
+        with pytest.raises(fault) as caught:
+            await notes.run(name, text="eggs")
+        assert caught.value.message == f"notes gave an answer that can't be read ({said})."
+
+
+@pytest.mark.parametrize("form", ["{}", "[{}]", '[{{"jsonrpc": "2.0", "method": "x"}}, {}]'])
+@pytest.mark.parametrize("ident", ["null", "99999", '"other"'])
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "text/plain"])
+async def test_what_answers_a_request_is_its_answer_under_any_id_and_label(connect, plain, form, ident, kind):
+    result = f'{{"jsonrpc": "2.0", "id": {ident}, "result": {{"content": [{json.dumps(TEXT)}]}}}}'
+    plain.instead = (200, kind, form.format(result))
+    assert await connect(at(plain)).run("add_note", text="eggs") == "note 7 was added"
+    error = f'{{"jsonrpc": "2.0", "id": {ident}, "error": {{"code": -32000, "message": "It is full"}}}}'
+    plain.instead = (200, kind, form.format(error))
+    with pytest.raises(ToolTimedOut, match=r"^notes says: It is full\. It does not say"):
+        await connect(at(plain)).run("add_note", text="eggs")
 
 
 async def test_messages_without_the_mark_of_the_protocol_are_read(connect, plain):
