@@ -110,10 +110,12 @@ def retry_after(error: openai.OpenAIError) -> float | None:
 
 
 def _read_date(text: str) -> datetime | None:
+    """Return the time of an HTTP date; UTC where it names no zone."""
     try:
-        return parsedate_to_datetime(text)
+        when = parsedate_to_datetime(text)
     except ValueError:
         return None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def _read_wait(words: str) -> float | None:

@@ -25,6 +25,8 @@ _NAMED = re.compile(
     r"[\"'`]([A-Za-z0-9_-]{1,64})[\"'`]|\b(?:function|tool|because):? ([A-Za-z0-9_-]{1,64})\b"
 )
 """A tool's name in quotes, or behind a word that says what it is of."""
+_SAID_TO_BE = re.compile(r"\b(?:function|tool)s?:? [\"'`]([A-Za-z0-9_-]{1,64})[\"'`]", re.IGNORECASE)
+"""A name in quotes that is said to be a tool's; other names next to it are of fields."""
 _OF_TOOLS = re.compile(
     r"schema|grammar|function[_ ]?(?:declaration|parameter|call)|\btools?\b|properties|pattern must",
     re.IGNORECASE,
@@ -100,7 +102,8 @@ def find_tools(words: str, names: Sequence[str]) -> list[str]:
             found = {names[at] for at in places if at < len(names)}
             break
     if _OF_TOOLS.search(words) or "function" in words:
-        found |= set(_find_quoted(words)) & set(names)
+        said_to_be = set(_SAID_TO_BE.findall(words)) & set(names)
+        found |= said_to_be or set(_find_quoted(words)) & set(names)
     return [name for name in names if name in found]
 
 

@@ -19,7 +19,7 @@ log = logger(__name__)
 
 Sleep = Callable[[float], Awaitable[None]]
 
-LONGEST_PAUSE = 20.0  # seconds; who is back is seen within 30
+LONGEST_PAUSE = 10.0  # seconds; with a slow start, a server that is back is seen within 30
 MOST_PAGES = 100
 _MOST_FRUITLESS = 3  # pages in a row that bring nothing new
 _MOST_TOOLS = 500

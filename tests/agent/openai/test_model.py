@@ -846,3 +846,16 @@ async def test_tokens_are_counted_wherever_a_server_tells_them(server, make, pla
 async def test_a_done_mark_in_quotes_is_one(server, make):
     server.reply(stream(chunk({"content": "Hi"}), b'data: "[DONE]"\n\n', done=False))
     assert (await answer(make()))[0] == "Hi"
+
+
+@pytest.mark.parametrize("error", [{}, {"code": 0, "message": ""}, {"code": "0"}, None, ""])
+async def test_an_error_that_says_there_is_none_is_none(server, make, error):
+    server.reply(stream(chunk({"content": "Hi"}) | {"error": error}, chunk(finish="stop") | {"error": error}))
+    assert (await answer(make()))[0] == "Hi"
+
+
+async def test_words_in_the_form_of_older_completions_are_read(server, make):
+    first = {"choices": [{"index": 0, "text": "Hi", "finish_reason": None}]}
+    last = {"choices": [{"index": 0, "text": " Ana", "finish_reason": "stop"}]}
+    server.reply(stream(first, last))
+    assert (await answer(make()))[0] == "Hi Ana"

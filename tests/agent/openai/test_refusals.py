@@ -152,6 +152,11 @@ async def test_a_refusal_of_a_message_costs_no_tool_of_that_name(talk, words, na
     assert find_tools(words, [name]) == []
 
 
+def test_a_tool_that_is_called_like_a_field_of_the_refused_one_is_none_of_them():
+    words = "Invalid schema for function 'note_add': In context=('properties', 'find'), 'type' must be given."
+    assert find_tools(words, ["note_add", "find", "type"]) == ["note_add"]
+
+
 def test_a_refusal_of_a_tool_that_has_a_field_called_role_is_one_of_the_tool():
     words = (
         "Invalid schema for function 'find': In context=('properties', 'role'), array schema missing items."
@@ -246,6 +251,13 @@ async def test_a_date_is_waited_for(talk):
         say("ok"),
     )
     await nod.say()
+    zoneless = when.removesuffix(" GMT")
+    nod.server.reply(blame(503, {}, headers={"Retry-After": zoneless}), say("ok"))
+    await nod.say()
+    assert nod.waits.pop() > 5
+    nod.server.reply(blame(503, {}, headers={"Retry-After": "Sat, 99 Nov 99999 00:00:00 GMT"}), say("ok"))
+    await nod.say()
+    assert nod.waits.pop() == 0.5
     assert re.fullmatch(r"(1[0-9]|20)\.\d+ 0\.0", " ".join(map(str, nod.waits)))
 
 

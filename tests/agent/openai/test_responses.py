@@ -175,3 +175,28 @@ async def test_a_key_that_is_refused_is_named_by_its_variable(server, make: Call
         await answer(make(secret="wrong", key="SPARE_KEY"))
     assert "Please check SPARE_KEY" in raised.value.message
     assert not raised.value.away
+
+
+def called(text: str, **ids: str) -> bytes:
+    item = {"type": "function_call", "name": "note_add", "arguments": json.dumps({"text": text}), **ids}
+    event = {"type": "response.output_item.done", "item": item}
+    return f"data: {json.dumps(event)}\n\n".encode()
+
+
+COMPLETED = b'data: {"type": "response.completed", "response": {"status": "completed", "output": []}}\n\n'
+
+
+@pytest.mark.parametrize("ids", [{}, {"call_id": "c"}, {"call_id": "", "id": "fc"}])
+async def test_two_calls_never_have_one_id(server, make, ids):
+    server.reply(Reply((called("eggs", **ids), called("milk", **ids), COMPLETED), done=False))
+    _, finished = await answer(make(), tools=[NOTE])
+    assert [json.loads(call.arguments)["text"] for call in finished.calls] == ["eggs", "milk"]
+    assert len({call.id for call in finished.calls} - {"", "None"}) == 2
+
+
+async def test_parts_of_another_shape_cost_no_words(server, make):
+    parts = [None, "Hi", {"type": "output_text", "text": " Ana"}, {"type": "output_text", "text": None}]
+    done = {"status": "completed", "output": [{"type": "message", "content": parts}]}
+    event = {"type": "response.completed", "response": done}
+    server.reply(Reply((f"data: {json.dumps(event)}\n\n".encode(),), done=False))
+    assert (await answer(make()))[0] == "Hi Ana"

@@ -114,11 +114,17 @@ class Calls:
             if not call.name or any(map(call.repeats, before)):
                 continue
             before.append(call)
-            call_id = join_surrogates(call.id if call.id and call.id not in used else self._make_id())
-            used.add(call_id)
+            call_id = claim_id(call.id, used, self._make_id)
             read = read_arguments(call.arguments)
             calls.append(ToolCall(call_id, join_surrogates(call.name), read.text, call.extra, read.refused))
         return tuple(calls)
+
+
+def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -> str:
+    """Return the id of a call and note it in ``used``; a new one where it has none, or a used one."""
+    call_id = join_surrogates(given if given and given not in used else make_id())
+    used.add(call_id)
+    return call_id
 
 
 def _arguments_of(function: dict[str, Any]) -> str:

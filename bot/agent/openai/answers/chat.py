@@ -83,6 +83,8 @@ class ChatAnswer(StreamedAnswer):
             if self._size:  # its words came in parts before, its calls perhaps not
                 message = {} if self._called else {"tool_calls": message.get("tool_calls")}
             delta = message if not self._called else {}
+        if isinstance(text := choice.get("text"), str) and not delta:  # of older completions
+            delta = {"content": text}
         if not isinstance(delta, dict):
             return ()
         if isinstance(error := delta.get("error"), dict | str) and error:

@@ -45,6 +45,7 @@ _WORD_FIELDS = (
     "base_resp", "metadata", "raw", "cause",
 )  # fmt: skip
 _CODE_FIELDS = ("code", "type", "status", "error_code", "errorCode", "error_type", "status_code")
+_NOTHING = (None, False, 0, "", "0")
 _NOT_ERRORS = frozenset({"choices", "output", "delta", "object", "usage"})
 _PAGE = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml|h1|title)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(title|h1)[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
@@ -139,7 +140,7 @@ def find_error(answer: Any) -> Any:
         answer = answer[0]
     if not isinstance(answer, dict):
         return None
-    if answer.get("error"):
+    if _is_told(answer.get("error")):
         return {name: answer[name] for name in ("error", *_WORD_FIELDS, *_CODE_FIELDS) if name in answer}
     kind = answer.get("type"), answer.get("object"), answer.get("status")
     if "error" in kind:
@@ -150,6 +151,11 @@ def find_error(answer: Any) -> Any:
     bare = not (_NOT_ERRORS & answer.keys()) and not isinstance(answer.get("data"), dict)
     told = any(answer.get(name) and isinstance(answer[name], str | list) for name in _WORD_FIELDS)
     return answer if bare and told else None
+
+
+def _is_told(error: Any) -> bool:
+    """Return whether it says that something went wrong: some send an empty one, or a code of 0, each time."""
+    return any(part not in _NOTHING for part in error.values()) if isinstance(error, dict) else bool(error)
 
 
 def is_too_long(said: str, status: int = 0) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bot.agent.openai.answers.answer import Json, RefusedError, StreamedAnswer, read_cached_count, read_count
 from bot.agent.openai.answers.arguments import read_arguments
+from bot.agent.openai.answers.calls import claim_id
 from bot.agent.openai.answers.ends import read_end
 from bot.agent.openai.answers.refusals import find_error
 from bot.agent.openai.answers.thoughts import join_surrogates
@@ -89,12 +90,13 @@ class ResponsesAnswer(StreamedAnswer):
         }
         extra = {"model": self._model, "answer": kept} if kept["items"] else {}
         found = [item for item in self._items if item.get("type") == "function_call" and item.get("name")]
-        return tuple(_call(item, {} if at else extra) for at, item in enumerate(found))
+        used: set[str] = set()
+        return tuple(_call(item, {} if at else extra, used) for at, item in enumerate(found))
 
 
-def _call(item: Json, extra: Json) -> ToolCall:
+def _call(item: Json, extra: Json, used: set[str]) -> ToolCall:
     read = read_arguments(item.get("arguments"))
-    ident = str(item.get("call_id") or item.get("id"))
+    ident = claim_id(str(item.get("call_id") or item.get("id") or ""), used)
     return ToolCall(ident, join_surrogates(str(item["name"])), read.text, extra, read.refused)
 
 
@@ -106,4 +108,7 @@ def _make_item_to_send_back(item: Json) -> Json:
 def _texts(output: Sequence[Json]) -> Iterator[str]:
     for item in output:
         for part in item.get("content") or () if item.get("type") == "message" else ():
-            yield str(part.get("text") or part.get("refusal") or "")
+            if isinstance(part, dict):
+                yield str(part.get("text") or part.get("refusal") or "")
+            elif isinstance(part, str):
+                yield part
