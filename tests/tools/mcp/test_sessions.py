@@ -206,7 +206,7 @@ async def test_an_address_that_no_one_answers_at_is_told_without_a_call_and_come
     assert await notes.run("add_note", text="eggs") == "add_note eggs"
 
 
-async def test_a_server_that_is_down_for_long_is_asked_every_20_seconds(connect, plain):
+async def test_a_server_that_is_down_for_long_is_asked_every_10_seconds(connect, plain):
     plain.down()
     notes = connect(at(plain))
     await notes.names()
@@ -214,19 +214,5 @@ async def test_a_server_that_is_down_for_long_is_asked_every_20_seconds(connect,
     for _ in range(8):
         pauses.append(await notes.pauses.begun())
         notes.pauses.end()
-    assert pauses == [1, 2, 4, 8, 16, 20, 20, 20]
+    assert pauses == [1, 2, 4, 8, 10, 10, 10, 10]
     plain.up()
-
-
-async def test_a_server_that_stays_away_is_asked_again_every_ten_seconds_at_least(connect, plain):
-    plain.down()
-    notes = connect(at(plain), first_wait=0)
-    await notes.names()
-    pauses = []
-    for _ in range(6):
-        pauses.append(await notes.pauses.begun())
-        notes.pauses.end()
-    assert pauses == [1, 2, 4, 8, 10, 10]
-    plain.up()
-    notes.pauses.end_all()
-    await notes.has("add_note")
