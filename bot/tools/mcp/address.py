@@ -129,7 +129,7 @@ def refuses_session(error: types.ErrorData) -> bool:
 
 
 def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
-    """Return the error for an answer that its stream did not bring in form; None for the server's own errors."""
+    """Return the error for an answer that its stream did not bring; None for the server's own errors."""
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
         return types.ErrorData(code=UNREAD, message=NO_MCP)
     lost = _LOST_STREAM.match(error.message) if error.code == types.CONNECTION_CLOSED else None
