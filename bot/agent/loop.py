@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 from sqlmodel import Session
 
 from bot.agent.attachments import AttachmentReader
-from bot.agent.model_output import ModelOutput, ReasoningFilter
+from bot.agent.model_output import ModelOutput
 from bot.agent.models import Models
 from bot.agent.prompt import Briefing, system_prompt, write_surroundings
+from bot.agent.reasoning_filter import ReasoningFilter
 from bot.agent.summary import sum_up
 from bot.agent.transcript import NOTE, history_of, size_of
 from bot.approvals import asking, budgets, grants

@@ -16,8 +16,12 @@ from bot.agent.prompt import SILENT
 from bot.agent.transcript import NOTE
 from bot.agent.written_calls import has_tokens, read_written_calls
 from bot.domain.model import AssistantText, Entry, Finished, Stop, ToolCall, ToolSpec, UserText
-from bot.domain.redaction import redact_text
 
+_LONGEST_CALL = 20_000  # characters; longer text is an answer, whatever it looks like
+_MOST = 20  # places looked at
+_TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
+_OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
+_DECODER = json.JSONDecoder()
 _WRITTEN = (
     "You wrote a tool call as text. Nothing runs that way. Make the call exactly as you were told to, or "
     "answer in words."
@@ -104,39 +108,6 @@ class ModelOutput:
 
 def _bare(text: str) -> str:
     return text.strip().strip("`*").casefold()
-
-
-_END = re.compile(r"(?:\n|(?<=[.!?…]) +)(?=[^\n]*$)")
-_LONGEST = 2000  # characters that wait for the end of their sentence
-
-
-class ReasoningFilter:
-    """A buffer for reasoning that releases complete sentences: half a secret looks like none."""
-
-    def __init__(self) -> None:
-        self._held = ""
-
-    def add(self, text: str) -> str:
-        """Add reasoning, and return its complete sentences."""
-        self._held += text
-        ends = [found.end() for found in _END.finditer(self._held)]
-        if not ends and len(self._held) < _LONGEST:
-            return ""
-        at = ends[-1] if ends else len(self._held)
-        said, self._held = self._held[:at], self._held[at:]
-        return redact_text(said)
-
-    def rest(self) -> str:
-        """Return the reasoning still held back at its end."""
-        said, self._held = self._held, ""
-        return redact_text(said) if said else ""
-
-
-_LONGEST_CALL = 20_000  # characters; longer text is an answer, whatever it looks like
-_MOST = 20  # places looked at
-_TAGS = re.compile(r"<(?:function=|invoke name=)[\"']?([\w.-]{1,64})")  # as Qwen writes them
-_OBJECT = re.compile(r'\{\s{0,9}"(?:type|id|name|function|tool_calls|arguments|parameters|input)"')
-_DECODER = json.JSONDecoder()
 
 
 def is_written_call(text: str, names: AbstractSet[str]) -> bool:

@@ -1,12 +1,7 @@
-"""Execution of approved proposals: check again, claim, run, read again, store the outcome. At most once.
-
-While a tool runs, people see its progress in the tool's words, never more often than they can read.
-"""
+"""Execution of approved proposals: check again, claim, run, read again, store the outcome. At most once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -15,13 +10,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from bot.approvals import lifecycle
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import preview_of
+from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Proposal, State, digest, old_values
 from bot.domain.redaction import secrets_in, veil
-from bot.domain.text import one_line
 from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
@@ -254,52 +249,3 @@ class Execution:
 
 def _cause(error: Exception) -> Cause:
     return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
-
-
-ON_CARDS = timedelta(seconds=5)  # each copy is an edit that counts against what a platform lets Nod send
-IN_TURNS = timedelta(seconds=1)
-
-_LONGEST = 100  # characters of a line
-_LINES = 5  # of what it prints, the last
-
-
-class Progress:
-    """The callable behind ``CallContext.progress``. It never raises: a call does not fail because of it."""
-
-    def __init__(
-        self,
-        clock: Clock,
-        pace: timedelta,
-        show: Callable[[str], Awaitable[None]],
-        secrets: Sequence[str] = (),
-    ) -> None:
-        self._clock = clock
-        self._pace = pace
-        self._show = show
-        self._secrets = secrets
-        self._shown: tuple[datetime, str] | None = None
-
-    async def __call__(self, words: str) -> None:
-        await self._show_cut(words, lambda text: one_line(text)[:_LONGEST])
-
-    async def tail(self, printed: str) -> None:
-        """Show the last lines of a command's output, each on a line of its own. Never raises."""
-        await self._show_cut(printed, _last_lines)
-
-    async def _show_cut(self, words: str, cut: Callable[[str], str]) -> None:
-        try:
-            said = cut(veil(str(words), self._secrets))
-            now = self._clock()
-            if not said or (
-                self._shown is not None and (now - self._shown[0] < self._pace or said == self._shown[1])
-            ):
-                return
-            self._shown = now, said
-            await self._show(said)
-        except Exception as error:  # noqa: BLE001 - the call it is about continues
-            log.warning("progress was not shown", why=type(error).__name__)
-
-
-def _last_lines(printed: str) -> str:
-    lines = (one_line(line)[:_LONGEST] for line in printed.splitlines())
-    return "\n".join([line for line in lines if line][-_LINES:])

@@ -25,9 +25,9 @@ from bot.approvals.drafts import (
     title_of,
     undoable,
 )
-from bot.approvals.execute import IN_TURNS, Progress
 from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.kinds import find_procedure
+from bot.approvals.run_progress import IN_TURNS, Progress
 from bot.approvals.tool_code import as_error, run_tool, words_of
 from bot.approvals.tool_visibility import available_tools, check_unlocked
 from bot.approvals.tools import outputs, team

@@ -16,7 +16,8 @@ from bot.domain.teams import TeamStatus
 from bot.store.change_notifier import ChangeNotifier
 from bot.telemetry.logs import logger
 from bot.tools.registry import Registry
-from bot.web.broadcaster import Broadcaster, PeerRelay
+from bot.web.broadcaster import Broadcaster
+from bot.web.peer_relay import PeerRelay
 from bot.web.schemas.events import ProposalEvent, TeamEvent, TurnBroke, TurnDone, TurnEvents, make_turn_event
 from bot.web.schemas.proposals import ProposalView
 from bot.web.streams import Pace

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from bot.approvals import lifecycle
-from bot.approvals.execute import IN_TURNS
+from bot.approvals.run_progress import IN_TURNS
 from bot.domain import kinds
 from bot.domain.chat import Request
 from bot.domain.conversations import CallResult

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from bot.approvals.execute import ON_CARDS, Progress
+from bot.approvals.run_progress import ON_CARDS, Progress
 
 
 async def test_progress_is_one_short_line_without_secrets_and_never_more_often_than_its_pace(clock):

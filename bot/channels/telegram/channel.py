@@ -43,13 +43,12 @@ from bot.channels.telegram.mailbox import (
     KeptUpdate,
     Mailbox,
     OrderedByChat,
-    ReadableUpdates,
     event_id,
-    readable,
 )
 from bot.channels.telegram.markdown import from_markdown
 from bot.channels.telegram.places import NAME, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.presses import TelegramPresses
+from bot.channels.telegram.readable_updates import ReadableUpdates, readable
 from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.stream import TelegramStream
 from bot.channels.telegram.text import OUTLINER, join, mention, split

@@ -1,0 +1,73 @@
+"""Updates as Telegram sends them, made readable one by one before the library reads them all together.
+
+The library decodes a getUpdates answer in one go, and one update it cannot decode (a field that it demands
+and the server leaves out) would keep all others from arriving, for as long as it waits at Telegram.
+"""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from telegram import Update
+from telegram.error import TelegramError
+
+from bot.channels.telegram.transport import BotRequests
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+
+def readable(raw: object) -> dict[str, Any] | None:
+    """Give back an update that the library can decode; one it cannot decode keeps only its id.
+
+    None where there is no id: nothing can be said about it, not even that it was received.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get("update_id"), int):
+        return None
+    try:
+        Update.de_json(raw, None)
+    except Exception as error:  # noqa: BLE001 - whatever the decoder trips over, the others must arrive
+        kinds = sorted(key for key in raw if key != "update_id")
+        why = f"{type(error).__name__}: {error}"
+        log.error("unreadable telegram update skipped", update=raw["update_id"], kinds=kinds, why=why)
+        return {"update_id": raw["update_id"]}
+    return raw
+
+
+class ReadableUpdates(BotRequests):
+    """HTTP client for PTB's polls, which reads each update of an answer by itself.
+
+    ``heard`` is when Telegram last gave a good answer, of ``elapsed``; it answers a poll within seconds.
+    ``contested`` is when it last said that another program polls with the same token.
+    """
+
+    def __init__(self, elapsed: Callable[[], float]) -> None:
+        super().__init__(elapsed, connections=1)
+        self.heard: float | None = None
+        self.contested: float | None = None
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        """Make a call and note its outcome. Raises TelegramError for a wrong token.
+
+        PTB would stop polling for good after its own errors for those two answers.
+        """
+        status, payload = await super().do_request(*args, **kwargs)
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
+            raise TelegramError(f"Telegram does not know this bot token ({status}).")
+        if status == HTTPStatus.OK:
+            self.heard = self._elapsed()
+        elif status == HTTPStatus.CONFLICT:
+            self.contested = self._elapsed()
+        return status, payload
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        answer: Any = BotRequests.parse_json_payload(payload)
+        if not isinstance(answer, dict):
+            raise TelegramError("Invalid server response")
+        if not answer.get("ok"):
+            return answer
+        if not isinstance(answer.get("result"), list):
+            raise TelegramError("Invalid server response")  # the library waits longer and longer after this
+        found = (readable(raw) for raw in answer["result"])
+        return answer | {"result": [update for update in found if update is not None]}
