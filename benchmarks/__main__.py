@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     cold,
+    compared,
     costs,
     cycles,
     grown,
@@ -36,7 +37,7 @@ class Part:
     run: Callable[[Path], Awaitable[list[Row]]]
 
 
-def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
+def parts(*, quick: bool, database: str = "", before: str = "") -> dict[str, Part]:
     rounds, each = (3, 100) if quick else (7, 200)
     return {
         "start": Part(
@@ -58,6 +59,13 @@ def parts(*, quick: bool, database: str = "") -> dict[str, Part]:
             "Complete cycles, model in this process",
             "The same cycle; the model costs next to nothing here, so what is left is Nod and the disk.",
             lambda where: cycles.in_process(where, rounds=rounds, cycles=each),
+        ),
+        "compared": Part(
+            "Next to the floor and to others",
+            "A cycle as above, each in a process of its own, with the same prompt, tools and model server.\n"
+            "Pydantic AI and the OpenAI Agents SDK keep a run as JSON in SQLite until it is decided, with\n"
+            "no claim, audit log or wait for the disk. Rounds are interleaved: medians, least and most.",
+            lambda where: compared.rows(where, rounds=2 if quick else 5, cycles=each // 2, before=before),
         ),
         "latency": Part(
             "Approve → executed",
@@ -156,12 +164,17 @@ def main() -> None:
     parser.add_argument(
         "--database", default="", metavar="URL", help="a PostgreSQL, for `costs`, `grown`, `postgres`, `size`"
     )
+    parser.add_argument(
+        "--before", default="", metavar="FOLDER", help="another checkout of Nod, for `compared`"
+    )
     given = parser.parse_args()
     if given.only == "postgres" and not given.database:
         parser.error("--database: name a PostgreSQL, such as postgresql+psycopg://user:password@host/nod")
-    every = parts(quick=given.quick, database=given.database)
+    every = parts(quick=given.quick, database=given.database, before=given.before)
     if not given.database:
         del every["postgres"]
+    if given.only != "compared":  # which makes environments for others
+        del every["compared"]
     asyncio.run(_run([every[given.only]] if given.only else list(every.values())))
 
 

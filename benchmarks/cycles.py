@@ -16,7 +16,7 @@ AT_ONCE = 50
 _SERVER_TARGET = 0.6
 _IN_PROCESS_TARGET = 0.06
 
-Cycle = Callable[[], Awaitable[None]]
+Cycle = Callable[[], Awaitable[object]]
 
 
 async def with_server(where: Path, *, rounds: int, cycles: int, at_once: int = AT_ONCE) -> list[Row]:

@@ -131,11 +131,16 @@ class World:
         reply = await self.app.core.assistant.handle(press)
         assert reply.answer is Answer.ACCEPTED, reply.text
 
-    async def cycle(self) -> None:
-        """Message → write call → parked on disk → approve → executed → final text on disk."""
+    async def cycle(self) -> float:
+        """Message → write call → parked on disk → approve → executed → final text on disk.
+
+        Returns when it was approved, as `perf_counter` says.
+        """
         ear, proposal = await self.park()
+        pressed = perf_counter()
         await self.approve(proposal)
         assert await asyncio.wait_for(ear.answered, _PATIENCE) == ANSWER
+        return pressed
 
     async def approve_and_time(self, proposal: Proposal) -> float:
         """Seconds from the press until the tool has run and its end is on disk."""
@@ -179,6 +184,7 @@ def make(
     wire: Wire | None = None,
     name: str = "c",
     works: bool = True,
+    notes: list[str] | None = None,
 ) -> World:
     """Build the app over a file or what a URL names; nothing runs yet. ``works`` is as in `build`."""
     logs.configure("warning")
@@ -190,7 +196,7 @@ def make(
         NOD_APPROVAL_POLICY="writes",
         NOD_HTTP_TOKENS=(),
     )
-    notes: list[str] = []
+    notes = [] if notes is None else notes
     wire = wire or Wire()
     app = build(
         settings,

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import (
     cold,
+    compared,
     costs,
     cycles,
     grown,
@@ -27,6 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
 @pytest.mark.parametrize("run", [
     lambda where: cycles.with_server(where, rounds=1, cycles=2, at_once=3),
     lambda where: cycles.in_process(where, rounds=1, cycles=2, at_once=3),
+    lambda where: compared.rows(where, rounds=1, cycles=2, before=".", peers=False),
     lambda where: latency.approve_to_executed(where, times=2),
     lambda where: slack.rows(where, times=2),
     lambda where: tools.rows(where, rounds=1, calls=2),
@@ -39,8 +41,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.platform]
     lambda where: cold.rows(where, rounds=1, parked=2),
     lambda where: start.rows(where, rounds=1),
 ], ids=[
-    "server", "process", "latency", "slack", "tools", "parked", "rules", "past", "grown", "size", "costs",
-    "cold", "start",
+    "server", "process", "compared", "latency", "slack", "tools", "parked", "rules", "past", "grown", "size",
+    "costs", "cold", "start",
 ])  # fmt: skip
 async def test_each_part_gives_its_rows(run, tmp_path: Path):
     assert await run(tmp_path)

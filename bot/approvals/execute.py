@@ -147,6 +147,8 @@ class Execution:
         if proposal.applies:
             if await self._trials.unchanged(tool, proposal):
                 return None
+        elif tool.preview is None and all(each.old_value is None for each in proposal.preview):
+            return None  # the arguments were shown, and the digest says that they are the same
         else:
             now, seen = old_values(await preview_of(tool, proposal.arguments)), old_values(proposal.preview)
             # what a trial showed is not asked for when the call itself runs

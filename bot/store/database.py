@@ -4,7 +4,8 @@ A store function takes a `Session` first and is one short transaction. `Database
 run it in a thread, from BEGIN to COMMIT, so no transaction can be open while anything else is awaited.
 
 SQLite's file has one writer, so there is one thread that writes. Writes that wait for it share the next
-transaction, each in a savepoint of its own, and so one wait for the disk. A caller continues only after the
+transaction, and so one wait for the disk; where one of them fails, they run again, each in a savepoint of its
+own. A caller continues only after the
 commit is on disk (``synchronous=FULL``).
 """
 
@@ -243,12 +244,7 @@ class Database:
         try:
             if self._file:
                 self._file.check()
-            with self._writing() as connection:
-                writes += self._waiting.take(_MAX_BATCH - len(writes))
-                if len(writes) == 1:
-                    outcomes = [(run(connection, writes[0].work, self.info), None)]
-                else:
-                    outcomes = [_in_savepoint(connection, write.work, self.info) for write in writes]
+            outcomes = self._run_together(writes)
         except BaseException as error:  # noqa: BLE001 - whatever it is, every caller must get it
             outcomes = [(None, error)] * len(writes)
         for write, (value, fault) in zip(writes, outcomes, strict=True):
@@ -256,6 +252,24 @@ class Database:
                 write.ended.set_result(value)
             else:
                 write.ended.set_exception(fault)
+
+    def _run_together(self, writes: "list[_Write]") -> Sequence[_Outcome]:
+        """Run these writes and those that came since in one transaction, which links the audit log once.
+
+        Where one fails nothing of it is kept, and all run again, each in a savepoint of its own.
+        """
+        try:
+            with self._writing() as connection:
+                writes += self._waiting.take(_MAX_BATCH - len(writes))
+                works = [write.work for write in writes]
+                return [(value, None) for value in _run_all(connection, works, self.info)]
+        except (FileFault, OperationalError):  # which would meet every one of them
+            raise
+        except Exception:
+            if len(writes) == 1:
+                raise
+        with self._writing() as connection:
+            return [_in_savepoint(connection, write.work, self.info) for write in writes]
 
 
 def is_snapshot(session: Session) -> bool:
@@ -295,17 +309,27 @@ def _until_done(transaction: Callable[[], T]) -> T:
 
 def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING) -> T:
     """Run a store function in the transaction of this connection, which its caller commits."""
-    with Session(
-        connection,
-        expire_on_commit=False,
-        join_transaction_mode="rollback_only",
-        info={chain.ADDED_ROWS: [], **info},
-    ) as session:
-        value = work(session)
-        session.flush()
-        if session.info[chain.ADDED_ROWS]:
-            chain.link(session)
-        return value
+    [value] = _run_all(connection, [work], info)
+    return value
+
+
+def _run_all(
+    connection: Connection, works: Sequence[Callable[[Session], T]], info: Mapping[str, Any]
+) -> list[T]:
+    """Run each in a session of its own, and add what all of them recorded to the audit log at the end."""
+    added = chain.Additions()
+    values = []
+    for work in works:
+        with Session(
+            connection,
+            expire_on_commit=False,
+            join_transaction_mode="rollback_only",
+            info={chain.ADDITIONS: added, **info},
+        ) as session:
+            values.append(work(session))
+            session.flush()
+    chain.link(connection, added)
+    return values
 
 
 def _in_savepoint(

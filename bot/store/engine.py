@@ -175,6 +175,7 @@ def open_engine(
         engine = create_engine(
             url,
             connect_args={"check_same_thread": False, "timeout": patience},
+            pool_use_lifo=True,  # another connection's commit makes each drop the pages that it has read
             execution_options=options,
             hide_parameters=True,
         )

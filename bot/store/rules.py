@@ -91,6 +91,9 @@ class Policies:
 
     def load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         """Return the policy, and who someone is to it."""
+        return database.once(session, (self, people.key(actor)), lambda: self._load_for(session, actor))
+
+    def _load_for(self, session: Session, actor: Actor) -> tuple[Policy, Person]:
         *known, version, paused_at = (
             session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
         )

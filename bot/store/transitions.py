@@ -27,13 +27,20 @@ _TABLE = table_of(ProposalRow)
 _COPIES = table_of(CopyRow)
 _INSERT = insert(_TABLE).returning(*log.PLACE_AND_SCHEMA)
 _PLACE_AND_SCHEMA = select(*log.PLACE_AND_SCHEMA)
-_SAME_ANSWER = _TABLE.c.message_id == bindparam("message_id")
-_FIRST = select(func.min(_TABLE.c.position)).where(_SAME_ANSWER, _TABLE.c.batch.is_(None)).scalar_subquery()
-_BEHIND = select(_TABLE.c.id).where(
-    _SAME_ANSWER,
-    _TABLE.c.id.in_((bindparam("moved_id"), bindparam("batch"))) | (_TABLE.c.position == _FIRST),
+_CARD = _TABLE.alias("card")
+_FIRST = _TABLE.alias("first")
+_FIRST_PLACE = (
+    select(func.min(_FIRST.c.position))
+    .where(_FIRST.c.message_id == bindparam("card_message"), _FIRST.c.batch.is_(None))
+    .scalar_subquery()
 )
 _DUE_TIMES = frozenset({"warn_at", "remind_at", "escalate_at"})
+_BEHIND = select(_CARD.c.id).where(
+    _CARD.c.message_id == bindparam("card_message"),
+    _CARD.c.id.in_((bindparam("moved_id"), bindparam("card_batch"))) | (_CARD.c.position == _FIRST_PLACE),
+)
+_IS_POSTED = exists().where(_COPIES.c.proposal_id.in_(_BEHIND)).label("is_posted")
+"""Whether any card that shows a change is posted: one without copies costs no statement for them."""
 _BEHIND_NOW = "cards behind"
 """Where a session keeps the ids of the messages whose cards its transaction left behind."""
 _WANT_REDRAW = update(_COPIES).where(_COPIES.c.proposal_id.in_(_BEHIND)).values(wanted=_COPIES.c.wanted + 1)
@@ -58,7 +65,7 @@ def _update(columns: tuple[str, ...]) -> Any:
         guarded = guarded.where(~_PAUSED, bindparam("book") == _VERSION)
     if "thing" in columns:
         guarded = guarded.where(~_RUNS_ELSEWHERE)
-    return guarded.values({column: bindparam(column) for column in columns})
+    return guarded.values({column: bindparam(column) for column in columns}).returning(_IS_POSTED)
 
 
 def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> tuple[Proposal, ...]:
@@ -130,7 +137,9 @@ def move(
         values["progress"] = None
     guard = {"moved_id": before.id, "from_state": before.state, "from_version": before.version}
     guard |= {"book": book} if owner is not None else {}
-    if not count_changed(session.connection().execute(_update(tuple(values)), values | guard)):
+    guard |= _cards_of(before)
+    moved_row = session.connection().execute(_update(tuple(values)), values | guard).first()
+    if moved_row is None:
         return None
     if "deciders" in changes or "votes" in changes:
         _name_deciders(session, after)
@@ -141,7 +150,8 @@ def move(
         )
         about = log.about(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
-    _want_redraw(session, after)
+    if moved_row.is_posted:
+        _want_redraw(session, after)
     if state in SETTLED:
         for end_proposal in hooks_of(session).end_proposal:
             end_proposal(session, after, now)
@@ -168,9 +178,12 @@ def store_progress(session: Session, claimed: Proposal, words: str) -> bool:
     """Keep how far its tool is; False where it is no longer that run. It is no change of the proposal."""
     guard = {"moved_id": claimed.id, "from_state": State.EXECUTING, "from_version": claimed.version}
     told = {"progress": storable(words)}
-    if not count_changed(session.connection().execute(_update(("progress",)), told | guard)):
+    guard |= _cards_of(claimed)
+    moved_row = session.connection().execute(_update(("progress",)), told | guard).first()
+    if moved_row is None:
         return False
-    _want_redraw(session, claimed)
+    if moved_row.is_posted:
+        _want_redraw(session, claimed)
     return True
 
 
@@ -211,6 +224,11 @@ def _name_deciders(session: Session, proposal: Proposal) -> None:
         session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
 
 
+def _cards_of(proposal: Proposal) -> dict[str, Any]:
+    """Return the parameters that say which cards a change of a proposal is on."""
+    return {"card_message": proposal.message_id, "card_batch": proposal.batch}
+
+
 def has_cards_behind(session: Session, proposal: Proposal) -> bool:
     """Return whether what this transaction changed of a proposal leaves any posted card behind."""
     return proposal.message_id in session.info.get(_BEHIND_NOW, ())
@@ -218,6 +236,6 @@ def has_cards_behind(session: Session, proposal: Proposal) -> bool:
 
 def _want_redraw(session: Session, proposal: Proposal) -> None:
     """Mark as behind its copies, and the card of its batch or group."""
-    behind = {"message_id": proposal.message_id, "moved_id": proposal.id, "batch": proposal.batch}
+    behind = {**_cards_of(proposal), "moved_id": proposal.id}
     if count_changed(session.connection().execute(_WANT_REDRAW, behind)):
         session.info.setdefault(_BEHIND_NOW, set()).add(proposal.message_id)

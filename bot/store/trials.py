@@ -18,7 +18,7 @@ from bot.domain.text import hash_text
 from bot.domain.trials import AN_HOUR, AT_ONCE
 from bot.errors import TooMuch
 from bot.store import people
-from bot.store.audit import admin_changes
+from bot.store.audit import admin_changes, chain
 from bot.store.audit.admin_changes import Thing
 from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
@@ -60,6 +60,7 @@ def begin(
     """
     person = people.person_of(session, asker)
     conversation_lock.in_conversation(session, f"trials of {person.id}")
+    chain.link_added(session)
     asked = {"accounts": list(person.accounts), "since": now - _HOUR}
     rows = session.connection().execute(_RECENT, asked).all()
     begun = {row.key: row for row in rows if row.verb == Act.TRY}

@@ -26,6 +26,7 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from tests.domain.test_cards import make_proposal
 from tests.kit import ANA, ROOM, FakeClock
+from tests.web.conftest import serve  # noqa: F401 - a fixture, for a cycle over HTTP
 
 POLICIES = Policies(Policy())
 UNBOUND = Bounds(messages=1_000_000, conversations=1_000_000)

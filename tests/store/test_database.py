@@ -12,13 +12,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 from sqlmodel import Session
 
-from bot.domain.record import Act
+from bot.domain.record import Act, Wanted
 from bot.jobs.distributed import prepare
-from bot.store import engine, migrations, rules
+from bot.store import engine, migrations, people, rules
+from bot.store.audit import admin_changes, verification
+from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
 from bot.store.database import Database
 from bot.store.engine import apart, back_up
@@ -48,6 +50,11 @@ def add_then_break(session: Session, name: str) -> None:
     raise ValueError(name)
 
 
+def seal(session: Session, number: int) -> None:
+    by = By.press(Act.SEAL_WITH, ADA, people.person_of(session, ADA))
+    admin_changes.record(session, Thing.KEY, f"key {number}", by, None, None, NOW)
+
+
 async def test_a_write_is_committed_when_it_returns_and_reads_see_it(database: Database) -> None:
     assert await database.write(add, "a") == "a"
     assert await database.read(count) == 1
@@ -69,6 +76,36 @@ async def test_a_function_that_raises_does_not_undo_those_it_shares_a_commit_wit
     assert all(isinstance(outcome, ValueError) for outcome in outcomes[1:40:2])
     assert [isinstance(outcome, IntegrityError) for outcome in outcomes[40:]].count(True) == 1
     assert await database.read(count) == 21
+
+
+async def test_writes_that_wait_together_add_to_the_audit_log_once(database: Database) -> None:
+    if database.dialect != "sqlite":
+        pytest.skip("PostgreSQL has several writers")
+    asked: list[str] = []
+    event.listen(database.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    async with held(database) as let_go:
+        writes = [asyncio.create_task(database.write(seal, number)) for number in range(20)]
+        await asyncio.sleep(0)
+        asked.clear()
+        let_go()
+        await asyncio.gather(*writes)
+    assert len([each for each in asked if each.startswith("UPDATE chain_end")]) == 1
+    assert not [each for each in asked if each.startswith("SAVEPOINT")]
+    found = await database.read(verification.find_rows, Wanted())
+    assert [row["key"] for row in found[0]] == [f"key {number}" for number in range(20)]
+
+
+async def test_a_look_at_the_record_sees_what_others_of_its_commit_added(database: Database) -> None:
+    async with held(database) as let_go:
+        added = asyncio.create_task(database.write(seal, 1))
+        await asyncio.sleep(0)
+        seen = asyncio.create_task(database.write(admin_changes.newest, Thing.KEY, Act.SEAL_WITH))
+        await asyncio.sleep(0)
+        let_go()
+        await added
+        newest = await seen
+    assert newest is not None
+    assert newest.key == "key 1"
 
 
 async def test_nothing_is_open_between_writes(database: Database) -> None:

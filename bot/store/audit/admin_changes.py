@@ -87,6 +87,7 @@ def record(
 
 def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
     """Write down who read what led to a proposal, unless it is known of that person."""
+    chain.link_added(session)
     read = select(_TABLE.c.id).where(IS_CONTEXT, _TABLE.c.key == p.id, _TABLE.c.person == person.id)
     if session.execute(read.limit(1)).first() is None:
         by = By.press(Act.READ, actor, person)
@@ -95,6 +96,7 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
 
 def newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
     """Return the last time that this was done to a thing."""
+    chain.link_added(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)
     return session.exec(which.order_by(col(LedgerRow.id).desc()).limit(1)).first()
 
@@ -168,6 +170,7 @@ class LinkChange:
 
 def links_after(session: Session, row: int) -> list[LinkChange]:
     """Return the links and unlinks in rows after this one, oldest first."""
+    chain.link_added(session)
     found = session.execute(
         select(_TABLE).where(_TABLE.c.thing == Thing.ACCOUNT, _TABLE.c.id > row).order_by(_TABLE.c.id)
     )

@@ -16,9 +16,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Insert, bindparam, func, literal_column, update
@@ -52,10 +53,8 @@ _MOVE_END = (
     .where(_THE_END)
     .values({name: bindparam(f"new_{name}") for name in ("number", "hash", "key", "mark")})
 )
-ADDED_ROWS = "to be linked"
-"""Where a session keeps its new rows until the transaction ends, each with the statement that inserts it. One
-that has no such list can't record anything."""
-_ADOPTS = "adopts what is not sealed"
+ADDITIONS = "to be linked"
+"""The key of a session's `Additions`. A session that has none can't record anything."""
 _BATCH = 2000
 _ANCHOR = 32  # hexadecimal digits of a hash in an anchor: 128 bits
 _LEAST = 16  # of them that an anchor to check must have
@@ -97,31 +96,56 @@ class EndAltered(NodError):
 
 def keys_of(session: Session) -> tuple[bytes, ...]:
     """Return the keys that this process has, the one that seals first."""
-    keys: tuple[bytes, ...] = session.connection().get_execution_options().get(KEYS, ())
+    return _keys_in(session.connection())
+
+
+def _keys_in(connection: Connection) -> tuple[bytes, ...]:
+    keys: tuple[bytes, ...] = connection.get_execution_options().get(KEYS, ())
     return keys
+
+
+@dataclass(slots=True)
+class Additions:
+    """The new rows of a transaction, each with the statement that inserts it, until `link` inserts them.
+
+    ``adopts``: the first of them is the first sealed one, after rows without a seal.
+    """
+
+    rows: list[tuple[Insert, Mapping[str, Any]]] = field(default_factory=list)
+    adopts: bool = False
 
 
 def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
     """Record this row, which ``insert_one`` inserts, when the transaction ends."""
-    session.info[ADDED_ROWS].append((insert_one, row))
+    session.info[ADDITIONS].rows.append((insert_one, row))
 
 
-def link(session: Session) -> None:
+def link_added(session: Session) -> None:
+    """Insert what was added so far in the transaction of a session that is about to read the record."""
+    if (added := session.info.get(ADDITIONS)) is not None:
+        link(session.connection(), added)
+
+
+def link(connection: Connection, added: Additions) -> None:
     """Number, chain and insert the added rows. No one else can until the commit."""
-    added: list[tuple[Insert, Mapping[str, Any]]] = session.info.pop(ADDED_ROWS)
-    connection = session.connection()
+    if not added.rows:
+        return
     end = connection.execute(_HOLD_END, {}).first()
     if end is None:
         raise NodError("The end of the audit log is missing. See: nod audit verify")
-    key = _sealing(keys_of(session), end, adopts=session.info.pop(_ADOPTS, False))
+    key = _sealing(_keys_in(connection), end, adopts=added.adopts)
     number, previous = end.number, end.hash
-    for insert_one, values in added:
-        number += 1
-        row = {**values, "id": number, "previous": previous}
-        previous = row["hash"] = _hash(key, row)
-        connection.execute(insert_one, row)
+    for insert_some, some in groupby(added.rows, key=itemgetter(0)):
+        rows = []
+        for _, values in some:
+            number += 1
+            row = {**values, "id": number, "previous": previous}
+            previous = row["hash"] = _hash(key, row)
+            rows.append(row)
+        connection.execute(insert_some, rows)
     moved = {"number": number, "hash": previous, "key": name_of(key), "mark": _mark(key, number, previous)}
     connection.execute(_MOVE_END, {f"new_{name}": value for name, value in moved.items()})
+    added.rows, added.adopts = [], False
 
 
 def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
@@ -138,6 +162,7 @@ def _sealing(keys: Sequence[bytes], end: Any, *, adopts: bool = False) -> bytes:
 
 def is_sealed_with_newest(session: Session) -> bool:
     """Return whether the newest row is sealed as the next will be. Raises like `link`."""
+    link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     return end is not None and name_of(_sealing(keys_of(session), end)) == end.key
 
@@ -147,12 +172,13 @@ def adopt(session: Session) -> int:
 
     Raises NodError where that can't be.
     """
+    link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     if not keys_of(session):
         raise NodError("NOD_AUDIT_KEY: no key is set. Set one, then seal the audit log.")
     if end is None or end.key:
         raise NodError("The audit log is sealed already. Nothing was changed.")
-    session.info[_ADOPTS] = True
+    session.info[ADDITIONS].adopts = True
     return int(end.number) + 1
 
 
@@ -216,6 +242,7 @@ def content(row: Mapping[str, Any]) -> str:
 
 def anchor(session: Session) -> str | None:
     """Return the newest number and hash, to be kept outside the database; None while nothing is recorded."""
+    link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
     return f"{end.number}-{end.hash[:_ANCHOR]}" if end is not None and end.number else None
 
