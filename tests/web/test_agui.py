@@ -12,7 +12,7 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from sqlmodel import Session
 
-from bot.domain.model import Thought, UserText
+from bot.domain.model import Finished, Stop, Text, Thought, UserText
 from bot.domain.people import Actor
 from bot.errors import ModelCut
 from bot.store import turns
@@ -498,3 +498,53 @@ async def test_a_press_after_that_of_another_person_says_what_really_happened(se
         assert nod.notes.kept == ["milk"]
         assert [text for text in page.read if "approved" in text.lower()], page.read
         assert page.read.count("Done.") == 1
+
+
+async def test_ten_answers_to_one_interrupt_at_the_same_time_run_once(serve: Serve):
+    async with serve(model=ScriptedModel(ask(MILK), say("Kept."))) as nod:
+        page = Page(nod)
+        await page.run("keep milk")
+        answer = resolved(page.open[0], approved=True)
+        answers = await asyncio.gather(
+            *(sent(nod, None, answer, thread="t1", messages=page.messages) for _ in range(10))
+        )
+        await nod.idle()
+        assert nod.notes.kept == ["milk"]
+        told = [text_of(events_of(each)) for each in answers]
+        assert sum(text.startswith("Already approved by you") for text in told) == 9
+        await page.run()
+        assert page.read[-1] == "Kept."
+
+
+async def test_ten_runs_of_one_thread_at_the_same_time_are_each_taken_in_once(serve: Serve):
+    async with serve(model=ScriptedModel()) as nod:
+        written = [[{"id": f"m{n}", "role": "user", "content": f"hello {n}"}] for n in range(10)]
+        runs = await asyncio.gather(*(sent(nod, None, thread="t1", messages=each) for each in written))
+        for run in runs:
+            assert_valid_agui(events_of(run))
+            assert events_of(run)[-1]["outcome"] == {"type": "success"}
+        page = Page(nod)
+        await page.run()
+        assert sorted(each for each in page.read if each != "Understood.") == [
+            f"hello {n}" for n in range(10)
+        ]
+
+
+async def test_a_run_that_its_front_end_aborts_is_complete_when_it_comes_back(serve: Serve):
+    held = asyncio.Event()
+    half = [Text("One. "), held, Text("Two."), Finished(Stop.FINISHED)]
+    async with serve(model=ScriptedModel(ask(MILK), half)) as nod:
+        page = Page(nod)
+        await page.run("keep milk")
+        body = {"threadId": "t1", "runId": "r2", "messages": page.messages}
+        body["resume"] = [resolved(page.open[0], approved=True)]
+        async with nod.client.stream("POST", "/agui", json=body) as response:
+            async for line in response.aiter_lines():
+                if "One. " in line:
+                    break
+        held.set()
+        await nod.idle()
+        assert nod.notes.kept == ["milk"]
+        await page.run()
+        assert page.read[-1] == "One. Two."
+        assert nod.notes.kept == ["milk"]
