@@ -5,7 +5,20 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, String, bindparam, delete, exists, func, or_, text, true, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    String,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    text,
+    true,
+    tuple_,
+    union_all,
+    update,
+)
 from sqlmodel import Session, col, select
 
 from bot.domain import kinds
@@ -54,11 +67,14 @@ _PROPOSAL = table_of(ProposalRow)
 _HERE = bindparam("conversation_id", type_=String)
 _LEAD = select(col(TeammateRow.lead_id)).where(col(TeammateRow.id) == _HERE).scalar_subquery()
 _RUN = (_MESSAGE.c.role == LineRole.NOTE) & _MESSAGE.c.event_id.is_not(None)  # of a schedule, as asked again
-_LAST_ASKED = (
-    select(func.max(_MESSAGE.c.id))
-    .where(_MESSAGE.c.conversation_id.in_([_HERE, _LEAD]), (_MESSAGE.c.role == LineRole.USER) | _RUN)
-    .scalar_subquery()
+# each by itself: for both together PostgreSQL reads back through the messages of all conversations
+_ASKED_IN = (
+    select(func.max(_MESSAGE.c.id).label("id")).where(
+        _MESSAGE.c.conversation_id == conversation, (_MESSAGE.c.role == LineRole.USER) | _RUN
+    )
+    for conversation in (_HERE, _LEAD)
 )
+_LAST_ASKED = select(func.max(union_all(*_ASKED_IN).subquery().c.id)).scalar_subquery()
 _LAST_ASKED_AT = select(_MESSAGE.c.created_at).where(_MESSAGE.c.id == _LAST_ASKED).scalar_subquery()
 # a clock that was ahead may have dated it
 _LATER = (_PROPOSAL.c.decided_at > _LAST_ASKED_AT) & (_PROPOSAL.c.decided_at <= bindparam("now"))

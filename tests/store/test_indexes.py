@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, insert
 
 from bot.approvals import lifecycle
 from bot.approvals.lookup import past
@@ -35,8 +35,9 @@ from bot.store import (
 from bot.store.audit import verification
 from bot.store.database import Database
 from bot.store.proposals import Reach
+from bot.store.tables.conversations import MessageRow
 from bot.store.tables.proposals import CALLS
-from bot.store.tables.row import Row
+from bot.store.tables.row import Row, table_of
 from tests.kit import ADA, ANA, BEN, ROOM, FakeClock, Nod, call, make_tables, says
 from tests.store.conftest import Rows
 
@@ -189,6 +190,29 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     assert any("proposal.id >" in text for text in texts)
     found = {text: ends for text in texts if (ends := read_from_end_to_end(nod, text))}
     assert not found, "\n\n".join(f"{ends}: {text}" for text, ends in found.items())
+
+
+def test_who_asked_last_is_not_looked_for_among_the_messages_of_everyone(rows: Rows) -> None:
+    if rows.database.dialect != "postgresql":
+        pytest.skip("SQLite chooses without looking at what is in the table")
+    [p] = rows.propose()
+    said = rows.say(at=Address(SHELL, "elsewhere"))
+    assert said is not None
+    lines = [
+        {"conversation_id": each, "role": "user", "text": "", "created_at": rows.clock()}
+        for each in [p.conversation_id] * 1000 + [said.conversation_id] * 1000
+    ]
+    with rows.database.engine.begin() as connection:
+        connection.execute(insert(table_of(MessageRow)), lines)
+        connection.exec_driver_sql("ANALYZE")
+    asked: list[tuple[str, Any]] = []
+    event.listen(rows.database.engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
+    rows.database.read_now(conversations.find_asked_already, p.conversation_id, rows.clock())
+    [(words, given)] = asked
+    with rows.database.engine.connect() as connection:
+        plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {words}", given).scalars())
+    assert "message_of_conversation" in plan
+    assert "Index Scan Backward using message_pkey" not in plan
 
 
 def test_a_look_takes_as_many_steps_however_much_has_ended(tmp_path: Path) -> None:
