@@ -24,7 +24,8 @@ from bot.agent.demo.model import DemoModel
 from bot.app import build
 from bot.channels.slack.card import render
 from bot.channels.telegram.card import render_card
-from bot.channels.telegram.text import Rich, from_markdown
+from bot.channels.telegram.markdown import from_markdown
+from bot.channels.telegram.text import Rich
 from bot.domain.cards import Card
 from bot.domain.text import as_written
 from bot.features.issues.tools import seed
