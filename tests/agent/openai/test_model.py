@@ -849,7 +849,7 @@ async def test_a_done_mark_in_quotes_is_one(server, make):
 
 
 @pytest.mark.parametrize("error", [{}, {"code": 0, "message": ""}, {"code": "0"}, None, ""])
-async def test_an_error_that_says_there_is_none_is_none(server, make, error):
+async def test_an_error_that_without_a_text_is_no_error(server, make, error):
     server.reply(stream(chunk({"content": "Hi"}) | {"error": error}, chunk(finish="stop") | {"error": error}))
     assert (await answer(make()))[0] == "Hi"
 

@@ -152,7 +152,7 @@ async def test_a_refusal_of_a_message_costs_no_tool_of_that_name(talk, words, na
     assert find_tools(words, [name]) == []
 
 
-def test_a_tool_that_is_called_like_a_field_of_the_refused_one_is_none_of_them():
+def test_a_tool_that_is_called_like_a_field_of_the_refused_one_is_not_one_of_them():
     words = "Invalid schema for function 'note_add': In context=('properties', 'find'), 'type' must be given."
     assert find_tools(words, ["note_add", "find", "type"]) == ["note_add"]
 
