@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.domain.attachments import (
+    HTML,
     OLE,
     PDF,
     PICTURES,
@@ -57,6 +58,12 @@ class Documents:
         async with self._room:
             return await asyncio.to_thread(_read, data)
 
+    async def read_page(self, markup: str) -> dict[str, Any]:
+        """Return what people see of a web page: its title, text, links and note by name, or a fault."""
+        data = markup.encode(errors="replace")
+        async with self._room:
+            return await asyncio.to_thread(_ask, HTML, data)
+
 
 def _read(data: bytes) -> FileContent:
     if not data.strip():
@@ -71,18 +78,24 @@ def _read(data: bytes) -> FileContent:
             else f"it is {describe_kind(kind)}"
         )
         return FileContent(kind, fault=fault, data=data)
-    child = Child(_READER, seconds=_SECONDS)
-    try:
-        found: dict[str, Any] = child.ask({"kind": kind or UNKNOWN, "size": len(data)}, data)
-    except TookTooLong:
-        found = {"fault": _TOO_MUCH}
-    finally:
-        child.stop()
+    found = _ask(kind or UNKNOWN, data)
     kind, picture = found.get("kind", kind or UNKNOWN), found.get("picture")
     kept = None if kind in PICTURES else data
     if picture:
         kept = base64.b64decode(picture)
     return FileContent(kind, found.get("text", ""), found.get("fault", ""), kept, found.get("note", ""))
+
+
+def _ask(kind: str, data: bytes) -> dict[str, Any]:
+    """The answer of a child that reads this one file."""
+    child = Child(_READER, seconds=_SECONDS)
+    try:
+        found: dict[str, Any] = child.ask({"kind": kind, "size": len(data)}, data)
+    except TookTooLong:
+        return {"fault": _TOO_MUCH}
+    finally:
+        child.stop()
+    return found
 
 
 def _is_plain(data: bytes) -> bool:

@@ -16,11 +16,11 @@ from tests.contracts.test_telegram import ANA as IN_TELEGRAM
 from tests.contracts.test_telegram import TelegramDriver
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
-from tests.tools.yardstick import Case, open_document, pdf, pictures, sheets, texts, word
+from tests.tools.yardstick import Case, open_document, pages, pdf, pictures, sheets, texts, word
 
 pytestmark = [pytest.mark.platform, pytest.mark.slow]
 
-MODULES = (word, open_document, sheets, texts, pdf, pictures)
+MODULES = (word, open_document, sheets, texts, pages, pdf, pictures)
 YARDSTICK = {case.name: case for module in MODULES for case in module.cases()}
 MAX_FILE_BYTES = 10_000_000
 NAMED = {
@@ -39,7 +39,11 @@ NAMED = {
     "export.csv": "text in cp1251: Добрый день!",
     "page.html": "page with pictures",
     "photo.heic": "picture of HEIC",
+    "hidden.html": "sheet hides by .x{display:none}",
+    "white.html": "page hides by color:white",
     "mail.eml": "e-mail",
+    "preview.eml": "e-mail with a hidden preview",
+    "hidden.epub": "book that hides a passage",
     "all.zip": "archive",
     "broken.docx": "word damaged",
     "empty.txt": "empty file",

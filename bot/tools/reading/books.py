@@ -1,5 +1,6 @@
 """Books in the EPUB format: XHTML pages in the order that the book gives them."""
 
+import re
 from posixpath import join, normpath
 from urllib.parse import unquote
 
@@ -9,6 +10,7 @@ from bot.tools.reading.plain import decode, read_html
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_CHAPTERS = 500
+_SHEET = re.compile(r"""<link\b[^>]{0,500}?\bhref\s*=\s*["']([^"'>]{1,500})["']""", re.IGNORECASE)
 
 
 def read_book(package: Package, report: Report) -> str:
@@ -33,5 +35,17 @@ def read_book(package: Package, report: Report) -> str:
         if chapter not in package.names:
             report.leave_out("missing chapter")
             continue
-        said.append(read_html(decode(package.read(chapter), report), report))
+        markup = decode(package.read(chapter), report)
+        said.append(read_html(markup, report, _read_sheets(package, chapter, markup)))
     return "\n\n".join(said)
+
+
+def _read_sheets(package: Package, chapter: str, markup: str) -> dict[str, str]:
+    """The style sheets that a chapter names, by the address that it gives."""
+    folder = chapter.rpartition("/")[0]
+    parts = {address: normpath(join(folder, unquote(address))) for address in _SHEET.findall(markup)}
+    return {
+        address: package.read(part).decode(errors="replace")
+        for address, part in parts.items()
+        if part in package.names
+    }

@@ -2,15 +2,17 @@
 
 A question is ``{"kind": …, "size": …}`` with that many bytes after its line. The answer has the ``kind`` that
 it turned out to be, ``text``, ``picture`` (base64) or ``fault`` (words), and a ``note`` on what was left out.
+What comes as ``text/html`` is a page in UTF-8; its answer has ``title`` and ``links`` too.
 A library is loaded only for the files that need it.
 """
 
 import base64
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from bot.domain.attachments import DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, TEXT, XLS, XLSB, XLSX, ZIP
+from bot.domain.attachments import DOCX, EPUB, HTML, ODP, ODS, ODT, PDF, PPTX, TEXT, XLS, XLSB, XLSX, ZIP
 from bot.tools.child import serve
 from bot.tools.documents import cut_text
 from bot.tools.reading.packed import DAMAGED_TEXT, Package, identify, list_archive
@@ -31,6 +33,11 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
             drawn = draw_picture(data, kind, report)
             encoded = base64.b64encode(drawn.data).decode()
             return {"kind": drawn.kind, "picture": encoded, "note": report.as_text()}
+        if kind == HTML:
+            from bot.tools.reading.pages import read_page
+
+            page = read_page(data.decode(), report)
+            return {**asdict(page), "kind": kind, "note": report.as_text()}
         package = Package(data) if kind == ZIP else None
         kind = identify(package) if package else kind
         kind, text = _read_text(data, kind, package, report)

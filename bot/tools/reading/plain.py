@@ -10,12 +10,11 @@ from email.message import EmailMessage, MIMEPart
 from typing import Any
 
 from bot.domain.attachments import HTML, HTML_PAGE, TEXT, UNKNOWN, describe_kind, strip_controls
-from bot.tools.builtin.fetch_text import readable
 from bot.tools.reading.encodings import detect_encoding
+from bot.tools.reading.pages import read_page
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_PARTS = 200
-_CUT_PAGE_TEXT = "it has too much markup.]"
 _MIN_CHARS_PER_ODD = 50
 _MAX_RTF_BYTES = 3_000_000
 _MARKS = (
@@ -55,15 +54,8 @@ _MAIL = re.compile(
     r"|DKIM-Signature|Content-Type|ARC-[\w-]+|Authentication-Results): [^\n]*\n(?:[ \t][^\n]*\n)*){2}",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\w+")
-_TAG = re.compile(r"<[A-Za-z][^<>]{0,2000}>")
-_UNSEEN = re.compile(
-    r"""
-    \shidden(?=[\s/>=]) | \sstyle\s*=\s*["'][^"']*
-    (?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9]))
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_WORD = re.compile(r"[^\W_]+")
+_NOT_SHOWN = re.compile(r"\b(?:https?://|mailto:)[^\s<>]+|\[(?:image|cid):[^\]\n]*\]", re.IGNORECASE)
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _PACKED_LINE = re.compile(
     r"^(?:PHOTO|LOGO|SOUND|KEY|ATTACH)[;:][^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
@@ -163,17 +155,10 @@ def _has_too_many_odd(text: str) -> bool:
     return odd * _MIN_CHARS_PER_ODD > len(text)
 
 
-def read_html(text: str, report: Report) -> str:
-    """Return a page's title and what a reader would see of it; its pictures are counted."""
-    page = readable(text.encode(errors="replace"), HTML, "utf-8")
-    report.leave_out("picture", len(re.findall(r"<(?:img|svg|canvas|picture)\b", text, re.IGNORECASE)))
-    report.leave_out("embedded page", len(re.findall(r"<(?:iframe|object|embed)\b", text, re.IGNORECASE)))
-    unseen = sum(1 for tag in _TAG.finditer(text) if _UNSEEN.search(tag[0]))
-    report.reveal("piece of hidden text", unseen)
-    if str(page["text"]).endswith(_CUT_PAGE_TEXT):
-        report.remark("The rest of the page is left out: it has too much markup.")
-    title = f"# {page['title']}\n" if page.get("title") else ""
-    return title + str(page["text"])
+def read_html(text: str, report: Report, sheets: Mapping[str, str] | None = None) -> str:
+    """Return a page's title and what people see of it. ``sheets`` as in `read_page`."""
+    page = read_page(text, report, sheets)
+    return f"# {page.title}\n{page.text}" if page.title else page.text
 
 
 def _read_rtf(data: bytes, report: Report) -> str:
@@ -243,7 +228,7 @@ def _read_mail(data: bytes, report: Report) -> str:
 
 
 def _read_body(message: EmailMessage, report: Report) -> str | None:
-    """Return the text as people see it; a version of it in plain text counts where it has all the words."""
+    """Return the text as people see it; a version of it in plain text counts where it has the same words."""
     plain, page = message.get_body(("plain",)), message.get_body(("html",))
     if page is None:
         return None if plain is None else _content(plain, report)
@@ -251,7 +236,7 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
         return read_html(_content(page, report), report)
     written, seen = _content(plain, report), Report()
     shown = read_html(_content(page, seen), seen)
-    if set(_WORD.findall(shown)) <= set(_WORD.findall(written)):
+    if set(_WORD.findall(shown)) == set(_WORD.findall(_NOT_SHOWN.sub("", written))):
         return written
     report.leave_out("plain version with other words")
     report.left_out.update(seen.left_out)

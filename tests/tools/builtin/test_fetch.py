@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from bot.errors import BadArguments, ToolError
 from bot.tools.builtin.fetch import fetch_tools
-from bot.tools.builtin.fetch_text import readable
+from bot.tools.documents import Documents
+from bot.tools.reading.pages import read_page
+from bot.tools.reading.report import Report
 from bot.tools.target import by_system, public
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit.examples import examples
@@ -47,7 +49,8 @@ async def test_a_page_is_told_as_text(net):
         "status": 200,
         "type": "text/html",
         "title": "A page",
-        "text": "# Hello\n\nOne & two\nthree\n\n- x\n- y\ncat",
+        "note": "Left out: 1 picture.",
+        "text": "# Hello\n\nOne & two\nthree\n\n- x\n- y\n[picture: cat]",
     }
     assert net.connected == [(PUBLIC, 80)]
 
@@ -374,10 +377,21 @@ def test_no_invented_url_is_connected_to_anything_but_its_checked_address(text, 
     assert "localhost" not in net.asked
 
 
-@given(st.text(max_size=200), st.sampled_from(["text/html", "text/plain"]))
-def test_any_text_can_be_made_readable(text, kind):
-    told = readable(text.encode(errors="replace"), kind, "utf-8")
-    assert "\0" not in told["text"]
+@given(st.text(max_size=200))
+def test_any_text_can_be_read_as_a_page(text):
+    assert "\0" not in read_page(text, Report()).text
+
+
+async def test_what_a_page_hides_is_left_out_and_said(net):
+    net.page(
+        "example.com/",
+        content_type="text/html",
+        text="<style>.x{display:none}</style><p>Seen</p><div class=x>secret <a href='/trap'>go</a></div>",
+    )
+    found = await net.get("http://example.com/")
+    assert found["text"] == "Seen"
+    assert found["note"] == "Left out: 1 piece of hidden text."
+    assert "links" not in found
 
 
 HALF = 300_000
@@ -396,25 +410,27 @@ HOSTILE_PAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", HOSTILE_PAGES.values(), ids=HOSTILE_PAGES.keys())
-def test_no_page_takes_longer_the_more_often_a_part_comes_before(page):
+async def test_no_page_takes_longer_the_more_often_a_part_comes_before(page):
     with patience(60):
-        readable(page.encode(), "text/html", "utf-8")
+        await Documents().read_page(page)
 
 
 @pytest.mark.parametrize("charset", ["punycode", "idna", "unicode_escape"])
-def test_a_character_set_that_no_page_has_is_read_as_utf_8(charset):
-    assert readable("ä-b\\x41".encode(), "text/plain", charset)["text"] == "ä-b\\x41"
+async def test_a_character_set_that_no_page_has_is_read_as_utf_8(net, charset):
+    kind = f"text/plain; charset={charset}"
+    net.page("example.com/", body="ä-b\\x41".encode(), headers={"Content-Type": kind})
+    assert (await net.get("http://example.com/"))["text"] == "ä-b\\x41"
 
 
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th>d</table>", "a\tb\n\nc d"),
+        ("<table><tr><td>a</td><td>b</td></tr><tr><th>c</th>d</table>", "a\tb\nc d"),
         ("<p>a</p>b<div>c</div>d", "a\nb\nc\nd"),
         ("<style><p>a</p></style>b<svg><p>c</p><td>d</td></svg>e", "be"),
-        ("<head><meta>a<body>b<img alt='c'>", "bc"),
+        ("<head><meta>a<body>b<img alt='c'>", "ab[picture: c]"),
     ],
     ids=["cells", "blocks", "silent", "a head that is never closed"],
 )
 def test_what_stands_apart_on_a_page_stands_apart_in_its_text(page, text):
-    assert readable(page.encode(), "text/html", "utf-8")["text"] == text
+    assert read_page(page, Report()).text == text

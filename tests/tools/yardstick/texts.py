@@ -149,7 +149,7 @@ def cases() -> Iterator[Case]:
             b"<html><body>Seen<p style='color:red; display: none'>a</p><p hidden>b</p><p style='font-size:0.9em'>c</p></body></html>"
         ),
         ("Seen",),
-        ("Hidden in the file, but read: 2 pieces of hidden text",),
+        ("Left out: 2 pieces of hidden text",),
     )
     yield Case(
         "XML with its encoding",
@@ -277,7 +277,9 @@ def cases() -> Iterator[Case]:
         never=("100",),
     )
     yield Case(
-        "e-mail of two versions", lambda: _two_versions("Pay 100 soon", "<p>Pay 100</p>"), ("Pay 100 soon",)
+        "e-mail of two versions",
+        lambda: _two_versions("Pay *100* soon", "<p>Pay <b>100</b> soon</p>"),
+        ("Pay *100* soon",),
     )
     yield Case(
         "e-mail without its encoding",

@@ -1,0 +1,193 @@
+"""Web pages: their text as people who open them see it, by libxml2. What is hidden is left out."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from bot.tools.reading.markup import local_name
+from bot.tools.reading.report import Report
+from bot.tools.reading.style_sheets import StyleSheets
+from bot.tools.reading.visibility import WANTED, Look, look_at
+
+_MAX_LINKS, _MAX_LINK_CHARS = 60, 500
+_CELL = "\ufdd0"  # between two cells of a row, until what is around it is tidied
+_SILENT = frozenset(
+    {"script", "style", "svg", "iframe", "object", "embed", "head", "title", "area", "param", "math"}
+)
+_BLOCKS = frozenset({
+    "p", "div", "section", "article", "header", "footer", "main", "nav", "aside", "ul", "ol", "li", "table",
+    "tr", "h1", "h2", "h3", "h4", "h5", "h6",
+    "pre", "blockquote", "br", "hr", "dl", "dt", "dd", "form", "figure", "option",
+    "select", "summary", "details",
+})  # fmt: skip
+_LINES = frozenset({"li", "option", "tr", "dt", "dd", "br", "hr"})  # what follows begins its own line
+_SILENT_INPUTS = frozenset({"hidden", "submit", "button", "reset", "image", "password", "file"})
+_HEADINGS = {"h1": "# ", "h2": "## ", "h3": "### ", "li": "- "}
+_COUNTED = {
+    "img": "picture",
+    "svg": "picture",
+    "canvas": "picture",
+    "math": "equation",
+    "iframe": "embedded page",
+    "object": "embedded page",
+    "embed": "embedded page",
+    "video": "recording",
+    "audio": "recording",
+}
+_PLAYED = frozenset({"canvas", "audio", "video"})  # only the words in them are hidden
+_HIDDEN = "piece of hidden text"
+_CUT_TEXT = "The rest of the page is left out: it has too much markup."
+_SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
+_SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
+_MISNESTED_TEXT = "Its markup has faults. Text that it hides may be in what I read."
+_CUT_ERRORS = ("Excessive depth", "xmlSAX2", "Memory allocation")
+_MISNESTED_ERROR = "Opening and ending tag mismatch"
+_WORD = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What people see of a page. ``links`` are the addresses of its visible links, as they stand there."""
+
+    title: str
+    text: str
+    links: tuple[str, ...]
+
+
+def read_page(markup: str, report: Report, sheets: Mapping[str, str] | None = None) -> Page:
+    """Return what people see of a page; ``sheets`` are its style sheets in other files, by their address."""
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.fromstring(markup.replace("\0", "\ufffd").encode(errors="replace"), parser)
+    if root is None:
+        return Page("", "", ())
+    reading = _Reading(report, _collect_sheets(root, sheets or {}, report))
+    reading.read(root)
+    faults = [entry.message for entry in parser.error_log]
+    if any(fault.startswith(_CUT_ERRORS) for fault in faults):
+        report.remark(_CUT_TEXT)
+    if reading.hiders and any(fault.startswith(_MISNESTED_ERROR) for fault in faults):
+        report.remark(_MISNESTED_TEXT)
+    return reading.as_page(root)
+
+
+def _collect_sheets(root: Any, files: Mapping[str, str], report: Report) -> StyleSheets:
+    found, unread = StyleSheets(WANTED), 0
+    for element in root.iter("style", "link"):
+        if element.get("media") and re.search(r"\bprint\b", element.get("media"), re.IGNORECASE):
+            continue
+        if local_name(element) == "style":
+            found.add("".join(element.itertext()))
+        elif "stylesheet" in element.get("rel", "").lower().split():
+            address = element.get("href", "")
+            found.add(files.get(address, ""))
+            unread += address not in files
+    if unread or found.imports:
+        report.remark(_SHEETS_TEXT)
+    if found.unknown:
+        report.remark(_SELECTORS_TEXT)
+    return found
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Walks a page's elements and collects what they say."""
+
+    report: Report
+    sheets: StyleSheets
+    hiders: set[Any] = field(default_factory=set)
+    _parts: list[str] = field(default_factory=list)
+    _links: dict[str, None] = field(default_factory=dict)  # in their order, each once
+    _looks: list[Look] = field(default_factory=lambda: [Look()])
+    _silent: int = 0
+    _in_row: bool = False
+    _unspoken: set[Any] = field(default_factory=set)
+
+    def read(self, root: Any) -> None:
+        for event, element in etree.iterwalk(root, events=("start", "end")):
+            if event == "start":
+                self._open(element)
+            else:
+                self._close(element)
+
+    def as_page(self, root: Any) -> Page:
+        """Return what was collected, and count what was hidden."""
+        title = next((each for each in root.iter("title") if not _is_in_picture(each)), None)
+        self.report.leave_out(_HIDDEN, len(self.hiders))
+        self.report.reveal("piece of text hidden from screen readers", len(self._unspoken))
+        words = "" if title is None else " ".join("".join(title.itertext()).split())
+        return Page(words, _tidy("".join(self._parts)), tuple(self._links))
+
+    def _open(self, element: Any) -> None:
+        tag = local_name(element).lower()
+        look = look_at(element, self.sheets.find(element), self._looks[-1])
+        self._looks.append(look)
+        self._count(tag, look)
+        if self._silent or tag in _SILENT:
+            self._silent += 1
+            return
+        if tag in _BLOCKS:
+            self._in_row = self._in_row and tag != "tr"
+            self._parts.append("\n" + _HEADINGS.get(tag, ""))
+        elif tag in ("td", "th"):
+            self._parts.append(_CELL if self._in_row else "")
+            self._in_row = True
+        self._say(_say_by_attributes(element, tag))
+        address = element.get("href", "").strip() if tag == "a" else ""
+        if 0 < len(address) <= _MAX_LINK_CHARS and len(self._links) < _MAX_LINKS and not look.is_hidden:
+            self._links[address] = None
+        self._say(element.text or "")
+
+    def _close(self, element: Any) -> None:
+        tag = local_name(element).lower()
+        self._looks.pop()
+        if self._silent:
+            self._silent -= 1
+        elif tag in ("td", "th") or tag in _BLOCKS - _LINES:
+            self._parts.append("\n" if tag in _BLOCKS else " ")
+        if not self._silent:
+            self._say(element.tail or "")
+
+    def _say(self, text: str) -> None:
+        """Take text of the element that is open, unless people do not see it."""
+        look, has_words = self._looks[-1], bool(_WORD.search(text))
+        if look.is_hidden:
+            self.hiders.update([look.hider] if has_words else ())
+            return
+        self._parts.append(text)
+        if has_words and look.unspoken is not None:
+            self._unspoken.add(look.unspoken)
+
+    def _count(self, tag: str, look: Look) -> None:
+        if (
+            tag in _COUNTED
+            and (not look.is_hidden or tag in ("canvas", "audio", "video"))
+            and not self._silent
+        ):
+            self.report.leave_out(_COUNTED[tag])
+
+
+def _is_in_picture(title: Any) -> bool:
+    return any(local_name(each).lower() == "svg" for each in title.iterancestors())
+
+
+def _say_by_attributes(element: Any, tag: str) -> str:
+    """Return what an element says without text: a picture's words, what a person filled in."""
+    if tag == "option":
+        return "☒ " if element.get("selected") is not None else ""
+    if tag == "img":
+        words = element.get("alt", "").strip()
+        return f"[picture: {words}]" if words else ""
+    if tag != "input":
+        return ""
+    kind = element.get("type", "").lower()
+    if kind in ("checkbox", "radio"):
+        return " ☒ " if element.get("checked") is not None else " ☐ "
+    return "" if kind in _SILENT_INPUTS else f" {element.get('value', '')} "
+
+
+def _tidy(text: str) -> str:
+    lines = (re.sub(rf" ?{_CELL} ?", "\t", " ".join(line.split())) for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line if line.strip() else "" for line in lines)).strip()
