@@ -16,11 +16,11 @@ from tests.contracts.test_telegram import ANA as IN_TELEGRAM
 from tests.contracts.test_telegram import TelegramDriver
 from tests.kit import FakeClock, make_tables
 from tests.kit.urls import Urls
-from tests.tools.yardstick import Case, open_document, pages, pdf, pictures, sheets, texts, word
+from tests.tools.yardstick import Case, hidden, open_document, pages, pdf, pictures, sheets, texts, word
 
 pytestmark = [pytest.mark.platform, pytest.mark.slow]
 
-MODULES = (word, open_document, sheets, texts, pages, pdf, pictures)
+MODULES = (word, open_document, sheets, texts, pages, pdf, pictures, hidden)
 YARDSTICK = {case.name: case for module in MODULES for case in module.cases()}
 MAX_FILE_BYTES = 10_000_000
 NAMED = {
@@ -40,6 +40,10 @@ NAMED = {
     "page.html": "page with pictures",
     "photo.heic": "picture of HEIC",
     "hidden.html": "sheet hides by .x{display:none}",
+    "faint.docx": 'word faint by <w:color w:val="FFFFFF"/>',
+    "cells.xlsx": "xlsx hides by white",
+    "off.pptx": "pptx text that is off the slide",
+    "scan-text.pdf": "pdf invisible text",
     "white.html": "page hides by color:white",
     "mail.eml": "e-mail",
     "preview.eml": "e-mail with a hidden preview",

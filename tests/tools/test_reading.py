@@ -11,16 +11,20 @@ from PIL import Image
 
 from bot.domain.attachments import FileContent
 from bot.tools.documents import MAX_TEXT_CHARS, Documents
-from tests.tools.yardstick import Case, open_document, pages, pdf, pictures, sheets, texts, word
+from tests.tools.yardstick import Case, hidden, open_document, pages, pdf, pictures, sheets, texts, word
 
 pytestmark = pytest.mark.slow
 
-CASES = [case for each in (word, open_document, sheets, texts, pages, pdf, pictures) for case in each.cases()]
+CASES = [
+    case
+    for each in (word, open_document, sheets, texts, pages, pdf, pictures, hidden)
+    for case in each.cases()
+]
 
 
 def test_the_yardstick_is_long_enough() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
-    assert len(CASES) >= 400
+    assert len(CASES) >= 450
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

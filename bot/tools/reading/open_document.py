@@ -1,5 +1,6 @@
 """OpenDocument texts and slides, as LibreOffice writes them."""
 
+import re
 from typing import Any
 
 from bot.tools.reading.markup import Roles, attribute, inner_text, local_name, parse_xml, text_of_element
@@ -7,6 +8,10 @@ from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT, Package
 from bot.tools.reading.report import Report, UnreadableError
 
 _MAX_SPACES = 1_000
+_NO_STYLES = b"<none/>"
+_MIN_POINTS = 3.0
+_POINTS = re.compile(r"(\d+(?:\.\d+)?)pt")
+_WHITE = re.compile(r"#f[a-f]f[a-f]f[a-f]", re.IGNORECASE)
 _COUNTED = {
     "image": "picture",
     "object": "embedded object",
@@ -18,7 +23,8 @@ _COUNTED = {
 def read_open_document(package: Package, report: Report) -> str:
     """Return the text of a document or the slides of a presentation; its headers follow."""
     root = read_content(package)
-    hidden = _remove_hidden(root, report)
+    styles = package.read("styles.xml")
+    hidden = _remove_hidden(root, parse_xml(styles or _NO_STYLES), report)
     _count(root, report)
     pages = [each for each in root.iter() if local_name(each) == "page"]
     said = (
@@ -71,30 +77,43 @@ def _count(root: Any, report: Report) -> None:
             report.leave_out("tracked deletion")
 
 
-def _remove_hidden(root: Any, report: Report) -> set[str]:
+def _remove_hidden(root: Any, styles: Any, report: Report) -> set[str]:
     """Take out the text of styles that show none. Returns the names of the styles that hide."""
-    hidden = {
-        attribute(style, "name")
-        for style in root.iter()
+    forms = {
+        attribute(style, "name"): list(style)
+        for tree in (styles, root)
+        for style in tree.iter()
         if local_name(style) == "style"
-        and any(
-            attribute(each, "display") == "none" or attribute(each, "visibility") == "hidden"
-            for each in style
-        )
     }
+    hidden = {name for name, form in forms.items() if any(map(_is_hiding, form))}
+    faint = {name for name, form in forms.items() if any(map(_is_faint, form)) and name not in hidden}
     for each in list(root.iter()):
-        if (
-            local_name(each) in ("span", "p", "h")
-            and attribute(each, "style-name") in hidden
-            and "".join(each.itertext())
-        ):
+        if local_name(each) not in ("span", "p", "h") or not "".join(each.itertext()).strip():
+            continue
+        style = attribute(each, "style-name")
+        if style in hidden:
             report.leave_out("piece of hidden text")
             tail = each.tail
             each.clear()
             each.tail = tail
+        elif style in faint:
+            report.reveal("piece of white or tiny text")
     said_hidden = [each for each in root.iter() if local_name(each) in ("hidden-text", "hidden-paragraph")]
     report.leave_out("piece of hidden text", len(said_hidden))
     return hidden
+
+
+def _is_hiding(form: Any) -> bool:
+    return attribute(form, "display") == "none" or attribute(form, "visibility") == "hidden"
+
+
+def _is_faint(form: Any) -> bool:
+    """Tell whether a form of text is white on nothing, or too small to be seen."""
+    size = _POINTS.fullmatch(attribute(form, "font-size"))
+    if size and float(size[1]) < _MIN_POINTS:
+        return True
+    under = attribute(form, "background-color")
+    return bool(_WHITE.fullmatch(attribute(form, "color"))) and under in ("", "transparent")
 
 
 def _write(element: Any, roles: Roles) -> str | None:

@@ -38,7 +38,6 @@ _COUNTED = {
     "audio": "recording",
 }
 _PLAYED = frozenset({"canvas", "audio", "video"})  # only the words in them are hidden
-_HIDDEN = "piece of hidden text"
 _CUT_TEXT = "The rest of the page is left out: it has too much markup."
 _SHEETS_TEXT = "Its style sheets at other addresses weren't read. Text that they hide is in what I read."
 _SELECTORS_TEXT = "A style sheet of it hides or shows text in a way that I can't follow."
@@ -115,7 +114,7 @@ class _Reading:
     def as_page(self, root: Any) -> Page:
         """Return what was collected, and count what was hidden."""
         title = next((each for each in root.iter("title") if not _is_in_picture(each)), None)
-        self.report.leave_out(_HIDDEN, len(self.hiders))
+        self.report.leave_out("piece of hidden text", len(self.hiders))
         self.report.reveal("piece of text hidden from screen readers", len(self._unspoken))
         words = "" if title is None else " ".join("".join(title.itertext()).split())
         return Page(words, _tidy("".join(self._parts)), tuple(self._links))

@@ -6,6 +6,7 @@ from typing import Any
 
 from bot.tools.documents import MAX_TEXT_CHARS
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT
+from bot.tools.reading.pdf_objects import UnseenText
 from bot.tools.reading.report import Report, UnreadableError, describe_numbers
 
 _MAX_PAGES = 1_000
@@ -44,11 +45,13 @@ def _read_pages(data: bytes, report: Report) -> list[str]:
     total = len(document)
     report.leave_out("page after the first thousand", max(0, total - _MAX_PAGES))
     texts, damaged, pictures, room = [], [], 0, 2 * MAX_TEXT_CHARS
+    unseen = UnseenText(report)
     for number in range(min(total, _MAX_PAGES)):
         try:
             page = document[number]
             text = page.get_textpage().get_text_range().replace("\r\n", "\n").strip()
             pictures += _count_pictures(page)
+            unseen.inspect(page)
         except pypdfium2.PdfiumError:
             damaged.append(number + 1)
             text = ""

@@ -45,6 +45,9 @@ _RTF_APART = (  # what striprtf passes over: it is written below what it belongs
     (re.compile(rb"\{(?:\\\*)?\\(?:shp|shpinst|do)(?![a-z])"), rb"{\\nod "),
     (re.compile(rb"\{\\(?:shptxt|dptxbxtext)(?![a-z]) ?"), rb"{\\par "),
 )
+_RTF_BRIGHT = re.compile(rb"\\(?:red|green|blue)2[45][0-9](?![0-9])")
+_RTF_LEVELS = 3  # red, green and blue
+_RTF_GROUND = re.compile(rb"\\(?:chcbpat|cbpat|clcbpat|highlight|cb)[1-9]")
 _STATED = re.compile(
     rb"""<\?xml[^>]{0,200}\bencoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})|<meta[^>]{0,300}\bcharset\s*=\s*["']?([A-Za-z0-9._:-]{2,40})""",
     re.IGNORECASE,
@@ -172,12 +175,26 @@ def _read_rtf(data: bytes, report: Report) -> str:
         data, removed = re.subn(_RTF_GROUP % (word, word), b"", data)
         report.leave_out(kind, removed)
         report.reveal(kind, len(re.findall(rb"\\%s(?![0-9a-z])" % word, data)))
+    report.reveal("piece of white or tiny text", _count_faint_rtf(data))
     for pattern, written in _RTF_APART:
         data = pattern.sub(written, data)
     stated = re.search(rb"\\ansicpg([0-9]{3,5})", data)
     coding = f"cp{stated[1].decode()}" if stated else "cp1252"
     text = rtf_to_text(data.decode("latin-1"), encoding=coding, errors="replace")  # type: ignore[no-untyped-call]
     return str(text)
+
+
+def _count_faint_rtf(data: bytes) -> int:
+    """How often the text changes to white, where it has no ground, or to less than three points."""
+    table = re.search(rb"\\colortbl([^{}]*)", data)
+    colours = table[1].split(b";") if table else []
+    white = [
+        b"%d" % at for at, colour in enumerate(colours) if len(_RTF_BRIGHT.findall(colour)) == _RTF_LEVELS
+    ]
+    tiny = len(re.findall(rb"\\fs[0-5](?![0-9])", data))
+    if not white or _RTF_GROUND.search(data):
+        return tiny
+    return tiny + len(re.findall(rb"\\cf(?:%s)(?![0-9])" % b"|".join(white), data))
 
 
 def _read_notebook(text: str, report: Report) -> str | None:

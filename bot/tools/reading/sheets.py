@@ -18,6 +18,7 @@ from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.open_document import read_content
 from bot.tools.reading.packed import PROTECTED_TEXT, Package, main_part
 from bot.tools.reading.report import Report, UnreadableError
+from bot.tools.reading.sheet_styles import find_unseen_styles
 
 _MAX_SHEETS = 100
 _MAX_INSPECTED_ROWS = 400_000  # more than the room has
@@ -38,6 +39,7 @@ class _Sheet:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
     without_value: int = 0
+    unseen: int = 0
     comments: list[tuple[str, str]] = field(default_factory=list)
     last: tuple[int, int] = (0, 0)
 
@@ -81,6 +83,7 @@ def _read_sheet(book: Any, about: Any, facts: _Sheet, report: Report) -> tuple[s
     lines = list(_lines(book.get_sheet_by_name(about.name), facts, report))
     lines += [f"[Comment at {place}: {words}]" for place, words in facts.comments]
     report.leave_out("formula without a value", facts.without_value)
+    report.reveal("cell whose colour or format hides it", facts.unseen)
     report.reveal("hidden row", len(facts.hidden_rows))
     report.reveal("hidden column", len(facts.hidden_columns))
     if facts.hidden_columns:
@@ -199,12 +202,13 @@ def _inspect_workbook(package: Package, report: Report) -> dict[str, _Sheet]:
     relations = package.relations(main)
     styles = next((target for kind, target in relations.values() if kind == "styles"), "")
     forms = _forms(package.read(styles))
+    unseen = find_unseen_styles(package.read(styles))
     found = {}
     for each in parse_xml(package.read(main)).iter():
         if local_name(each) == "sheet":
             part = relations.get(attribute(each, "id"), ("", ""))[1]
             if part in package.names:
-                found[each.get("name", "")] = _inspect_sheet(package, part, forms)
+                found[each.get("name", "")] = _inspect_sheet(package, part, forms, unseen)
     if len(package.read("xl/vbaProject.bin")) > 0 and not found:
         report.leave_out("part with macros")
     return found
@@ -232,7 +236,7 @@ def _form(number: str, codes: dict[str, str]) -> str:
     return next(filter(None, sign.groups()), "").strip() if sign else ""
 
 
-def _inspect_sheet(package: Package, part: str, forms: list[str]) -> _Sheet:
+def _inspect_sheet(package: Package, part: str, forms: list[str], unseen: set[int]) -> _Sheet:
     """Look at each row in libxml2: what is asked of a row is one expression, not a step for each cell."""
     sheet = _Sheet()
     telling = [str(at) for at, form in enumerate(forms) if form]
@@ -240,6 +244,10 @@ def _inspect_sheet(package: Package, part: str, forms: list[str]) -> _Sheet:
     has_no_value = "*[local-name()='f'] and not(*[local-name()='v']/node())"
     conditions = " or ".join(filter(None, ("@t='e'", has_no_value, styled)))
     find_cells = etree.XPath(f"*[{conditions}]")
+    hiding = " or ".join(f"@s='{each}'" for each in sorted(unseen)[:_MAX_TOLD_STYLES])
+    count_unseen = etree.XPath(
+        f"count(*[({hiding or 'false()'}) and *[local-name()='v' or local-name()='is']])"
+    )
     find_last = etree.XPath("*[*[local-name()='v' or local-name()='is' or local-name()='f']][last()]")
     row = -1
     steps = etree.iterparse(
@@ -258,8 +266,9 @@ def _inspect_sheet(package: Package, part: str, forms: list[str]) -> _Sheet:
         filled = find_last(element)
         if filled:
             sheet.last = max(sheet.last[0], row), max(sheet.last[1], _column(filled[0]))
-            if element.get("hidden") in ("1", "true"):
+            if element.get("hidden") in ("1", "true") or element.get("ht") == "0":
                 sheet.hidden_rows.add(row)
+            sheet.unseen += int(count_unseen(element))
         for cell in find_cells(element):
             _inspect_cell(cell, sheet, (row, _column(cell)), forms)
         element.clear()
@@ -273,7 +282,7 @@ def _inspect_sheet(package: Package, part: str, forms: list[str]) -> _Sheet:
 
 
 def _inspect_column(element: Any, sheet: _Sheet) -> None:
-    if element.get("hidden") in ("1", "true"):
+    if element.get("hidden") in ("1", "true") or element.get("width") == "0":
         first, last = int(element.get("min", 1)), int(element.get("max", 1))
         sheet.hidden_columns.update(range(first - 1, min(last, _MAX_COLUMNS)))
 

@@ -8,6 +8,7 @@ from typing import Any
 from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
+from bot.tools.reading.slide_shapes import reveal_unseen
 
 _MAX_SLIDES = 1_000
 _MAX_DEPTH = 20  # of groups in groups
@@ -29,13 +30,15 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
     """Return each slide: its shapes from top to bottom, its tables, its charts' numbers and its notes."""
     import pptx
 
-    slides = list(pptx.Presentation(BytesIO(_as_presentation(data, package))).slides)
+    deck = pptx.Presentation(BytesIO(_as_presentation(data, package)))
+    slides = list(deck.slides)
     report.leave_out("slide", len(slides) - _MAX_SLIDES if len(slides) > _MAX_SLIDES else 0)
     told = []
     for number, slide in enumerate(slides[:_MAX_SLIDES], 1):
         is_hidden = slide.element.get("show") == "0"
         if is_hidden:
             report.reveal("hidden slide")
+        reveal_unseen(slide, deck.slide_width or 0, deck.slide_height or 0, report)
         lines = [line for shape in slide.shapes for line in _shape(shape, package, report, 0)]
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             notes = slide.notes_slide.notes_text_frame.text.strip()

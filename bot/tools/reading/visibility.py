@@ -7,6 +7,7 @@ from typing import Any
 
 from PIL import ImageColor
 
+from bot.tools.reading.colours import BLACK, WHITE, Colour, is_too_faint
 from bot.tools.reading.markup import local_name
 
 WANTED = frozenset({
@@ -19,13 +20,11 @@ WANTED = frozenset({
 """The properties that can hide text."""
 _MIN_FONT_PX = 4.0
 _MIN_OPACITY = 0.1
-_MIN_CONTRAST = 1.2  # 1 is the same colour, 21 is black on white
 _FAR_PX, _FAR_AHEAD_PX = 300.0, 5_000.0
 _MAX_CLIPPED_PX = 2.0
 _ROOT_FONT_PX = 16.0
 _WINDOW_PX = 1_280.0
 _HALF_PERCENT = 50.0
-_MAX_CODE_OF_LIGHT = 0.03928
 _WITH_SHARE = 4  # numbers of a colour that says how much of it is there
 _PX_PER_UNIT = {
     "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "q": 0.945, "rem": 16.0,
@@ -44,10 +43,7 @@ _FUNCTION = re.compile(r"(rgba?|hsla?)\(([^()]*)\)", re.IGNORECASE)
 _UNSEEN_TAGS = frozenset({"noscript", "template", "datalist", "audio", "video", "canvas"})
 _HIDING_ATTRIBUTES = ("hidden", "popover")
 _TRANSPARENT = (0, 0, 0, 0.0)
-_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 _UNKNOWN = (-1, -1, -1)  # a picture, or a colour that is not understood
-
-_Colour = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +57,9 @@ class Look:
     gone: bool = False
     is_invisible: bool = False
     font_px: float = _ROOT_FONT_PX
-    colour: _Colour = _BLACK
+    colour: Colour = BLACK
     is_transparent: bool = False
-    background: _Colour = _WHITE
+    background: Colour = WHITE
     opacity: float = 1.0
     is_indented_away: bool = False
     hider: Any = None
@@ -108,7 +104,7 @@ def _is_hidden(look: Look) -> bool:
         or look.is_indented_away
         or look.font_px < _MIN_FONT_PX
         or look.opacity < _MIN_OPACITY
-        or (look.background != _UNKNOWN and _contrast(look.colour, look.background) < _MIN_CONTRAST)
+        or (look.background != _UNKNOWN and is_too_faint(look.colour, look.background))
     )
 
 
@@ -255,7 +251,7 @@ def _colour(element: Any, values: Mapping[str, str], look: Look) -> Look:
     return replace(look, background=background, colour=shade, is_transparent=found[3] < _MIN_OPACITY)
 
 
-def _read_background(element: Any, values: Mapping[str, str], around: _Colour) -> _Colour:
+def _read_background(element: Any, values: Mapping[str, str], around: Colour) -> Colour:
     said = values.get("background-color") or values.get("background") or element.get("bgcolor") or ""
     pictures = f"{values.get('background', '')} {values.get('background-image', '')}"
     if "url(" in pictures or "gradient(" in pictures or element.get("background"):
@@ -298,7 +294,7 @@ def _read_colour(said: str) -> tuple[int, int, int, float] | None:
     return found[0], found[1], found[2], share
 
 
-def _blend(colour: tuple[int, int, int, float], under: _Colour) -> _Colour:
+def _blend(colour: tuple[int, int, int, float], under: Colour) -> Colour:
     if under == _UNKNOWN:
         return colour[:3]
     share = min(1.0, colour[3])
@@ -306,17 +302,3 @@ def _blend(colour: tuple[int, int, int, float], under: _Colour) -> _Colour:
         round(above * share + below * (1 - share)) for above, below in zip(colour[:3], under, strict=True)
     )
     return red, green, blue
-
-
-def _contrast(one: _Colour, other: _Colour) -> float:
-    """The ratio of two colours' light, as WCAG measures it."""
-    lights = sorted((_luminance(one), _luminance(other)))
-    return (lights[1] + 0.05) / (lights[0] + 0.05)
-
-
-def _luminance(colour: _Colour) -> float:
-    red, green, blue = (
-        level / 12.92 if level <= _MAX_CODE_OF_LIGHT else ((level + 0.055) / 1.055) ** 2.4
-        for level in (part / 255 for part in colour)
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

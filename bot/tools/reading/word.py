@@ -1,6 +1,5 @@
 """Word documents, read by mammoth after what it would pass over was put where it reads."""
 
-import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -18,6 +17,7 @@ from bot.tools.reading.markup import (
 )
 from bot.tools.reading.packed import Package, main_part
 from bot.tools.reading.report import Report
+from bot.tools.reading.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
 
 _COUNTED = {
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",
@@ -26,8 +26,6 @@ _COUNTED = {
 }  # fmt: skip
 _SHOWN_DELETIONS = frozenset({"delText", "t"})
 _WRAPPERS = frozenset({"fldSimple", "bdo", "dir"})
-_WHITE = re.compile("f[c-f]f[c-f]f[c-f]", re.IGNORECASE)
-_ON_COLOUR = frozenset({"shd", "highlight", "tblStyle"})
 
 
 def read_docx(package: Package, report: Report) -> str:
@@ -38,16 +36,16 @@ def read_docx(package: Package, report: Report) -> str:
     root = parse_xml(package.read(main))
     space = root.tag.rpartition("}")[0] + "}"
     headers = list(_headers(package, main))
-    hidden = _find_hidden_styles(package, main)
+    styles = TextStyles(package, main)
     for tree in (root, *(tree for _, tree in headers)):
+        reveal_hidden_drawings(tree, report)
         _count(tree, report)
         _move_text_boxes(tree)
         _unwrap(tree)
         _write_choices(tree, space)
         _write_readings(tree, space)
         _write_equations(tree, space, report)
-        _remove_hidden(tree, hidden, report)
-        _reveal_white(tree, report)
+        remove_hidden(tree, styles, report)
     body = next((each for each in root if local_name(each) == "body"), root)
     for title, tree in headers:
         _append_header(body, space, title, tree)
@@ -178,59 +176,6 @@ def _write_equations(tree: Any, space: str, report: Report) -> None:
         for child in list(paragraph):
             paragraph.addprevious(child)
         paragraph.getparent().remove(paragraph)
-
-
-def _find_hidden_styles(package: Package, main: str) -> set[str]:
-    """Return the ids of the styles whose text is not shown."""
-    styles = (target for kind, target in package.relations(main).values() if kind == "styles")
-    data = package.read(next(styles, ""))
-    if not data:
-        return set()
-    found = (each for each in parse_xml(data) if local_name(each) == "style")
-    return {attribute(each, "styleId") for each in found if any(map(_is_vanish, each.iter()))}
-
-
-def _remove_hidden(tree: Any, hidden: set[str], report: Report) -> None:
-    for run in [each for each in tree.iter() if local_name(each) == "r"]:
-        forms = [form for form in run if local_name(form) == "rPr"]
-        inside = [each for form in forms for each in form]
-        styled = any(local_name(each) == "rStyle" and attribute(each, "val") in hidden for each in inside)
-        if (styled or any(map(_is_vanish, inside)) or _is_in_hidden_paragraph(run, hidden)) and "".join(
-            run.itertext()
-        ):
-            report.leave_out("piece of hidden text")
-            run.getparent().remove(run)
-
-
-def _reveal_white(tree: Any, report: Report) -> None:
-    """Count white words on no other colour: people who open the file don't see them."""
-    for colour in [each for each in tree.iter() if local_name(each) == "color"]:
-        run = next((each for each in colour.iterancestors() if local_name(each) == "r"), None)
-        if (
-            run is None
-            or not _WHITE.fullmatch(attribute(colour, "val"))
-            or not "".join(run.itertext()).strip()
-        ):
-            continue
-        around = [
-            form for each in (run, *run.iterancestors()) for form in each if local_name(form)[-2:] == "Pr"
-        ]
-        if not any(local_name(each) in _ON_COLOUR for form in around for each in form):
-            report.reveal("piece of white text")
-
-
-def _is_in_hidden_paragraph(run: Any, hidden: set[str]) -> bool:
-    if not hidden:
-        return False
-    paragraph = next((each for each in run.iterancestors() if local_name(each) == "p"), None)
-    if paragraph is None:
-        return False
-    styles = (each for form in paragraph if local_name(form) == "pPr" for each in form)
-    return any(local_name(each) == "pStyle" and attribute(each, "val") in hidden for each in styles)
-
-
-def _is_vanish(element: Any) -> bool:
-    return local_name(element) == "vanish" and attribute(element, "val") not in ("0", "false", "off")
 
 
 def _write(element: Any, roles: Roles) -> str | None:

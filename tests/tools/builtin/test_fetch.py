@@ -18,6 +18,7 @@ from bot.tools.documents import Documents
 from bot.tools.reading.pages import read_page
 from bot.tools.reading.report import Report
 from bot.tools.target import by_system, public
+from bot.tools.tool import CallContext
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
@@ -392,6 +393,18 @@ async def test_what_a_page_hides_is_left_out_and_said(net):
     assert found["text"] == "Seen"
     assert found["note"] == "Left out: 1 piece of hidden text."
     assert "links" not in found
+
+
+async def test_the_person_is_told_what_a_page_hides_too(net):
+    told: list[str] = []
+
+    async def tell(words: str) -> None:
+        told.append(words)
+
+    net.page("example.com/", content_type="text/html", text="Seen<p hidden>secret</p>")
+    context = CallContext("c", "http:ana", progress=tell)
+    await net.hands.tools["http_fetch"].run({"url": "http://example.com/"}, context)
+    assert told == ["Left out: 1 piece of hidden text."]
 
 
 HALF = 300_000

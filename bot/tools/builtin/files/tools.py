@@ -128,7 +128,9 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         return {"path": format_path(found), "entries": listed, "total": len(entries)}
 
     @tool(writes=False, group="fs", summary="Read {path}", names=_PATH)
-    async def file_read(path: PathText, from_line: Line = 1, lines: Line = _LINES) -> dict[str, Any]:
+    async def file_read(
+        path: PathText, context: CallContext, from_line: Line = 1, lines: Line = _LINES
+    ) -> dict[str, Any]:
         """Read a text file or a document of the workspace. Any other file is only described.
 
         Args:
@@ -150,7 +152,9 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
                     "note": document.fault or "it is a picture",
                 }
             text = document.text
-            left_out = {"note": document.note} if document.note else {}
+            if document.note:
+                left_out = {"note": document.note}
+                await context.progress(document.note)
         every = text.split("\n")
         total = len(every) - (not every[-1])
         part = every[from_line - 1 : from_line - 1 + lines]
