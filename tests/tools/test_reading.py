@@ -58,7 +58,7 @@ def test_the_page_on_files_names_each_kind_that_is_left_out() -> None:
     ]
     named = {kind.strip() for row in rows[1:] for kind in row[3].split(",")}
     assert named == {
-        kind for path in (root / "bot" / "tools" / "reading").glob("*.py") for kind in kinds(path)
+        kind for path in (root / "bot" / "tools" / "reading").rglob("*.py") for kind in kinds(path)
     }
 
 

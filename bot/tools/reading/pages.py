@@ -9,8 +9,8 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.report import Report
-from bot.tools.reading.style_sheets import StyleSheets
-from bot.tools.reading.visibility import WANTED, Look, look_at
+from bot.tools.reading.unseen.style_sheets import StyleSheets
+from bot.tools.reading.unseen.visibility import WANTED, Appearance, look_at
 
 _MAX_LINKS, _MAX_LINK_CHARS = 60, 500
 _CELL = "\ufdd0"  # between two cells of a row, until what is around it is tidied
@@ -99,7 +99,7 @@ class _Reading:
     hiders: set[Any] = field(default_factory=set)
     _parts: list[str] = field(default_factory=list)
     _links: dict[str, None] = field(default_factory=dict)  # in their order, each once
-    _looks: list[Look] = field(default_factory=lambda: [Look()])
+    _looks: list[Appearance] = field(default_factory=lambda: [Appearance()])
     _silent: int = 0
     _in_row: bool = False
     _unspoken: set[Any] = field(default_factory=set)
@@ -159,7 +159,7 @@ class _Reading:
         if has_words and look.unspoken is not None:
             self._unspoken.add(look.unspoken)
 
-    def _count(self, tag: str, look: Look) -> None:
+    def _count(self, tag: str, look: Appearance) -> None:
         if (
             tag in _COUNTED
             and (not look.is_hidden or tag in ("canvas", "audio", "video"))

@@ -6,8 +6,8 @@ from typing import Any
 
 from bot.tools.documents import MAX_TEXT_CHARS
 from bot.tools.reading.packed import DAMAGED_TEXT, PROTECTED_TEXT
-from bot.tools.reading.pdf_objects import UnseenText
 from bot.tools.reading.report import Report, UnreadableError, describe_numbers
+from bot.tools.reading.unseen.pdf_objects import UnseenText
 
 _MAX_PAGES = 1_000
 _MAX_FIELDS, _MAX_NOTES, _MAX_LINKS = 2_000, 1_000, 200

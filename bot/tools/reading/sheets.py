@@ -18,7 +18,7 @@ from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.open_document import read_content
 from bot.tools.reading.packed import PROTECTED_TEXT, Package, main_part
 from bot.tools.reading.report import Report, UnreadableError
-from bot.tools.reading.sheet_styles import find_unseen_styles
+from bot.tools.reading.unseen.sheet_styles import find_unseen_styles
 
 _MAX_SHEETS = 100
 _MAX_INSPECTED_ROWS = 400_000  # more than the room has

@@ -8,7 +8,7 @@ from typing import Any
 from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
-from bot.tools.reading.slide_shapes import reveal_unseen
+from bot.tools.reading.unseen.slide_shapes import reveal_unseen
 
 _MAX_SLIDES = 1_000
 _MAX_DEPTH = 20  # of groups in groups

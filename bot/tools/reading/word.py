@@ -17,7 +17,7 @@ from bot.tools.reading.markup import (
 )
 from bot.tools.reading.packed import Package, main_part
 from bot.tools.reading.report import Report
-from bot.tools.reading.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
+from bot.tools.reading.unseen.word_styles import TextStyles, remove_hidden, reveal_hidden_drawings
 
 _COUNTED = {
     "chart": "chart", "relIds": "diagram", "OLEObject": "embedded object", "altChunk": "embedded document",

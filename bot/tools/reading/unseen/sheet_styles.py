@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from bot.tools.reading.colours import BLACK, WHITE, Colour, is_too_faint
 from bot.tools.reading.markup import local_name, parse_xml
+from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
 _MIN_POINTS = 3.0
 _EMPTY_FORMAT = re.compile(r"(?:\[[^\]]*\])?;;;?")

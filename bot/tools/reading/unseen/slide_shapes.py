@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bot.tools.reading.colours import WHITE, Colour, is_too_faint
 from bot.tools.reading.markup import local_name
 from bot.tools.reading.report import Report
+from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MIN_SIZE = 300  # hundredths of a point
 _LIGHT = frozenset({"bg1", "lt1"})

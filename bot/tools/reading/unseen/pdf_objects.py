@@ -4,8 +4,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-from bot.tools.reading.colours import WHITE, Colour, is_too_faint
 from bot.tools.reading.report import Report
+from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MAX_OBJECTS = 60_000  # of all pages together
 _MAX_GROUNDS = 500  # of one page

@@ -7,8 +7,8 @@ from typing import Any
 
 from PIL import ImageColor
 
-from bot.tools.reading.colours import BLACK, WHITE, Colour, is_too_faint
 from bot.tools.reading.markup import local_name
+from bot.tools.reading.unseen.colours import BLACK, WHITE, Colour, is_too_faint
 
 WANTED = frozenset({
     "display", "visibility", "content-visibility", "opacity", "filter", "font-size", "font", "color",
@@ -47,7 +47,7 @@ _UNKNOWN = (-1, -1, -1)  # a picture, or a colour that is not understood
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Appearance:
     """How the text of an element looks; what is ``gone`` no child can show again.
 
     ``hider`` is the outermost element that hides the text, ``unspoken`` the outermost that is hidden from
@@ -68,7 +68,7 @@ class Look:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def look_at(element: Any, styles: Mapping[str, str], around: Look) -> Look:
+def look_at(element: Any, styles: Mapping[str, str], around: Appearance) -> Appearance:
     """Return the look of an element in what is around it; ``styles`` are the values that hold for it."""
     values = dict(styles)
     own = {name: value for name, value in values.items() if name.startswith("--")}
@@ -96,7 +96,7 @@ def look_at(element: Any, styles: Mapping[str, str], around: Look) -> Look:
     return replace(found, is_hidden=is_hidden, hider=hider, unspoken=unspoken)
 
 
-def _is_hidden(look: Look) -> bool:
+def _is_hidden(look: Appearance) -> bool:
     return (
         look.gone
         or look.is_invisible
@@ -128,7 +128,7 @@ def _is_gone(element: Any, values: Mapping[str, str]) -> bool:
     return _is_off_screen(values) or _is_clipped(values)
 
 
-def _read_visibility(values: Mapping[str, str], look: Look) -> bool:
+def _read_visibility(values: Mapping[str, str], look: Appearance) -> bool:
     said = values.get("visibility", "inherit")
     if said in ("inherit", "unset", ""):
         return look.is_invisible
@@ -237,7 +237,7 @@ def _is_clipped_by_path(path: str) -> bool:
     return kind.strip() == "polygon" and bool(numbers) and all(float(number) == 0 for number, _ in numbers)
 
 
-def _colour(element: Any, values: Mapping[str, str], look: Look) -> Look:
+def _colour(element: Any, values: Mapping[str, str], look: Appearance) -> Appearance:
     background = _read_background(element, values, look.background)
     said = values.get("-webkit-text-fill-color") or values.get("color") or ""
     if not said:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.tools.reading.colours import WHITE, Colour, is_too_faint
 from bot.tools.reading.markup import attribute, local_name, parse_xml
 from bot.tools.reading.packed import Package
 from bot.tools.reading.report import Report
+from bot.tools.reading.unseen.colours import WHITE, Colour, is_too_faint
 
 _MAX_BASES = 20  # styles that a style builds on
 _MIN_HALF_POINTS = 6
