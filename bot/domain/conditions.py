@@ -112,7 +112,7 @@ class ArgumentPath:
         if found is None or not self.host:
             return _MISSING if found is None else found
         plain = isinstance(found, str) and not re.search(r"[\s\\\x00-\x1f]", found)
-        return (plain and host_of(found).removesuffix(".")) or _MISSING
+        return found if plain and host_of(found) else _MISSING
 
 
 @dataclass(frozen=True, slots=True)

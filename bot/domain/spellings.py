@@ -21,6 +21,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from bot.domain.text import host_of
+
 Answer = bool | None
 
 KEYWORD = "x-names"
@@ -76,6 +78,7 @@ _KEY_PARTS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a folder that is not known here
 _PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
@@ -83,6 +86,10 @@ _LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost
 _LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
+_TAG = re.compile(r"\+[^@]*@")
+_SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"^[^/?#]*\[")
+_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
 _WILD = re.compile(r"[*?\[]")
 _ID = re.compile(r"[0-9a-fA-F]{12,}")
 _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
@@ -122,9 +129,21 @@ def compare(found: str, wanted: NamedText, referent: Referent | None, key: str =
     return answers.pop() if len(answers) == 1 else None
 
 
-def compare_host(found: str, wanted: NamedText) -> Answer:
-    """Compare the host of an address with the one that a rule names."""
-    return _host(found, wanted)
+def compare_host(address: str, wanted: NamedText) -> Answer:
+    """Compare the host of an address with the one that a rule names; None where programs read another."""
+    return _agree(*(_host(each, wanted) for each in _list_hosts(address)))
+
+
+def _list_hosts(address: str) -> Iterator[str]:
+    """Yield the host of an address as programs read it: with fewer slashes, or after a late at sign."""
+    yield host_of(address).removesuffix(".")
+    rest = _SLASHES.sub("", address)
+    if not _IN_BRACKETS.search(rest):  # an IPv6 address
+        front = re.split(r"[/?#\\]|%2f", rest, maxsplit=1, flags=re.IGNORECASE)[0]
+        yield front.rpartition("@")[2].partition(":")[0].removesuffix(".")
+    late = _LATE_USER.search(rest)
+    if late:
+        yield late[1]
 
 
 def _suggest_referents(found: str, named: str, key: str) -> set[Referent]:
@@ -208,7 +227,22 @@ def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> An
         return None
     if answers[0]:
         return True
+    if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose[0], loose[1], wanted):
+        return None  # it depends on the folder of that drive, or on who expands it
     return None if _is_near(loose[0], loose[1], wanted, below) else False
+
+
+def _may_expand_to(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
+    """Return whether a path with wildcards may stand for what a rule names."""
+    text = re.sub(r"\{[^{}]*\}?", "*", _join_steps(found))
+    begin = _WILD.split(text, maxsplit=1)[0]
+    if begin == text:
+        return False
+    other = _join_steps(named)
+    if not wanted.pattern:
+        return fnmatchcase(other, text)
+    theirs = _WILD.split(other, maxsplit=1)[0]
+    return bool(theirs) and (begin.startswith(theirs) or theirs.startswith(begin))
 
 
 def _tree(found: str, wanted: NamedText) -> Answer:
@@ -228,7 +262,10 @@ def _steps(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1024)
 def _loose_steps(text: str) -> tuple[str, ...]:
     """Return the names as the least particular program takes them."""
-    plain = _decode_percent(text.strip()).partition("\0")[0]
+    at_home = _HOME.match(text.strip())
+    plain = _decode_percent(_HOME.sub("~", text.strip(), count=1) if at_home else text.strip()).partition(
+        "\0"
+    )[0]
     if plain[:5].casefold() == "file:":
         plain = "/" + plain[5:].lstrip("/")
     plain = (
@@ -319,8 +356,11 @@ def _address(found: str, wanted: NamedText) -> Answer:
     strict = _write_address(found)
     loose, theirs = _loose_address(found), _loose_address(wanted.text)
     taken = wanted.fits(loose, theirs)
+    inside = (
+        bool(theirs) and not wanted.pattern and loose.startswith(tuple(f"{theirs}{mark}" for mark in "/?;!"))
+    )
     if strict is None or (_UNCLEAR.search(found) and found != wanted.text):
-        return None if taken or _SCHEME.match(found.strip()) else False
+        return None if taken or inside or _SCHEME.match(found.strip()) else False
     first = wanted.fits(strict, wanted.normal(_write_address))
     if wanted.pattern:  # which may have no path, or be written as the argument is
         first = first or any(fnmatchcase(each, wanted.text) for each in (strict.removesuffix("/"), found))
@@ -328,7 +368,6 @@ def _address(found: str, wanted: NamedText) -> Answer:
         return None  # programs disagree on where a user's name ends
     if first:
         return True
-    inside = bool(theirs) and not wanted.pattern and loose.startswith((f"{theirs}/", f"{theirs}?"))
     return None if inside else False
 
 
@@ -380,7 +419,7 @@ def _loose_address(text: str) -> str:
     """Return an address without scheme, user, usual port, fragment, doubled slashes and case."""
     plain = _decode_percent(text.strip().strip("<>\"'"))
     plain = unicodedata.normalize("NFKC", "".join(plain.split())).replace("\\", "/")
-    plain = re.sub(r"^(?:view-source:)?(?:[A-Za-z*][A-Za-z0-9+.*-]*:)?/{2,}", "", plain)
+    plain = re.sub(r"^(?:[A-Za-z*][A-Za-z0-9+.*-]*:){0,3}/{2,}", "", plain)
     plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE).partition("#")[0]
     cut = re.search(r"[/?]", plain)
     host, path = (plain[: cut.start()], plain[cut.start() :]) if cut else (plain, "")
@@ -458,16 +497,22 @@ def _write_mail(text: str) -> str:
 
 
 def _loose_mail(text: str) -> str:
-    user, mark, host = text.strip().rpartition("@")
-    return f"{_fold(user)}{mark}{_loose_host(host)}"
+    user, mark, host = text.strip().strip("'").rpartition("@")
+    name = _fold(user).strip('"')
+    return f"{name}{mark}{_loose_host(host)}"
 
 
 def _mails(text: str) -> list[str]:
-    plain = _decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE)).partition("?")[0]
-    plain = unicodedata.normalize("NFKC", plain).replace(";", ",")
+    """Return the addresses in a text, and each that has a tag without it: both reach one mailbox."""
+    plain = _decode_percent(re.sub(r"^\s*mailto:", "", text, flags=re.IGNORECASE))
+    if plain != text:  # an address with its form: who else is written to stands after the question mark
+        plain = re.sub(r"[?&](?:to|cc|bcc)=", ",", plain, flags=re.IGNORECASE)
+        plain = re.sub(r"[?&]\w+=[^,&]*", "", plain)
+    plain = re.sub(r"\s+@|@\s+", "@", unicodedata.normalize("NFKC", plain)).replace(";", ",")
     read = [address for _, address in getaddresses([plain]) if address]
     # what the reader leaves out for a fault still has its addresses
-    return [_loose_mail(each) for each in dict.fromkeys([*read, *_LIKE_MAIL.findall(plain)])]
+    found = [_loose_mail(each) for each in dict.fromkeys([*read, *_LIKE_MAIL.findall(plain)])]
+    return [*found, *(_TAG.sub("@", each) for each in found if _TAG.search(each))]
 
 
 _COMPARISONS: Mapping[Referent, Callable[[str, NamedText], Answer]] = {

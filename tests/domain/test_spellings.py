@@ -95,6 +95,13 @@ PATHS = [
     ".",
     "./",
     "infra/keys.pem/part",
+    "C:infra/keys.pem",
+    "%CD%/infra/keys.pem",
+    "infra/*",
+    "infra/k?ys.pem",
+    "{infra}/keys.pem",
+    "infra/{keys,other}.pem",
+    "infra/[k]eys.pem",
 ]
 
 ADDRESSES = [
@@ -138,6 +145,9 @@ ADDRESSES = [
     "https://b\u00fc\u200bcher.example/pay",
     "<https://b\u00fccher.example/pay>",
     "view-source:https://b\u00fccher.example/pay",
+    "https://b\u00fccher.example/pay;v=1",
+    "blob:https://b\u00fccher.example/pay",
+    "jar:https://b\u00fccher.example/pay!/",
 ]
 
 NAMES = [
@@ -168,6 +178,14 @@ MAILS = [
     "ana@good.example;ben@b\u00fccher.example",
     " ben@b\u00fccher.example",
     "ben@b\u00fccher.example.",
+    '"Why?" <ben@b\u00fccher.example>',
+    "=?utf-8?q?Ben?= <ben@b\u00fccher.example>",
+    '"ben"@b\u00fccher.example',
+    "ben @b\u00fccher.example",
+    "'ben@b\u00fccher.example'",
+    "ben+news@b\u00fccher.example",
+    "mailto:ana@good.example?cc=ben@b\u00fccher.example",
+    "mailto:ana@good.example?bcc=ben%40b\u00fccher.example",
 ]
 
 HOSTS = [
@@ -183,6 +201,12 @@ HOSTS = [
     "http://127%2E0.0.1/",
     "http://\uff11\uff12\uff17.0.0.1/",
     "http://127.0.0.1\\@good.example/",
+    "http:/127.0.0.1/",
+    "http:127.0.0.1/",
+    "http:///127.0.0.1/",
+    "http://good.example?@127.0.0.1/",
+    "http://good.example#@127.0.0.1/",
+    "http://127.0.0.1%2fx",
 ]
 
 
@@ -353,6 +377,10 @@ def test_what_lies_behind_a_link_is_compared_too() -> None:
         ("argv.0 = ./deploy.sh", {"argv": ["/usr/bin/git", "status"]}),
         ('email matches "*@evil.example"', {"email": "ben@good.example"}),
         ("currency = EUR", {"currency": "USD"}),
+        ("path = infra/keys.pem", {"path": "docs/*.md"}),
+        ('path matches "infra/**"', {"path": "docs/*.md"}),
+        ("email = ben@evil.example", {"email": "bendix+ben@evil.example"}),
+        ("host(url) = evil.example", {"url": "https://good.example/?to=ana@evil.org"}),
     ],
 )
 def test_what_a_rule_does_not_name_is_not_forbidden(condition: str, arguments: Mapping[str, Any]) -> None:
