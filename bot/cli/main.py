@@ -146,7 +146,7 @@ def run(
 
 @command(main, section=START)
 def worker() -> None:
-    """Only work, for nod run processes on the same PostgreSQL.
+    """Run jobs and serve nothing, next to nod run on the same PostgreSQL.
 
     Several may run.
     """
@@ -447,7 +447,7 @@ def schedules(
     *,
     as_json: Json = False,
 ) -> None:
-    """List what comes back by itself; pause, resume, run or delete it.
+    """List schedules; pause, resume, run or delete one.
 
     An admin sees everyone's.
     """
@@ -465,7 +465,7 @@ def memory(
     *,
     as_json: Json = False,
 ) -> None:
-    """List what Nod remembers of you and the team; forget it, edit it or export it."""
+    """List what Nod remembers about you and the team; forget, edit or export it."""
     from bot.cli import slash
 
     slash.say("nod", f"memory {' '.join(words or [])}", as_json=as_json)

@@ -37,7 +37,7 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
 SCHEDULES = Feature(
     name="schedules",
     api=(routes.router,),
-    tags={"schedules": "What comes back by itself."},
+    tags={"schedules": "Tasks that repeat at set times."},
     make_toolsets=_make_toolsets,
     make_commands=lambda parts: CommandSet(nod=ScheduleCommands(parts).words),
     make_sweeps=_make_sweeps,

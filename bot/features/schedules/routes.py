@@ -48,7 +48,7 @@ class SchedulesBody(DoneBody):
     schedules: list[ScheduleView]
 
 
-@router.get("/schedules", summary="What comes back by itself")
+@router.get("/schedules", summary="List schedules")
 async def listed(actor: Caller, over: Over) -> SchedulesBody:
     """Yours; for admins (``everyone``) all, at most 200. What is due next comes first."""
 

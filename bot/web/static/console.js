@@ -63,19 +63,19 @@ const thread = new Thread($("thread"), {
 }, () => feed);
 const inbox = new Inbox($("inbox-list"));
 
-/** The pages, in the order of the menu; those without a sign are not in it. `admins`: for no one else. */
+/** The pages, in the order of the menu and under its headings; those without a group are not in it. `admins`: for no one else. */
 const PAGES = {
-  inbox: { title: "Inbox", sign: "inbox", page: inbox },
-  rules: { title: "Rules and grants", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
-  tools: { title: "Tools", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
-  files: { title: "Files", sign: "file", page: paged("files-list", (at) => new Files(at)) },
-  schedules: { title: "Schedules", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
-  people: { title: "People", sign: "people", page: paged("people-list", (at) => new People(at)) },
-  memory: { title: "Memory", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
-  usage: { title: "Usage", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
-  insights: { title: "Insights", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
-  audit: { title: "Audit log", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
-  settings: { title: "Settings and doctor", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
+  inbox: { title: "Inbox", group: "Yours", sign: "inbox", page: inbox },
+  schedules: { title: "Schedules", group: "Yours", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
+  memory: { title: "Memory", group: "Yours", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
+  files: { title: "Files", group: "Yours", sign: "file", page: paged("files-list", (at) => new Files(at)) },
+  people: { title: "People", group: "Team", sign: "people", page: paged("people-list", (at) => new People(at)) },
+  rules: { title: "Rules and grants", label: "Rules", group: "Team", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
+  tools: { title: "Tools", group: "Team", sign: "tool", page: paged("tools-list", (at) => new Tools(at)) },
+  usage: { title: "Usage", group: "Team", sign: "bars", page: paged("usage-list", (at) => new Usage(at)) },
+  insights: { title: "Insights", group: "Team", sign: "chart", page: paged("insights-list", (at) => new Insights(at)) },
+  audit: { title: "Audit log", label: "Audit", group: "Admin", sign: "scroll", admins: true, page: paged("audit-list", (at) => new Audit(at)) },
+  settings: { title: "Settings and doctor", label: "Settings", group: "Admin", sign: "gear", admins: true, page: paged("settings-list", (at) => new Settings(at)) },
   you: { title: "You", page: paged("you-list", (at) => new You(at, leave)) },
   closed: { title: "For admins", page: paged("closed-list", (at) => at.append(nothing("Only admins see this page", "Ask an admin, or go back to your conversations.")) ?? {}) },
   nowhere: { title: "Not found", page: paged("nowhere-list", (at) => at.append(nothing("There is no such page", "Choose one in the menu.")) ?? {}) },
@@ -159,11 +159,16 @@ function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
-  redraw($("pages"), ...Object.entries(PAGES).filter(([name, { sign, admins }]) => sign && (!admins || me.admin) && (name !== "insights" || me.insights)).map(([name, { title, sign }]) => {
-    const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), title), name === "inbox" && mine ? counted(mine) : null);
+  const open = Object.entries(PAGES).filter(([name, { group, admins }]) => group && (!admins || me.admin) && (name !== "insights" || me.insights));
+  const link = ([name, { title, label, sign }]) => {
+    const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), label ?? title), name === "inbox" && mine ? counted(mine) : null);
     current(to, name === route.page);
     return to;
-  }));
+  };
+  const groups = [...new Set(open.map(([, { group }]) => group))];
+  redraw($("pages"), ...groups.map((group) => h("div", { role: "group", "aria-label": group },
+    h("h2", { class: "side-title" }, group),
+    open.filter(([, page]) => page.group === group).map(link))));
   $("bar-inbox").replaceChildren(icon("inbox"), h("span", { class: "hidden" }, "Inbox"), ...(mine ? counted(mine) : []));
   current($("new"), inChat && !thread.id);
   const title = route.page ? PAGES[route.page].title : titleOf(thread.id);
