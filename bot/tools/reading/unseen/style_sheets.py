@@ -44,7 +44,7 @@ _SIMPLE = re.compile(
 )
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _COMBINATOR = re.compile(r"\s*([>+~])\s*|\s+")
-_STATES = frozenset({  # what a page that nobody has touched is not in
+_STATES = frozenset({  # what a page that no one has touched is not in
     "hover", "focus", "focus-within", "focus-visible", "active", "visited", "target",
     "target-within", "indeterminate", "fullscreen", "modal", "popover-open",
     "invalid", "user-invalid", "playing",

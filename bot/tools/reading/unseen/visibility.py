@@ -175,7 +175,7 @@ def _font_px(said: str, around: float) -> float:
 
 
 def _read_length(said: str, em: float, whole: float) -> float | None:
-    """Return a length in pixels; None where there is none. Of a sum, the one furthest from nothing.
+    """Return a length in pixels; None without one. Of a sum, the one furthest from nothing.
 
     ``em`` is the size of the font, ``whole`` what a hundred percent are.
     """
