@@ -92,7 +92,7 @@ def measure(url: str, times: int) -> list[Row]:
     took, used = _time(lambda: verification.find_faults(database.read_now), 1)
     found.append(Row(f"{name}: the audit log verified", f"{took / 1000:.1f} s; CPU {used / 1000:.1f}"))
     actor, at = PEOPLE[0], now()
-    database.write_now(rules.pause, actor, at)
+    database.write_now(rules.pause_all, actor, at)
     steps = count_up(1)
     took, used = _time(
         lambda: database.write_now(lifecycle.step, actor, at + timedelta(seconds=next(steps))), times
@@ -249,7 +249,7 @@ def _make_turn(line: dict[str, Any]) -> dict[str, Any]:
 def _list_changes(p: Proposal) -> list[Change]:
     """What brought it to what it is, in four steps; one that waits was only proposed."""
     row = to_row(p)
-    about = log.about(p, "slack:T1/C1", None)
+    about = log.describe_request(p, "slack:T1/C1", None)
     if p.state is State.PROPOSED:
         return [Change(p, row, By.nod(Act.PROPOSE), about)]
     steps: tuple[tuple[State, By], ...] = (

@@ -63,9 +63,9 @@ from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.files.workspace import AgentsFile
 from bot.tools.custom import OwnTools
-from bot.tools.custom import load as load_own
+from bot.tools.custom import load_tools as load_own
 from bot.tools.mcp.base import Servers
-from bot.tools.mcp.config import load
+from bot.tools.mcp.config import load_servers
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
@@ -124,7 +124,7 @@ class App:
         """
         async with contextlib.AsyncExitStack() as stack:
             if (collector := self.settings.otlp_endpoint) is not None:
-                end = tracing.begin(collector, self.settings.otlp_header_pairs, self.process.id)
+                end = tracing.begin_tracing(collector, self.settings.otlp_header_pairs, self.process.id)
                 stack.push_async_callback(asyncio.to_thread, end)
             stack.enter_context(self.cluster.claim())
             stack.callback(self.database.close)
@@ -249,7 +249,7 @@ def build(
         from bot.jobs.metrics import Metrics  # its library is loaded only where it is wanted
 
         metrics = Metrics(database, channels, clock, prices, policies)
-        models, count = [metrics.timed(each) for each in models], metrics.begin
+        models, count = [metrics.time_model(each) for each in models], metrics.begin
         token = settings.metrics_token.get_secret_value()
         routes.append(page := metrics_route(token, metrics.text))
         if settings.metrics_port is not None:
@@ -289,7 +289,7 @@ def build(
         commands=[each.make_commands for each in FEATURES],
     )
     if cluster.others is not None:
-        cluster.others.on("stop", made.assistant.stopped_elsewhere)
+        cluster.others.on("stop", made.assistant.stop_here)
     seen = ProposalLookup(made.gate.groups, registry, policies)
     said = ConversationLookup(database, registry, seen, clock)
     http = HttpChannel(
@@ -486,7 +486,7 @@ def _mcp(
     from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
 
     given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    configs = load(settings.mcp_config, {**given, **os.environ})
+    configs = load_servers(settings.mcp_config, {**given, **os.environ})
     if questions is None:
         return McpToolset(configs, clock=clock, database=database, taken=taken)
     # a little longer than a question waits, so that it ends by itself

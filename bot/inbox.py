@@ -247,7 +247,7 @@ class Assistant:
             self._asked.update(job.key for job in decided.jobs if job.work is Work.TURN)
         if verb is Verb.STOP and decided.reply.answer is Answer.ACCEPTED:
             self.execution.stop(press.proposal_id)  # another process that runs it reads so within a second
-        self.own.approved(decided.reply.proposals, decided.jobs)
+        self.own.keep_approved(decided.reply.proposals, decided.jobs)
         await self.dispatcher.wake(*decided.jobs)
         return decided.reply
 
@@ -269,7 +269,7 @@ class Assistant:
         count = "a teammate" if len(team) == 1 else f"{len(team)} teammates"
         return f"Stopped, and with it {count}; what they had proposed is cancelled."
 
-    def stopped_elsewhere(self, conversation_id: str) -> None:
+    def stop_here(self, conversation_id: str) -> None:
         """Interrupt the local turn of a conversation that a person has stopped by another process."""
         if self.dispatcher.interrupt(conversation_id):
             self._stopping.add(conversation_id)

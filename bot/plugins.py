@@ -42,7 +42,7 @@ def origin(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
-def load(group: str, setting: str, name: str) -> Any:
+def load_entry_point(group: str, setting: str, name: str) -> Any:
     """Import what the entry point ``name`` (``entry:…``) leads to.
 
     Raises SettingsError, in one line that begins with ``setting``, where it is missing, ambiguous or broken.

@@ -76,13 +76,29 @@ _SERVICE_NAMES = re.compile(
 )
 _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 _CERTIFICATES = {"SSL_CERT_FILE": Path.is_file, "SSL_CERT_DIR": Path.is_dir}
+_PRICES = Path(str(files("bot.domain") / "prices.txt"))
+_OWN = (
+    "NOD_DATABASE_URL",
+    "NOD_HOST",
+    "NOD_HTTP_",
+    "NOD_LOG_LEVEL",
+    "NOD_MAX_CONNECTIONS",
+    "NOD_METRICS_",
+    "NOD_OIDC_",
+    "NOD_PORT",
+    "NOD_TOKEN",
+    "NOD_URL",
+    "OTEL_",
+)
+"""How the names begin of what each process may have its own of."""
+_PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
 def _duration(text: object) -> object:
     return duration(text) if isinstance(text, str) else text
 
 
-def words(value: object) -> object:
+def split_words(value: object) -> object:
     """Split a comma-separated list."""
     return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
 
@@ -125,7 +141,7 @@ def header_secret(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def address(text: str) -> str:
+def check_address(text: str) -> str:
     """Validate an http address. Raises ValueError."""
     parts = urlsplit(text)
     if not is_one_word(text) or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -213,32 +229,15 @@ def zone(name: object) -> object:
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 DatabaseAddress = Annotated[str, AfterValidator(database_address)]
-HttpAddress = Annotated[str, AfterValidator(address)]
+HttpAddress = Annotated[str, AfterValidator(check_address)]
 Zone = Annotated[ZoneInfo, BeforeValidator(zone)]
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(words)]
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_words)]
 Network = IPv4Network | IPv6Network
 Networks = Annotated[
-    tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(words)
+    tuple[Annotated[Network, BeforeValidator(network)], ...], NoDecode, BeforeValidator(split_words)
 ]
-Ports = Annotated[tuple[Annotated[int, BeforeValidator(port)], ...], NoDecode, BeforeValidator(words)]
+Ports = Annotated[tuple[Annotated[int, BeforeValidator(port)], ...], NoDecode, BeforeValidator(split_words)]
 TwoPrices = Annotated[tuple[float, ...], NoDecode, BeforeValidator(two_prices)]
-
-_PRICES = Path(str(files("bot.domain") / "prices.txt"))
-_OWN = (
-    "NOD_DATABASE_URL",
-    "NOD_HOST",
-    "NOD_HTTP_",
-    "NOD_LOG_LEVEL",
-    "NOD_MAX_CONNECTIONS",
-    "NOD_METRICS_",
-    "NOD_OIDC_",
-    "NOD_PORT",
-    "NOD_TOKEN",
-    "NOD_URL",
-    "OTEL_",
-)
-"""How the names begin of what each process may have its own of."""
-_PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
 class _Environment(EnvSettingsSource):

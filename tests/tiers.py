@@ -16,6 +16,7 @@ LINT = (
     "tests/test_architecture.py",
     "tests/test_front_doors.py",
     "tests/test_habits.py",
+    "tests/test_language.py",
     "tests/test_names.py",
     "tests/test_staircase.py",
     "tests/test_tiers.py",

@@ -63,7 +63,7 @@ from bot.domain.model import (
     ToolSpec,
 )
 from bot.domain.people import Role
-from bot.domain.plans import current, list_carried_out
+from bot.domain.plans import find_current_plan, list_carried_out
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
 from bot.domain.record import Act
@@ -231,7 +231,7 @@ class Loop:
         """Read the attached files, and tell people which of them can't be read."""
         transcript = run.turn.transcript
         yield Waited(f"Reading {', '.join(each.name for each in transcript.unread)}.")
-        pictures = self.models.about(await self._choose_model(transcript)).images
+        pictures = self.models.describe(await self._choose_model(transcript)).images
         if await self.attachments.make_ready(transcript, pictures=pictures, delivered=run.delivered):
             yield FollowUpJobs((Job(Work.DELIVER, transcript.conversation.id),))
         await self._read_rows(run)
@@ -316,8 +316,8 @@ class Loop:
             if why := await stop_model_call(turn.transcript):
                 raise ModelError(why)
         book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
-        if book.about(Subject.BUDGET):
-            await self.database.read(budgets.check, book, turn, self.clock())
+        if book.list_about(Subject.BUDGET):
+            await self.database.read(budgets.check_budgets, book, turn, self.clock())
 
     async def _ask(
         self, run: _Run, available: AvailableTools, answer: ModelOutput, *, further: bool
@@ -330,7 +330,7 @@ class Loop:
         ``further``: the turn has said something before, so this is a paragraph of its own.
         """
         transcript = run.turn.transcript
-        reach = await self.gate.offered(available, transcript)
+        reach = await self.gate.list_offered(available, transcript)
         specs = tuple(tool.spec for tool in reach)
         zone = await self.gate.time_zone(transcript)
         briefing = self.briefing.on_the_clock(zone, private=transcript.conversation.private)
@@ -342,7 +342,7 @@ class Loop:
 
         def request(model: Model, room: int) -> _Request:
             there = run.turn.transcript
-            shown = replace(seen, summary=there.summary) if self.models.about(model).images else there
+            shown = replace(seen, summary=there.summary) if self.models.describe(model).images else there
             found = history_of(shown, prompt, room, briefing.zone)
             return _Request(model, room, found.entries, found.overdue)
 
@@ -410,13 +410,13 @@ class Loop:
 
     async def _choose_model(self, transcript: Transcript) -> Model:
         book = self.gate.policies.held.book
-        if book.about(Subject.MODEL):
-            return await self.database.read(self.models.chosen, book, transcript)
+        if book.list_about(Subject.MODEL):
+            return await self.database.read(self.models.choose, book, transcript)
         return self.models.default
 
     async def _tell_stand_in(self, transcript: Transcript, model: Model, other: Model) -> FollowUpJobs:
         """Tell people, once a day, that their words go to another model, before they do."""
-        words = _AWAY.format(model.name, other.name, self.models.about(other).host)
+        words = _AWAY.format(model.name, other.name, self.models.describe(other).host)
         return FollowUpJobs(await self.database.write(_tell_once, transcript, words, self.clock()))
 
     async def _tell_refused(self, model: Model, tools: Mapping[str, str]) -> tuple[Job, ...]:
@@ -431,7 +431,7 @@ class Loop:
         workspace = ""
         if self.briefing.workspace and any(tool.group == FILES for tool in reach):
             workspace = await asyncio.to_thread(self.briefing.workspace)
-        asked = held.book.instructions(str(here.origin)) if held.book.about(Subject.INSTRUCTIONS) else ()
+        asked = held.book.instructions(str(here.origin)) if held.book.list_about(Subject.INSTRUCTIONS) else ()
         sections = [await add(transcript, now) for add in self.hooks.add_to_prompt]
         there = write_surroundings(transcript, now, briefing, asked, sections)
         return system_prompt(reach, transcript.teammate, briefing, workspace, there)
@@ -590,14 +590,14 @@ def _commit(
     ending = None
     if not again and (proposed or not calls):
         ending = Ending.WAITING if proposed else Ending.DONE
-    stored = turns.answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
+    stored = turns.store_answer(session, turn, text, calls, results, ending, delivered=run.delivered, now=now)
     if stored is None:  # a person stopped the turn
         return Committed((), Ending.STOPPED)
     message_id, ending = stored
     jobs: list[Job] = []
     for count_answer in hooks_of(session).count_answer:
         jobs += count_answer(session, turn.transcript, turn.usage.tokens - before.tokens, now)
-    if turn.usage.cost and policies.held.book.about(Subject.BUDGET):
+    if turn.usage.cost and policies.held.book.list_about(Subject.BUDGET):
         jobs += _warn(session, policies.held.book, turn, now)
     if any(c.effect for c in judged):
         jobs += apply_effects(session, turn, available, message_id, judged, results, now)
@@ -638,7 +638,7 @@ def _tell_once(session: Session, transcript: Transcript, words: str, now: dateti
 def _tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
     """Store a notice for each admin's private chat; the delivery sweep posts it."""
     for admin in sorted(policies.load(session).holders(Role.ADMIN)):
-        notices.keep(session, Address.parse(admin), words, now)
+        notices.store_notice(session, Address.parse(admin), words, now)
     return ()
 
 
@@ -655,7 +655,7 @@ def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usa
 def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]] | None:
     """Return the approved plan and its finished steps, if its card does not show them all yet."""
     found = transcript.proposals.values()
-    plan = current(found)
+    plan = find_current_plan(found)
     done = list_carried_out(plan, found) if plan else ()
     return (plan, done) if plan and done != plan.ticked else None
 

@@ -50,7 +50,7 @@ class Models:
         self._clock, self._history = clock, history
         self._fits: dict[str, int] = {}  # characters of a request that a model is known to take
 
-    def about(self, model: Model) -> NamedModel:
+    def describe(self, model: Model) -> NamedModel:
         """Return the settings of a model."""
         return self._named.get(model.name) or NamedModel(model.name)
 
@@ -59,7 +59,7 @@ class Models:
         """True if one of them does."""
         return any(each.images for each in self._named.values())
 
-    def chosen(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
+    def choose(self, session: Session, book: Rulebook, transcript: Transcript) -> Model:
         """Return the model for who asks there, by the rules; raises ModelError for one that is gone."""
         accounts = people.person_of(session, transcript.asker).accounts
         rule = book.model(str(transcript.conversation.origin), accounts)
@@ -81,7 +81,7 @@ class Models:
 
     def stand_in(self, model: Model) -> Model | None:
         """Return the model that is named to answer when this one can't."""
-        return self.by_name.get(self.about(model).fallback)
+        return self.by_name.get(self.describe(model).fallback)
 
     def note(self, model: Model, error: ModelError | None) -> None:
         """Keep whether a model answers; the log has each new reason that it does not, and the end."""
@@ -110,7 +110,7 @@ class Models:
 
         The limit is the settings', the model's window, or what it is known to have accepted.
         """
-        window = self.about(model).window or 0
+        window = self.describe(model).window or 0
         most = (self._history or max(_HISTORY, window // 4)) * CHARACTERS_PER_TOKEN
         takes = [window * 3 // 4 * _LEAST_PER_TOKEN] if window else []
         takes += [self._fits[model.name]] if model.name in self._fits else []

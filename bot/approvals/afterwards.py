@@ -92,7 +92,7 @@ async def _inverse(
         if isinstance(call, str):
             return Inverse(one_line(call)), None
         other = available.get(call.tool_name)
-        arguments = await other.checked(dict(call.arguments))
+        arguments = await other.check_arguments(dict(call.arguments))
         if len(canonical(arguments)) > _MOST:
             return Inverse("What was there before is longer than 1 MB."), None
         preview = await preview_of(other, arguments)

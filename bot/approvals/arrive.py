@@ -58,7 +58,7 @@ def accept(
         if message.continues:
             raise LostRace("This conversation has ended. Write what you need to start a new one.")
         title = message.text or ", ".join(each.name for each in message.files)
-        conversation_id = conversations.begin(session, message, title, now)
+        conversation_id = conversations.begin_conversation(session, message, title, now)
     text, name = storable((message.text, message.actor.name))
     files = [
         (f"out-{secrets.token_hex(8)}", each, bounds.files.too_large(each.bytes)) for each in message.files
@@ -119,7 +119,7 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
     """Append the notice that a request's card stands under; None when its event was taken in before."""
     conversation_id = request.into or conversations.open_at(session, request.address)
     if conversation_id is None:
-        conversation_id = conversations.begin(session, request, call.summary, now)
+        conversation_id = conversations.begin_conversation(session, request, call.summary, now)
     message_id = id_of_new(
         session,
         MessageRow,
@@ -181,9 +181,9 @@ def open_request(
     by = By.nod(Act.PROPOSE, f"asked for by {request.actor}")
     (proposal,) = transitions.insert_all(session, [proposal], by)
     if proposal.kind.is_form:
-        transitions.own(session, proposal.id, process)
+        transitions.own_question(session, proposal.id, process)
     if request.callback_url is not None:
-        webhooks.add(session, proposal.id, request.callback_url, now)
+        webhooks.add_webhook(session, proposal.id, request.callback_url, now)
     jobs = [Job(Work.DELIVER, proposal.conversation_id)]
     if proposal.state is State.APPROVED:
         jobs.append(Job(Work.EXECUTE, proposal.id))

@@ -117,7 +117,7 @@ def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
     return actor
 
 
-def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
+def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Take an answer: one of the choices, or words. What looks like a secret in it is hidden."""
     press = context.press
     said = press.reason or "" if press.verb is Verb.ANSWER else _choice(p.choices or (), press.verb)
@@ -129,7 +129,7 @@ def answer(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.INVALID, p, most, {"reason": most})
     context = replace(context, press=replace(press, verb=Verb.ANSWER, reason=said))
     given = {**p.arguments, "answer": said}
-    p = context.moved(
+    p = context.move(
         session,
         p,
         State.APPROVED,

@@ -45,7 +45,7 @@ class BudgetUse(NamedTuple):
 
 def standings(session: Session, book: Rulebook, now: datetime) -> list[BudgetUse]:
     """Return every budget of a period, as it stands."""
-    found = [_of(session, rule, book, now, 0) for rule in book.about(Subject.BUDGET)]
+    found = [_of(session, rule, book, now, 0) for rule in book.list_about(Subject.BUDGET)]
     return [each for each in found if each.until is not None]
 
 
@@ -55,14 +55,14 @@ def concerning(session: Session, book: Rulebook, turn: Turn, now: datetime) -> l
     place = str(conversation.shown_at or conversation.address)
     accounts = people.person_of(session, asker).accounts
     found = []
-    for rule in book.about(Subject.BUDGET):
+    for rule in book.list_about(Subject.BUDGET):
         if not covers(rule.scope, place) and rule.scope not in accounts:
             continue
         found.append(_of(session, rule, book, now, turn.transcript.order))
     return found
 
 
-def check(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
+def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -> None:
     """Raise ModelOverBudget where nothing is left of one."""
     over = [each for each in concerning(session, book, turn, now) if each.spent >= each.limit]
     if not over:

@@ -62,6 +62,7 @@ APPROVING = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.FOR_REAL)
 _RUNNING = (*APPROVING, Verb.RETRY)
 _AS_EDITED = (Verb.APPROVE, Verb.SIMILAR, Verb.EDIT, Verb.FOR_REAL)
 _SAY_WHICH = "It was edited after it was proposed. Send what you saw of it: seen or round."
+_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has begun already."}
 
 
 def decide(
@@ -217,9 +218,6 @@ def _decide_one(
     return _STEPS[press.verb](session, context, p)
 
 
-_NOT_NOW = {Verb.STOP: "It isn't running.", Verb.STOP_ALL: "It has begun already."}
-
-
 def _is_about_another(press: Press, p: Proposal) -> bool:
     """Tell if the press is for a state of the proposal that is gone.
 
@@ -248,7 +246,7 @@ def _ask_again(session: Session, context: PressContext, p: Proposal, current: Co
     why, jobs = undo.again(session, context, p)
     if why:
         return refuse(Answer.ALREADY, p, why)
-    p = context.moved(
+    p = context.move(
         session,
         p,
         State.PROPOSED,
@@ -271,7 +269,7 @@ def _stop(session: Session, context: PressContext, p: Proposal) -> Decided:
     if p.cause is Cause.STOPPED:
         return refuse(Answer.ALREADY, p, "It is being stopped already.")
     error = f"{context.who} stopped it. What it did until then is unknown."
-    p = context.moved(session, p, cause=Cause.STOPPED, error=error)
+    p = context.move(session, p, cause=Cause.STOPPED, error=error)
     return accept(session, p, "Stopping it.")
 
 
@@ -284,7 +282,7 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
     if why:
         return refuse(Answer.ALREADY, p, why)
     unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
-    p = context.moved(session, p, State.APPROVED, **unended, round=p.round + 1)
+    p = context.move(session, p, State.APPROVED, **unended, round=p.round + 1)
     again = teammates.resume_work(session, p)
     return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
 
@@ -302,7 +300,7 @@ def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
 
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     now = context.now
-    p = context.moved(session, p, **clock(p.ttl, p.remind_every, now))
+    p = context.move(session, p, **clock(p.ttl, p.remind_every, now))
     return accept(session, p, f"It now expires {when(p.expires_at, now)}.")
 
 
@@ -325,7 +323,7 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     requester = people.person_of(session, p.requester)
     if why := context.policies.load(session).too_few(deciders, requester, p.quorum):
         return refuse(Answer.INVALID, p, f"Say who should decide: {why}.")
-    p = context.moved(session, p, deciders=deciders, votes=(), for_real=None)
+    p = context.move(session, p, deciders=deciders, votes=(), for_real=None)
     return accept(session, p, "Reassigned. Earlier votes were reset.")
 
 
@@ -339,12 +337,12 @@ def _is_account(word: str) -> bool:
 _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.APPROVE: votes.approve,
     Verb.DECLINE: votes.decline,
-    Verb.EDIT: votes.edit,
+    Verb.EDIT: votes.edit_proposal,
     Verb.NEVER: votes.never,
     Verb.SIMILAR: votes.approve_similar,
     Verb.APPROVE_STEPS: votes.approve_steps,
     Verb.REVISE: votes.revise,
-    Verb.ASK: questions.ask,
+    Verb.ASK: questions.ask_agent,
     Verb.STOP: _stop,
     Verb.RETRY: _retry,
     Verb.CANCEL: _withdraw,
@@ -353,7 +351,7 @@ _STEPS: Mapping[Verb, Callable[[Session, PressContext, Proposal], Decided]] = {
     Verb.EXTEND: _extend,
     Verb.REASSIGN: _reassign,
     Verb.FOR_REAL: votes.approve,
-    Verb.UNDO: undo.undo,
-    **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.answer),
+    Verb.UNDO: undo.undo_proposal,
+    **dict.fromkeys((Verb.ANSWER, *CHOICES), asking.take_answer),
 }
 """What a press on one proposal does."""

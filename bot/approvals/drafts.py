@@ -68,10 +68,10 @@ async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewF
     fields: tuple[PreviewField, ...] = await await_tool(
         tool.name, tool.preview_fields(given), _PREVIEW_SECONDS
     )
-    return tuple(replace(each, titled=_is_in_title(tool, given, each)) for each in as_text(fields))
+    return tuple(replace(each, titled=_is_in_title(tool, given, each)) for each in make_storable(fields))
 
 
-def as_text(fields: Sequence[PreviewField]) -> list[PreviewField]:
+def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     """Return the fields as storable text: a tool's own code may give numbers, and no type checks it."""
 
     def text(value: object) -> str | None:

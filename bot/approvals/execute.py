@@ -104,7 +104,7 @@ class Execution:
             tool = available.get(proposal.tool_name)
             if proposal.applies and tool.trying is not None and tool.trying.touches:
                 return tool.trying.touches
-            return await await_tool(tool.name, tool.touched(proposal.arguments), tool.timeout)  # type: ignore[no-any-return]
+            return await await_tool(tool.name, tool.name_touched(proposal.arguments), tool.timeout)  # type: ignore[no-any-return]
         except Exception:  # noqa: BLE001 - a tool's own code; what is wrong with it is told when it runs
             return proposal.tool_name
 
@@ -154,7 +154,7 @@ class Execution:
             # what a trial showed is not asked for when the call itself runs
             if now == seen or (proposal.trial and all(old is None or (f, old) in seen for f, old in now)):
                 return None
-        return await self._trials.shown(tool, proposal.arguments, proposal.requester)
+        return await self._trials.make_preview(tool, proposal.arguments, proposal.requester)
 
     async def _run(
         self,

@@ -42,7 +42,7 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolCall
 from bot.domain.outcomes import REASON, bound_text
 from bot.domain.people import Actor, Person
-from bot.domain.plans import current
+from bot.domain.plans import find_current_plan
 from bot.domain.policy import Judgement, Policy, Verdict
 from bot.domain.proposals import Inverse, Level, Proposal, ProposalKind, Risk, State, digest
 from bot.domain.redaction import secrets_in
@@ -192,13 +192,13 @@ class Gate:
         """Return the time zone of the person who asks, or None where their platform does not tell it."""
         return await self.zone_of(transcript.asker, transcript.conversation.origin)
 
-    async def offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
+    async def list_offered(self, available: AvailableTools, transcript: Transcript) -> AvailableTools:
         """Return the tools that the caller may be told of: its share, without forbidden ones.
 
         A tool that a rule forbids only for some arguments is offered; `consider` refuses the call.
         """
         reach = available_tools(available, transcript)
-        if current(transcript.proposals.values()) is None:
+        if find_current_plan(transcript.proposals.values()) is None:
             reach = reach.without({team.STEP_DONE: "You have no approved plan."})
         if not self.policies.held.book.forbids:  # set since by another process: `consider` refuses it
             return reach
@@ -221,7 +221,7 @@ class Gate:
             tool = case.available.get(call.name).in_context(_context_of(case.transcript))
             raw = decode_arguments(call.arguments)
             reason = raw.pop(REASON, "") if not tool.reads else ""
-            arguments = await tool.checked(raw, case.zone)
+            arguments = await tool.check_arguments(raw, case.zone)
             procedure, teammate = find_procedure(tool.kind), case.transcript.teammate
             if procedure.complete:
                 arguments = await procedure.complete(case.whole, teammate, arguments, case.zone)
@@ -311,7 +311,9 @@ class Gate:
         with as_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
             empty = tool.kind.is_form
-            arguments = dict(request.arguments) if empty else await tool.checked(dict(request.arguments))
+            arguments = (
+                dict(request.arguments) if empty else await tool.check_arguments(dict(request.arguments))
+            )
         if before := await self.database.read(arrive.find_opened_before, request):
             return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):
@@ -332,7 +334,7 @@ class Gate:
         drafted = draft(
             tool, arguments, preview, verdict, request.actor, request.reason, self.clock(), title=title
         )
-        if tool.trying and drafted.state is State.PROPOSED and not await self.paused():
+        if tool.trying and drafted.state is State.PROPOSED and not await self.is_paused():
             judged = JudgedCall(
                 Call("", tool.name, "{}", title), like=like, tries=tool, undo=undo, proposal=drafted
             )
@@ -348,7 +350,7 @@ class Gate:
         )
         return await _same(opened, tool, arguments) if opened.again else opened
 
-    async def paused(self) -> bool:
+    async def is_paused(self) -> bool:
         """Tell if everything is paused."""
         return bool((await self.database.read(self.policies.load)).book.paused)
 
@@ -392,7 +394,7 @@ class Gate:
     async def keep_schema(self, tool: Tool) -> None:
         """Store a tool's schema before its first proposal, once for each version."""
         if (tool.name, tool.version) not in self._kept:
-            await self.database.write(proposals.keep, tool.name, tool.version, tool.form)
+            await self.database.write(proposals.store_schema, tool.name, tool.version, tool.form)
             self._kept.add((tool.name, tool.version))
 
     async def read(
@@ -419,7 +421,7 @@ class Gate:
             except Exception as error:  # noqa: BLE001 - a tool's own code; the model is told
                 return CallResult(f"ERROR: {words_of(error, tool.name)}", ok=False)
             for file in output.files:
-                await self.database.write(outputs_store.keep, conversation.id, file, self.clock())
+                await self.database.write(outputs_store.store_output, conversation.id, file, self.clock())
             return CallResult(
                 await self._fitting(File(f"{tool.name}.txt", output.text), conversation), ok=True
             )

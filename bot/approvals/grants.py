@@ -27,6 +27,28 @@ from bot.store.rules import Policies
 from bot.store.tables.row import count_changed, table_of, value_of
 from bot.store.tables.rules import GrantRow
 
+_GRANT = table_of(GrantRow)
+_FOR_CALL = select(_GRANT).where(
+    _GRANT.c.revoked_at.is_(None),
+    or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
+    _GRANT.c.tool_name == bindparam("tool_name"),
+    _GRANT.c.tool_version == bindparam("tool_version"),
+    or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
+    # the same check as `Scope.covers`, done by the database
+    or_(
+        _GRANT.c.rung == literal_column(f"'{GrantScope.TOOL}'"),
+        (_GRANT.c.rung == literal_column(f"'{GrantScope.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
+        (_GRANT.c.rung == literal_column(f"'{GrantScope.KEY}'")) & (_GRANT.c.match == bindparam("key")),
+        _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # compared by `Scope.covers` alone
+    ),
+)
+_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
+_USE = (
+    update(_GRANT)
+    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None), _LEFT)
+    .values(uses=_GRANT.c.uses + 1)
+)
+
 
 def give(
     session: Session,
@@ -91,7 +113,9 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     if proposal.schedule:
         return "What can't be undone asks each time that a schedule runs."
     book = policies.load(session).book
-    if not book.about(Subject.GRANTS) or not book.grants_reach_destructive(rights.call_of(session, proposal)):
+    if not book.list_about(Subject.GRANTS) or not book.grants_reach_destructive(
+        rights.call_of(session, proposal)
+    ):
         return "What can't be undone asks each time, unless an admin allows grants for it."
     return None
 
@@ -168,7 +192,7 @@ def _usable(
 
 def _is_singled_out(book: Rulebook, proposal: Proposal) -> bool:
     """Tell if a rule with limits asks for this call. Such a rule outranks the grants that cover it."""
-    return any(rule.limits and rule.words == proposal.rule for rule in book.about(Subject.POLICY))
+    return any(rule.limits and rule.words == proposal.rule for rule in book.list_about(Subject.POLICY))
 
 
 def _born_under(session: Session, grant: Grant, rule: str) -> bool:
@@ -182,29 +206,6 @@ def _plan_allows(session: Session, grant: Grant, proposal: Proposal) -> bool:
     plan = proposals.get(session, grant.proposal_id)
     stands = plan is not None and plans.stands(plan) and plan.digest == grant.plan_digest
     return stands and proposal.risk.level is not Level.DESTRUCTIVE
-
-
-_GRANT = table_of(GrantRow)
-_FOR_CALL = select(_GRANT).where(
-    _GRANT.c.revoked_at.is_(None),
-    or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
-    _GRANT.c.tool_name == bindparam("tool_name"),
-    _GRANT.c.tool_version == bindparam("tool_version"),
-    or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
-    # the same check as `Scope.covers`, done by the database
-    or_(
-        _GRANT.c.rung == literal_column(f"'{GrantScope.TOOL}'"),
-        (_GRANT.c.rung == literal_column(f"'{GrantScope.EXACT}'")) & (_GRANT.c.match == bindparam("exact")),
-        (_GRANT.c.rung == literal_column(f"'{GrantScope.KEY}'")) & (_GRANT.c.match == bindparam("key")),
-        _GRANT.c.rung == literal_column(f"'{GrantScope.PREFIX}'"),  # compared by `Scope.covers` alone
-    ),
-)
-_LEFT = (_GRANT.c.uses == 0) | _GRANT.c.plan_digest.is_(None) | (_GRANT.c.rung != GrantScope.EXACT)
-_USE = (
-    update(_GRANT)
-    .where(_GRANT.c.id == bindparam("grant_id"), _GRANT.c.revoked_at.is_(None), _LEFT)
-    .values(uses=_GRANT.c.uses + 1)
-)
 
 
 def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetime) -> list[Grant]:
@@ -233,7 +234,9 @@ def live(session: Session, now: datetime) -> list[Grant]:
     ]
 
 
-def revoke(session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE) -> int:
+def revoke_grants(
+    session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE
+) -> int:
     """End one grant, or all (None); returns how many ended."""
     which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
     return _end(session, which, people.by(session, why, by), now)
@@ -262,7 +265,7 @@ def end_tightened(
         place = Place(rule.scope if wider else there or "", private=False)
         call = CallFacts(grant.scope.tool_name, born.risk, place, Person(""), now)
         if after.stricter(before, call):
-            revoke(session, grant.id, by, now, Act.END_WITH_RULES)
+            revoke_grants(session, grant.id, by, now, Act.END_WITH_RULES)
             ended.append(grant)
     return ended
 

@@ -56,9 +56,9 @@ class Groups:
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
         """Read like `Database.read`, and again if that needed groups that were not known yet."""
         found = await self.database.read(function, *args)
-        return await self.database.read(function, *args) if await self.asked() else found
+        return await self.database.read(function, *args) if await self.ask_missing() else found
 
-    async def asked(self) -> bool:
+    async def ask_missing(self) -> bool:
         """Ask for what is needed and not known; whether more is known now."""
         unknown = self.policies.unknown_groups()
         return len(await self.ask(unknown)) < len(unknown)

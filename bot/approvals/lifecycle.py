@@ -43,6 +43,10 @@ from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 from bot.store.state import keep_task_state, load_task_state
 
+_UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
+_BATCH = 200
+_MEMORY = "resume"
+
 
 def redraw(session: Session, p: Proposal) -> Job:
     """Return the job that redraws a proposal's cards, and that of its group's buttons."""
@@ -66,7 +70,7 @@ def end(
     if who is not None:
         changes |= {"decided_by": who, "decided_from": by.channel, "decided_at": now}
     p = move_or_lose(session, p, by, now, state, **changes)
-    return p, (redraw(session, p), *_of_undoing(session, p, now), *settle(session, p, now))
+    return p, (redraw(session, p), *_of_undoing(session, p, now), *settle_answer(session, p, now))
 
 
 def expire_due(
@@ -75,7 +79,7 @@ def expire_due(
     """Expire what no one decided in time, at most ``limit`` at a time; nothing while timers are stopped."""
     if policies.load(session).book.paused:
         return []
-    return [expire(session, p, now) for p in proposals.due(session, now, limit)]
+    return [expire(session, p, now) for p in proposals.list_due(session, now, limit)]
 
 
 def expire(session: Session, p: Proposal, now: datetime) -> tuple[Proposal, tuple[Job, ...]]:
@@ -228,7 +232,7 @@ def finish(
     posts = (Job(Work.DELIVER, p.conversation_id),) if outputs.keep_result(session, p, files, now) else ()
     undid = _of_undoing(session, p, now)
     rest = _stop_rest(session, policies, p, now) if policies else ()
-    return p, (redraw(session, p), *undid, *rest, *settle(session, p, now, owner), *posts)
+    return p, (redraw(session, p), *undid, *rest, *settle_answer(session, p, now, owner), *posts)
 
 
 def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -241,9 +245,6 @@ def _stop_rest(session: Session, policies: Policies, failed: Proposal, now: date
     changes = {"cause": Cause.TAKEN_BACK, "decline_reason": why}
     each = (end(session, p, By.nod(Act.STOP, why), now, State.CANCELLED, "Nod", **changes) for p in rest)
     return tuple(job for _, jobs in each for job in jobs)
-
-
-_UNDONE = "[Nod] Undone by {who}, so it no longer holds: {what}. What was done for that: {how}."
 
 
 def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
@@ -272,7 +273,7 @@ def _of_undoing(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]
     return (redraw(session, original),)
 
 
-def settle(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
+def settle_answer(session: Session, p: Proposal, now: datetime, owner: str = "") -> tuple[Job, ...]:
     """Continue the conversation once every call of an answer has ended. Other requests simply end.
 
     If it continued since, the model has already answered past these calls, or is answering in a turn
@@ -307,27 +308,23 @@ def abandon(session: Session, p: Proposal, now: datetime, *, rerun: bool) -> tup
     if lost is None:
         return ()  # it ended a moment ago
     if not rerun or p.cause is Cause.STOPPED:
-        return (redraw(session, lost), *settle(session, lost, now))
+        return (redraw(session, lost), *settle_answer(session, lost, now))
     by = By.nod(Act.RERUN, "the tool is idempotent")
     p = move_or_lose(session, lost, by, now, State.APPROVED, cause=None, error=None)
     return (redraw(session, p), Job(Work.EXECUTE, p.id))
 
 
-def forget(session: Session, conversation_id: str, now: datetime) -> int:
+def forget_conversation(session: Session, conversation_id: str, now: datetime) -> int:
     """Delete the lines of a conversation and its team, or return the number of open proposals."""
     every = [conversation_id, *(each.id for each in teams.of_lead(session, conversation_id))]
     waiting = sum(len(proposals.open_in(session, ident)) for ident in every)
     if not waiting:
-        conversations.forget(session, every, now)
+        conversations.forget_conversations(session, every, now)
         for forget_conversations in hooks_of(session).forget_conversations:
             forget_conversations(session, every, now)
         outputs.delete_all(session, every)
         proposals.delete_inverses(session, every)
     return waiting
-
-
-_BATCH = 200
-_MEMORY = "resume"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Presses:
         some at a time, so that no one else waits for all of them.
         """
         decided = await self._take(press)
-        if decided.reply.answer is Answer.REFUSED and await self.gate.groups.asked():
+        if decided.reply.answer is Answer.REFUSED and await self.gate.groups.ask_missing():
             decided = await self._take(press)
         for each in decided.reply.proposals if decided.reply.answer is Answer.ACCEPTED else ():
             if each.state in _DECIDED and each.decided_at is not None:
@@ -253,7 +253,7 @@ class Presses:
         with as_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             seen = redact_arguments(proposal.arguments, tool.parameters)
-            arguments = await tool.checked(unhidden(given, proposal.arguments, seen))
+            arguments = await tool.check_arguments(unhidden(given, proposal.arguments, seen))
             unchanged = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
             if unchanged and await tool.is_same_call(proposal.arguments, arguments):
                 arguments = dict(proposal.arguments)
@@ -300,9 +300,9 @@ class Presses:
         """
         if proposal.kind.shows_itself:
             return proposal.preview, None
-        if tool.trying is None or await self.gate.paused():
+        if tool.trying is None or await self.gate.is_paused():
             return await preview_of(tool, arguments), None
-        return await self.gate.trials.shown(tool, arguments, proposal.requester)
+        return await self.gate.trials.make_preview(tool, arguments, proposal.requester)
 
     async def _judge(
         self,

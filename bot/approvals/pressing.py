@@ -120,7 +120,7 @@ class PressContext:
         """The columns that record who decided the proposal."""
         return {"decided_by": self.who, "decided_from": self.press.actor.channel, "decided_at": self.now}
 
-    def moved(
+    def move(
         self, session: Session, p: Proposal, state: State | None = None, verb: Done | None = None, **to: Any
     ) -> Proposal:
         """Apply the press to a proposal and return the new one. Raises LostRace.

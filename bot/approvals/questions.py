@@ -36,7 +36,7 @@ _NOTE = """\
 Answer the question briefly. It decides nothing, and it is no reason to propose anything."""
 
 
-def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
+def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Tell people in the conversation who asks what, and have the agent answer there."""
     question = storable(one_line(context.press.reason or ""))
     if not p.called:
@@ -46,7 +46,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.INVALID, p, wrong, {"reason": wrong})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH)
-    p = context.moved(session, p)
+    p = context.move(session, p)
     home, who, title = teams.home(session, p), one_line(context.who), one_line(p.description)
     schema = proposals.schema(session, p.tool_name, p.tool_version)
     said = f"Question from {who} about: {title}\n\n> {question}"
@@ -58,7 +58,7 @@ def ask(session: Session, context: PressContext, p: Proposal) -> Decided:
     asker = context.press.actor
     asked = AskedQuestion(p.id, home, note, str(asker), asker.label, question, context.now.isoformat())
     place, ref, where = _find_other_place(session, context.press, p, home)
-    questions.keep(session, replace(asked, place=place, ref=ref), context.now)
+    questions.store_question(session, replace(asked, place=place, ref=ref), context.now)
     text = f"Asked. The agent answers {where}. Nothing was decided."
     return Decided(
         Reply(Answer.ACCEPTED, text, (p,)),

@@ -24,6 +24,8 @@ _FOR_ALL = (outputs.GROUP, team.PLANNING)
 UNLOCKED_ONLY = frozenset({FILES, "runtime"})
 """Groups that a locked teammate has no part of, not even to read."""
 
+_ALONE = "A run of a schedule starts no teammates and changes no schedules."
+
 
 def available_tools(available: AvailableTools, transcript: Transcript) -> AvailableTools:
     """Return the tools that are in reach there; the rest is withheld, each with the reason."""
@@ -73,7 +75,7 @@ async def with_exact_calls(
         tool = available.get(name)
         if tool.reads or tool.kind.always_asks:
             raise ToolError(f"List only calls that change something: {name} needs no approval in advance.")
-        given = await tool.checked(dict(call["arguments"]), zone)
+        given = await tool.check_arguments(dict(call["arguments"]), zone)
         if secrets_in(given, tool.parameters):
             raise ToolError(f"A call of {name} that holds a secret can't be listed in a plan.")
         lost = tool.classify(given).level is Level.DESTRUCTIVE
@@ -90,9 +92,6 @@ def _lacks(available: AvailableTools, teammate: Teammate | None, name: str) -> b
     if name not in available.tools:
         return True
     return teammate is not None and _withheld_for_good(available.tools[name], teammate) is not None
-
-
-_ALONE = "A run of a schedule starts no teammates and changes no schedules."
 
 
 def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | None:

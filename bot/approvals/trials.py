@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from bot.approvals.afterwards import look_after
-from bot.approvals.drafts import as_text, preview_of, summary_of
+from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
@@ -47,7 +47,7 @@ class Trials:
     clock: Clock
     process: str
 
-    async def shown(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
+    async def make_preview(self, tool: Tool, arguments: Mapping[str, Any], asker: Actor) -> Shown:
         """Return the preview of a call that people are asked about, tried where its tool can be."""
         preview = await preview_of(tool, arguments)
         if tool.trying is None:
@@ -94,8 +94,8 @@ class Trials:
 
     async def _begin(self, asker: Actor, tool_name: str, told: Mapping[str, Any]) -> str:
         """Queue for a place among this person's trials in all processes. Raises TooMuch."""
-        begin = self.database.write
-        while (key := await begin(trials.begin, asker, tool_name, told, self.process, self.clock())) is None:  # noqa: ASYNC110 - rows
+        write, begin = self.database.write, trials.begin_trial
+        while (key := await write(begin, asker, tool_name, told, self.process, self.clock())) is None:  # noqa: ASYNC110 - rows
             await asyncio.sleep(_PAUSE)
         return key
 
@@ -118,7 +118,7 @@ class Trials:
         )
         fields = [] if found.exit is None else [PreviewField("when tried", None, _describe_end(trial))]
         fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
-        return (*fields, *as_text(found.changes)), trial, None if refused else token
+        return (*fields, *make_storable(found.changes)), trial, None if refused else token
 
     async def token(self, proposal: Proposal) -> Any:
         """Return the content that an approval applies. Raises ToolError where it is not stored any longer."""

@@ -23,7 +23,7 @@ from bot.store import conversations, proposals, transitions
 _GONE = "What was there before is no longer kept, so this can't be undone."
 
 
-def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
+def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Open the inverse of what was done, approved by this press where that is enough; once."""
     if p.undone_by is not None:
         done = f"Already undone by {p.undone}." if p.undone else "Undo was pressed already. See its own card."
@@ -55,7 +55,7 @@ def undo(session: Session, context: PressContext, p: Proposal) -> Decided:
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)
     (inverse,) = transitions.insert_all(session, [inverse], context.by)
-    p = context.moved(session, p, undone_by=inverse.id, undo_until=None)
+    p = context.move(session, p, undone_by=inverse.id, undo_until=None)
     jobs = [redraw(session, p), Job(Work.DELIVER, p.conversation_id)]
     if why:
         return Decided(
@@ -76,7 +76,7 @@ def again(session: Session, context: PressContext, p: Proposal) -> tuple[str, tu
         return f"It was undone by {original.undone} since.", ()
     if original.undone_by:
         return "Undo was pressed again since. See its own card.", ()
-    original = context.moved(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
+    original = context.move(session, original, verb=Act.UNDO_AGAIN, undone_by=p.id, undo_until=None)
     return "", (redraw(session, original),)
 
 

@@ -50,18 +50,18 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     votes = (*p.votes, context.vote(Verb.APPROVE))
     approvals = 1 + len(people.voices(session, p, Verb.APPROVE))
     if approvals < p.quorum:
-        p = context.moved(session, p, votes=votes, for_real=for_real)
+        p = context.move(session, p, votes=votes, for_real=for_real)
         return accept(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
-        p = context.moved(session, p, votes=votes)
+        p = context.move(session, p, votes=votes)
         return accept(
             session, p, "Your approval counts. The lead agent must approve the plan as well.", *asked
         )
     decided = context.decided
     if plans.was_reviewed(p):
         decided["decided_by"] += f" and {plans.LEAD.name}"
-    p = context.moved(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
+    p = context.move(session, p, State.APPROVED, votes=votes, for_real=for_real, **decided)
     for call in Plan.of(p.arguments).calls if p.kind.has_steps else ():
         scope = Scope(call.tool, call.version, GrantScope.EXACT, canonical(call.arguments))
         words = f"{call.tool} once, exactly as the plan shows it"
@@ -76,7 +76,7 @@ def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
     """Return why a vote can't apply the proposal's trial, or an empty text."""
     if p.trial is None or not p.trial.tried:
         return "It was not tried, so to approve it is to run it." if verb is Verb.FOR_REAL else ""
-    if p.trial.refused and not for_real:
+    if p.trial.is_refused and not for_real:
         return f"What it did when tried can't be applied. {p.trial.why} It can be run for real."
     if p.for_real not in (None, for_real):
         return (
@@ -93,7 +93,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
     votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.voices(session, p, Verb.DECLINE))
     if against < p.declines:
-        p = context.moved(session, p, votes=votes)
+        p = context.move(session, p, votes=votes)
         return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
     p, jobs = context.end(session, p, State.DECLINED, **changes)
@@ -110,7 +110,7 @@ def never(session: Session, context: PressContext, p: Proposal) -> Decided:
     return Decided(Reply(Answer.ACCEPTED, "It will not be suggested again.", (p,)), jobs)
 
 
-def edit(session: Session, context: PressContext, p: Proposal) -> Decided:
+def edit_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Replace the call's arguments, and ask people again."""
     if context.prepared.contents is None:
         return refuse(Answer.INVALID, p, "There is nothing to edit: no arguments were given.")
@@ -204,7 +204,7 @@ def _store_edit(session: Session, context: PressContext, p: Proposal, contents: 
         clocks = ("ttl", "expires_at", "warn_at", "remind_at")
     before = {**_find_defaults(contents), **p.arguments}  # an earlier release stored none
     what = differences(before, contents.arguments, contents.schema)
-    return context.moved(
+    return context.move(
         session,
         p,
         verb=Verb.EDIT,

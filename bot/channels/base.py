@@ -25,6 +25,10 @@ from bot.domain.teams import TeamStatus
 from bot.domain.verbs import Verb
 from bot.errors import ChannelError, NotDeliverable
 
+SILENT = 60.0
+"""Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
+pinged, answer every few seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
@@ -149,11 +153,6 @@ class Channel(Protocol):
         Raises ChannelError where it can't say now, NotDeliverable where it never will.
         """
         raise NotDeliverable(f"{actor.channel.capitalize()} can't say who is still in {address.key}.")
-
-
-SILENT = 60.0
-"""Seconds without a sign of life after which a platform's line counts as dead. Those that are asked, or
-pinged, answer every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,12 @@ T = TypeVar("T")
 
 log = logger(__name__)
 
+PATIENCE = 15.0
+"""Seconds for which a call waits because the platform says so. What would take longer is tried another time:
+a call that waits holds a place among those at work, and other chats would wait for it, too."""
+_LONGEST = 3600.0  # seconds; after that a platform may be asked again, whatever it said
+_MANY = 1000
+
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
     """Download a file from a platform, cut one byte beyond ``most``. Raises ChannelError.
@@ -146,14 +152,6 @@ class Background:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-PATIENCE = 15.0
-"""Seconds for which a call waits because the platform says so. What would take longer is tried another time:
-a call that waits holds a place among those at work, and other chats would wait for it, too."""
-
-_LONGEST = 3600.0  # seconds; after that a platform may be asked again, whatever it said
-_MANY = 1000
-
-
 class Waits:
     """Rate limits as a platform told them: until when each of its places takes nothing.
 
@@ -178,7 +176,7 @@ class Waits:
         if self._others is not None:
             self._others.broadcast(self._kind, [place, seconds])
 
-    def left(self, place: str) -> float:
+    def count_seconds_left(self, place: str) -> float:
         """Return the seconds until the place takes calls again, or 0."""
         return max(0.0, self._until.get(place, 0.0) - self._now())
 

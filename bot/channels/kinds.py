@@ -15,9 +15,11 @@ from bot.channels.base import Poster
 from bot.domain.chat import Address, Clock
 from bot.domain.findings import Finding, fail, ok, warn
 from bot.errors import ChannelError, SettingsError
-from bot.plugins import CHANNELS, ENTRY, is_own, load
+from bot.plugins import CHANNELS, ENTRY, is_own, load_entry_point
 from bot.settings import Settings, require
 from bot.store.database import Database
+
+_SETTING = "NOD_CHANNELS"
 
 
 class Platform(Poster):
@@ -93,9 +95,6 @@ async def look_at_places(
     return found
 
 
-_SETTING = "NOD_CHANNELS"
-
-
 @functools.cache
 def own_channels() -> tuple[ChannelKind, ...]:
     """Return Slack, Telegram and Discord, which are on where their settings are there."""
@@ -114,7 +113,7 @@ def channels_of(settings: Settings) -> tuple[ChannelKind, ...]:
 def _find_kind(name: str) -> ChannelKind:
     if not name.startswith(ENTRY):
         raise SettingsError(f"{_SETTING}: {name!r} is not a channel. Write entry:NAME, as its package says")
-    kind = load(CHANNELS, _SETTING, name)
+    kind = load_entry_point(CHANNELS, _SETTING, name)
     if not isinstance(kind, ChannelKind):
         raise SettingsError(f"{_SETTING}: {name} leads to no ChannelKind; see docs/plugins.md")
     if kind.name != name.removeprefix(ENTRY):

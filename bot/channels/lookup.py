@@ -82,7 +82,7 @@ class CoreLookup:
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         groups, registry = self.presses.gate.groups, self.presses.gate.registry
         found = await context.context(groups, registry, proposal_id, actor, address)
-        return None if found is None else context.words(found)
+        return None if found is None else context.format_lines(found)
 
     async def overview(self, actor: Actor) -> Overview:
         parts: list[list[list[Proposal]]] = []
@@ -93,7 +93,7 @@ class CoreLookup:
             return [p for part in parts for rows in part for p in rows]
 
         cards = await self.cards.cards(find)
-        if await self.presses.gate.groups.asked():
+        if await self.presses.gate.groups.ask_missing():
             cards = await self.cards.cards(find)
 
         def shown(rows: Sequence[Proposal]) -> Card:

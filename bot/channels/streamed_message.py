@@ -27,6 +27,9 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
+T = TypeVar("T")
+MOST_POSTS = 5
+
 
 class StreamedMessage(ABC):
     """Stream by edits of one message; raises ChannelError only when the final text could not be posted."""
@@ -73,11 +76,6 @@ class StreamedMessage(ABC):
         except ChannelError as error:  # the final text is what counts
             log.info("preview refused", why=error.message)
         return None
-
-
-T = TypeVar("T")
-
-MOST_POSTS = 5
 
 
 @dataclass(frozen=True, slots=True)

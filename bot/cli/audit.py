@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.approvals.commands.values import account
 from bot.cli.progress import show_progress
-from bot.cli.shared import existing, find, line, load, looking, operator, print_json
+from bot.cli.shared import existing, find, line, load_settings, looking, operator, print_json
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
@@ -21,16 +21,16 @@ from bot.store.tables.record import AuditRow
 _LISTED = 50
 
 
-def newest(*, as_json: bool) -> None:
+def show_newest(*, as_json: bool) -> None:
     """Show the newest changes, and whether the audit log is intact."""
-    with looking(load()) as database:
-        _entries(list(reversed(database.read_now(log.newest, _LISTED))), as_json=as_json)
+    with looking(load_settings()) as database:
+        _entries(list(reversed(database.read_now(log.list_newest, _LISTED))), as_json=as_json)
         _verify(database, as_json=as_json)
 
 
-def show(proposal: str, *, as_json: bool) -> None:
+def show_history(proposal: str, *, as_json: bool) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         found = find(database, proposal)
         _entries(database.read_now(log.history, found.id), as_json=as_json)
         _verify(database, as_json=as_json)
@@ -38,7 +38,7 @@ def show(proposal: str, *, as_json: bool) -> None:
 
 def verify(anchors: Sequence[str], *, as_json: bool) -> None:
     """Check every row; names what was changed, removed or inserted."""
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         faults = _find_faults(database, anchors, as_json=as_json)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
@@ -47,7 +47,7 @@ def verify(anchors: Sequence[str], *, as_json: bool) -> None:
 
 def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
-    settings = load()
+    settings = load_settings()
     if at_work(settings.database_url):
         raise SettingsError("NOD_DATABASE_URL: a nod is running on it. Stop it first.")
     with existing(settings) as database:
@@ -58,13 +58,13 @@ def seal() -> None:
 
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
 
 
-def export(form: str, who: str, tool: str, proposal: str, since: datetime | None) -> None:
+def export_log(form: str, who: str, tool: str, proposal: str, since: datetime | None) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         if who:
             account(who)
         if form not in verification.FORMATS:
@@ -91,7 +91,7 @@ def _entries(entries: list[AuditRow], *, as_json: bool) -> None:
     if as_json:
         print_json([_row_to_json(e) for e in entries])
         return
-    zone = load().timezone
+    zone = load_settings().timezone
     for e in entries:
         why = f" ({line(e.reason)})" if e.reason else ""
         who = f"{e.verb} by {e.actor}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from bot.cli.progress import show_progress
-from bot.cli.shared import database_url, load, open_database, plain
+from bot.cli.shared import database_url, load_settings, open_database, plain
 from bot.errors import NodError, SettingsError
 from bot.settings import database_address
 from bot.store import migrations
@@ -19,20 +19,20 @@ from bot.store.transfer import transfer
 
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
-    settings = load()
+    settings = load_settings()
     with show_progress("Upgrading the schema") as progress, open_database(settings, progress) as database:
         if database.dialect == "postgresql":
             from bot.jobs.distributed import prepare  # its library is an extra
 
             prepare(settings.database_url)
-        version = migrations.current(database.engine)
+        version = migrations.read_version(database.engine)
     print(f"The schema is at {version}.")
 
 
 def copy(source: str, target: str) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
     with contextlib.ExitStack() as stack:
-        keys = load().audit_keys
+        keys = load_settings().audit_keys
         both = [_address(each) for each in (source, target)]
         for each, url in zip((source, target), both, strict=True):
             if at_work(url):
@@ -64,7 +64,7 @@ def hide_password(url: str, given: str) -> str:
 
 def backup(file: Path) -> None:
     """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
-    source = load().sqlite_file
+    source = load_settings().sqlite_file
     if source is None:
         raise SettingsError("NOD_DATABASE_URL: only SQLite files are copied here. Use pg_dump.")
     if not source.exists():

@@ -20,7 +20,7 @@ from bot.cli.shared import (
     existing,
     find,
     line,
-    load,
+    load_settings,
     log_at,
     looking,
     operator,
@@ -70,9 +70,9 @@ def approve(
     press(proposal, chosen[0], seen, rung=similar, lasting=lasting, reach=reach)
 
 
-def similar(proposal: str, *, as_json: bool) -> None:
+def list_similar(proposal: str, *, as_json: bool) -> None:
     """Say what approving calls like it may allow, narrowest first."""
-    settings = load()
+    settings = load_settings()
     log_at("error")
     with looking(settings) as database:
         found = find(database, proposal)
@@ -91,7 +91,7 @@ def similar(proposal: str, *, as_json: bool) -> None:
         print(f"--for     {', '.join(GrantDuration)}")
 
 
-def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
+def edit_proposal(proposal: str, arguments: str | None, seen: int | None) -> None:
     """Change the arguments; without any, print the current ones to start from."""
     if arguments is None:
         _print_arguments(proposal)
@@ -101,7 +101,7 @@ def edit(proposal: str, arguments: str | None, seen: int | None) -> None:
 
 
 def _print_arguments(prefix: str) -> None:
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         found = find(database, prefix)
         shown = shown_arguments(found.arguments, database.read_now(AvailableTools({}).schema_of, found))
         print(json.dumps(shown, indent=2))
@@ -112,7 +112,7 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
 
     ``seen``: the round that was looked at. ``more``: what `Press` takes.
     """
-    settings = load()
+    settings = load_settings()
     log_at("error")
     with existing(settings) as database:
         found = find(database, prefix)
@@ -195,6 +195,6 @@ async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Pr
     async with contextlib.AsyncExitStack() as stack:
         gate = await stack.enter_async_context(gate_of(settings, database))
         if settings.otlp_endpoint is not None:
-            end = tracing.begin(settings.otlp_endpoint, settings.otlp_header_pairs, Process.this().id)
+            end = tracing.begin_tracing(settings.otlp_endpoint, settings.otlp_header_pairs, Process.this().id)
             stack.push_async_callback(asyncio.to_thread, end)
         yield Presses(database, gate, now)

@@ -240,7 +240,7 @@ def _schema(name: str, engine: Engine) -> Finding:
         connection.rollback()
     if damage := migrations.damage(engine):
         return fail(name, f"NOD_DATABASE_URL: {damage}")
-    current, newest = migrations.current(engine), migrations.newest()
+    current, newest = migrations.read_version(engine), migrations.find_newest_version()
     if current == newest:
         return ok(name, f"schema {current}")
     if current is None:
@@ -432,7 +432,7 @@ async def look_at_models(settings: Settings) -> list[Finding]:
         return [fault(error.message)]
     if not named:
         return [warn("model", "the scripted demo model answers; set OPENAI_API_KEY or OPENAI_BASE_URL")]
-    rules, known = _book(settings).about(Subject.MODEL), {each.name for each in named}
+    rules, known = _book(settings).list_about(Subject.MODEL), {each.name for each in named}
     return [
         *await asyncio.gather(*map(_look_at_model, named)),
         *(

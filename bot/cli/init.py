@@ -32,6 +32,8 @@ from bot.tools.intake import bound_response
 _PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
 """As their documents give them."""
 _SECONDS = 1.0
+_FILE = Path(".env")
+_PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,6 @@ async def _ask(client: httpx2.AsyncClient, name: str, port: int) -> LocalServer 
 
 
 Given = dict[str, str]
-_FILE = Path(".env")
-_PLAIN = re.compile(r"[\w@%+=:,./-]*")  # what needs no quotes in a .env
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from bot.cli.shared import colour_text, find, fit_to_terminal, line, load, looking, plain, print_json
+from bot.cli.shared import colour_text, find, fit_to_terminal, line, load_settings, looking, plain, print_json
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.redaction import redact_text
@@ -20,7 +20,7 @@ _LOOK_SECONDS = 1.0
 
 def pending(*, as_json: bool, watch: bool) -> None:
     """List what is waiting for a decision, soonest to expire first."""
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         if watch:
             _watch(database, as_json=as_json)
             return
@@ -95,11 +95,11 @@ def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
     }
 
 
-def show(proposal: str, *, as_json: bool) -> None:
+def show_proposal(proposal: str, *, as_json: bool) -> None:
     """Show one proposal in full."""
     from bot.domain.cards import card_of, whole_text
 
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         found = find(database, proposal)
         if as_json:
             print_json(_proposal_to_json(found, database))
@@ -118,12 +118,12 @@ def show(proposal: str, *, as_json: bool) -> None:
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
 
 
-def team(*, as_json: bool) -> None:
+def list_team(*, as_json: bool) -> None:
     """List the teammates of all conversations with their plans."""
     from bot.approvals.commands.everyone import format_team
     from bot.store import teams
 
-    with looking(load()) as database:
+    with looking(load_settings()) as database:
         found = database.read_now(teams.at, None)
     if not as_json:
         print(plain(format_team(found).replace("**", "").replace("`", "")))

@@ -141,7 +141,7 @@ def run(
     _say_starting()
     from bot.cli import serve
 
-    serve.run(no_work=no_work)
+    serve.run_server(no_work=no_work)
 
 
 @command(main, section=START)
@@ -193,7 +193,7 @@ def show(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
     from bot.cli import lists
 
-    lists.show(proposal, as_json=as_json)
+    lists.show_proposal(proposal, as_json=as_json)
 
 
 @command(main, section=LOOK)
@@ -201,7 +201,7 @@ def team(*, as_json: Json = False) -> None:
     """List the teammates of all conversations with their plans."""
     from bot.cli import lists
 
-    lists.team(as_json=as_json)
+    lists.list_team(as_json=as_json)
 
 
 @audit.callback(invoke_without_command=True)
@@ -211,7 +211,7 @@ def audit_(context: typer.Context, *, as_json: Json = False) -> None:
     if context.invoked_subcommand is None:
         from bot.cli import audit
 
-        audit.newest(as_json=as_json)
+        audit.show_newest(as_json=as_json)
 
 
 @command(audit, "show")
@@ -219,7 +219,7 @@ def audit_show(proposal: Id, *, as_json: Json = False) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     from bot.cli import audit
 
-    audit.show(proposal, as_json=as_json)
+    audit.show_history(proposal, as_json=as_json)
 
 
 @command(audit)
@@ -263,7 +263,7 @@ def export(
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     from bot.cli import audit
 
-    audit.export(form, who, tool, proposal, since)
+    audit.export_log(form, who, tool, proposal, since)
 
 
 @command(main, section=DECIDE)
@@ -310,7 +310,7 @@ def similar(proposal: Id, *, as_json: Json = False) -> None:
     """Say what approving calls like it may allow, narrowest first."""
     from bot.cli import deciding
 
-    deciding.similar(proposal, as_json=as_json)
+    deciding.list_similar(proposal, as_json=as_json)
 
 
 @command(main, section=DECIDE)
@@ -328,7 +328,7 @@ def edit(
     """
     from bot.cli import deciding
 
-    deciding.edit(proposal, arguments, seen)
+    deciding.edit_proposal(proposal, arguments, seen)
 
 
 @command(main, section=DECIDE)
@@ -530,7 +530,7 @@ def tools_show(name: Tool, *, as_json: Json = False) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
     from bot.cli import tools
 
-    tools.show(name, as_json=as_json)
+    tools.show_tool(name, as_json=as_json)
 
 
 @command(tools)
@@ -543,7 +543,7 @@ def call(
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
     from bot.cli import tools
 
-    tools.call(name, arguments, wait=wait)
+    tools.call_tool(name, arguments, wait=wait)
 
 
 @command(token)
@@ -569,7 +569,7 @@ def revoke(
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
     from bot.cli import token
 
-    token.revoke(which)
+    token.revoke_token(which)
 
 
 @mcp.callback(invoke_without_command=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from bot.cli.shared import load, log_at, plain
+from bot.cli.shared import load_settings, log_at, plain
 from bot.errors import NodError
 from bot.features.mcp.server import agents_server
 from bot.settings import Settings
@@ -17,7 +17,7 @@ _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a
 
 def serve(patience: int) -> None:
     """Serve on stdin and stdout; a permission prompt waits ``patience`` seconds."""
-    settings = load()
+    settings = load_settings()
     log_at("error")
 
     def connect(_: Mapping[str, str] | None) -> httpx2.AsyncClient:
@@ -45,7 +45,7 @@ def logout(name: str) -> None:
 
 @contextlib.contextmanager
 def _running() -> Iterator[httpx2.Client]:
-    settings = load()
+    settings = load_settings()
     log_at("error")
     url = settings.own_url
     with httpx2.Client(base_url=url, headers=_token(settings), timeout=_SECONDS) as client:

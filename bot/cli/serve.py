@@ -20,7 +20,7 @@ from bot.app import SHUTDOWN_SECONDS, App, build, cancel_and_wait
 from bot.approvals.accounts import sign_in_links
 from bot.channels.kinds import require_admin
 from bot.cli.command import announce, get_chosen
-from bot.cli.shared import existing, line, load, log_at, operator, plain
+from bot.cli.shared import existing, line, load_settings, log_at, operator, plain
 from bot.domain.cards import card_of
 from bot.domain.chat import Address, Clock, Message
 from bot.domain.people import LOCAL
@@ -36,16 +36,17 @@ from bot.web.channel import NAME, key_of
 _ENDED_TWICE = 130  # the exit code of what a person interrupts
 _LOOK_SECONDS = 5.0  # how often other processes' presses are looked for, should their ring be lost
 _TEAM = "demo-team"  # the id of the conversation that the demo with a team begins
+_SECONDS = 5.0
 
 
 def demo(port: int | None, *, team: bool, browser: bool) -> None:
-    settings = load(demo=True, **{"NOD_PORT": port} if port is not None else {})
+    settings = load_settings(demo=True, **{"NOD_PORT": port} if port is not None else {})
     log_at("warning", aside=True)
     greeting = "Nod's console: {url}   (Ctrl+C stops it)"
     serve(settings, greeting, demo=True, team=team, browser=browser)
 
 
-def run(*, no_work: bool) -> None:
+def run_server(*, no_work: bool) -> None:
     _run_as("Nod is up: {url}", works=not no_work, needs="nod run --no-work" if no_work else "")
 
 
@@ -55,7 +56,7 @@ def worker() -> None:
 
 def _run_as(greeting: str, *, receives: bool = True, works: bool = True, needs: str) -> None:
     """``needs``: the command that needs several processes, if it does."""
-    settings = load()
+    settings = load_settings()
     require_admin(settings)
     if needs and settings.sqlite_file is not None:
         raise SettingsError(
@@ -204,11 +205,8 @@ def _team_request() -> Message:
     return Message(Address(NAME, key_of(LOCAL, _TEAM)), LOCAL, REQUEST, f"{LOCAL.key}/{_TEAM}", begin=_TEAM)
 
 
-_SECONDS = 5.0
-
-
 def open_console(*, only_print: bool) -> None:
-    settings = load()
+    settings = load_settings()
     try:
         httpx2.get(f"{settings.own_url}/healthz", timeout=_SECONDS, trust_env=False)
     except httpx2.TransportError:

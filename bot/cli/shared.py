@@ -31,13 +31,13 @@ DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
 def complete_id(incomplete: str) -> list[tuple[str, str]]:
     """Complete an id in the shell with proposals that can be decided or retried."""
     with contextlib.suppress(NodError, DBAPIError):
-        with looking(load()) as database:
+        with looking(load_settings()) as database:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
     return []
 
 
-def load(*, demo: bool = False, **more: Any) -> Settings:
+def load_settings(*, demo: bool = False, **more: Any) -> Settings:
     """Return the settings for this call, with what ``-d`` and ``--demo`` say; raises SettingsError."""
     return Settings.load(**make_given(demo=demo) | more)
 
@@ -128,7 +128,7 @@ def looking(settings: Settings) -> Iterator[Database]:
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
     try:
-        current, newest = migrations.current(database.engine), migrations.newest()
+        current, newest = migrations.read_version(database.engine), migrations.find_newest_version()
         if current != newest:
             look = migrations.damage if current is None else migrations.unknown
             at = current or "empty"

@@ -10,7 +10,7 @@ from bot.approvals.commands import Commands as SlashCommands
 from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
 from bot.cli.deciding import presses_of
-from bot.cli.shared import as_may_be, load, log_at, operator, plain, print_json
+from bot.cli.shared import as_may_be, load_settings, log_at, operator, plain, print_json
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import SHELL, Actor
@@ -27,7 +27,7 @@ _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account i
 
 def say(name: str, text: str, *, as_json: bool = False) -> None:
     """Say a slash command at this shell."""
-    settings = load()
+    settings = load_settings()
     log_at("error")
     with as_may_be(settings) as database:
         command = Command(operator(), name, text, Address(SHELL, operator().key))

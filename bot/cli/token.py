@@ -2,7 +2,7 @@
 
 import sys
 
-from bot.cli.shared import existing, load, looking, operator, plain, print_json
+from bot.cli.shared import existing, load_settings, looking, operator, plain, print_json
 from bot.domain.times import now, when
 from bot.errors import NodError
 from bot.store import tokens
@@ -12,7 +12,7 @@ from bot.store.tokens import IssuedToken
 
 def new(name: str) -> None:
     """Make a token and print it, once: only its hash is kept."""
-    with existing(load()) as database:
+    with existing(load_settings()) as database:
         token = database.write_now(tokens.issue, name, operator(), now())
         print(token)
         label = token.split("_")[1]
@@ -22,7 +22,7 @@ def new(name: str) -> None:
 
 def list_(*, as_json: bool) -> None:
     """List the tokens that work: label, account, who made it, when."""
-    settings = load()
+    settings = load_settings()
     with looking(settings) as database:
         found = database.read_now(tokens.working)
     if as_json:
@@ -47,11 +47,11 @@ def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, str
     return {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}
 
 
-def revoke(which: str) -> None:
+def revoke_token(which: str) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
-    settings = load()
+    settings = load_settings()
     with existing(settings) as database:
-        ended = database.write_now(tokens.revoke, which, operator(), now())
+        ended = database.write_now(tokens.revoke_token, which, operator(), now())
         notify(database.engine)
     if not ended:
         more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""

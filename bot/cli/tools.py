@@ -15,7 +15,7 @@ from bot.cli.shared import (
     existing,
     fit_to_terminal,
     line,
-    load,
+    load_settings,
     log_at,
     operator,
     plain,
@@ -39,7 +39,7 @@ _LOOK_SECONDS = 0.5  # how often another process's work is looked for
 def complete_tool(incomplete: str) -> list[tuple[str, str]]:
     """Complete a tool's name in the shell. MCP servers are not started for a press of Tab."""
     with contextlib.suppress(NodError, ImportError):
-        offered = asyncio.run(_list_tools(load(NOD_MCP_CONFIG=None)))
+        offered = asyncio.run(_list_tools(load_settings(NOD_MCP_CONFIG=None)))
         found = [tool for tool in offered if tool.name.startswith(incomplete)]
         return [(tool.name, line(tool.description.partition("\n")[0])) for tool in found]
     return []
@@ -47,7 +47,7 @@ def complete_tool(incomplete: str) -> list[tuple[str, str]]:
 
 def list_(*, as_json: bool) -> None:
     """List every tool: name, group, what it does to the world, one line."""
-    found = asyncio.run(_list_tools(load()))
+    found = asyncio.run(_list_tools(load_settings()))
     found = sorted(found, key=lambda t: (t.group, t.name))
     if as_json:
         print_json([_tool_to_json(tool) for tool in found])
@@ -65,9 +65,9 @@ def _tool_to_json(tool: Tool) -> dict[str, Any]:
     return about | {"parameters": tool.parameters, "untold": find_untold(tool.spec)}
 
 
-def show(name: str, *, as_json: bool) -> None:
+def show_tool(name: str, *, as_json: bool) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
-    tool = _find_tool(asyncio.run(_list_tools(load())), name)
+    tool = _find_tool(asyncio.run(_list_tools(load_settings())), name)
     if as_json:
         print_json(_tool_to_json(tool))
         return
@@ -80,9 +80,9 @@ def show(name: str, *, as_json: bool) -> None:
     )
 
 
-def call(name: str, arguments: str, *, wait: bool) -> None:
+def call_tool(name: str, arguments: str, *, wait: bool) -> None:
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
-    settings = load()
+    settings = load_settings()
     log_at("error")
     given = decode_object(arguments)
     with existing(settings) as database:
@@ -97,7 +97,7 @@ async def _call(
         who = operator()
         words = f"{who.label} calls {tool.name} from the command line."
         request = Request(who, tool.name, given, Address(SHELL, who.key), words)
-        result = await gate.look(tool, await tool.checked(given), request)
+        result = await gate.look(tool, await tool.check_arguments(given), request)
         if result is not None:
             print(plain(result.text))
             if not result.ok:

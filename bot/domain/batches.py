@@ -21,6 +21,8 @@ from bot.domain.verbs import Verb
 
 _TELLING = 3  # characters by which people can tell a row
 _FEWEST = 3  # calls of one tool in one answer that people see as one table
+PAGE = 10
+"""Rows that people pick from at a time, where a message has buttons for them."""
 
 
 def batches(calls: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -203,7 +205,7 @@ class Picked:
         """Return every row that waits and can be undone."""
         return cls(frozenset(n for n, row in enumerate(card.rows) if row.card.pending and not row.harms))
 
-    def toggled(self, place: int) -> "Picked":
+    def toggle(self, place: int) -> "Picked":
         return Picked(self.places ^ {place})
 
     def of(self, card: Card) -> tuple[list[Card], list[Card]]:
@@ -245,10 +247,6 @@ class Picked:
         raw = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
         bits = int.from_bytes(raw, "little")
         return cls(frozenset(n for n in range(bits.bit_length()) if bits >> n & 1))
-
-
-PAGE = 10
-"""Rows that people pick from at a time, where a message has buttons for them."""
 
 
 def page_of(card: Card, number: int) -> tuple[Card, Sequence[tuple[int, BatchRow]], int]:

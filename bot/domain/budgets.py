@@ -59,7 +59,7 @@ class Budget(NamedTuple):
     def limit(self, now: datetime) -> float:
         return self.amount + (self.more if self.since == f"{self.per.begin(now):%Y-%m-%d}" else 0.0)
 
-    def extended(self, by: float, now: datetime) -> "Budget":
+    def extend(self, by: float, now: datetime) -> "Budget":
         """Return the budget with ``by`` more in the period of ``now``."""
         more = self.limit(now) - self.amount + by
         return self._replace(more=more, since=f"{self.per.begin(now):%Y-%m-%d}")

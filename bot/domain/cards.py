@@ -45,6 +45,21 @@ from bot.domain.times import span, when
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
+_CAN = "Can be undone"
+REMOVED = "removed"
+"""Behind the name of a field whose value goes and none comes."""
+_EDITS = 5  # the newest, told on a card
+_REREAD = 3  # fields that were read again, told on a card
+_SEVERAL = 2  # from which a button decides them together
+_OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
+_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
+_TELLING = 40  # characters from which a text is not taken for another
+_WITH_LEAD: Mapping[str | None, str] = {
+    "lead": "A person or the lead agent approves it",
+    "both": "A person and the lead agent must each approve it",
+}
+"""Who approves a plan, where the lead agent has a say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -313,16 +328,6 @@ class Batch:
         """
         ended = sum(not (row.runs or row.card.pending) for row in self.rows)
         return 10 * ended // len(self.rows), *((r.card.round, r.card.pending) for r in self.rows)
-
-
-_CAN = "Can be undone"
-REMOVED = "removed"
-"""Behind the name of a field whose value goes and none comes."""
-
-_EDITS = 5  # the newest, told on a card
-_REREAD = 3  # fields that were read again, told on a card
-_SEVERAL = 2  # from which a button decides them together
-_OF_GROUPS = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 
 
 def _text(value: str | None) -> str:
@@ -625,9 +630,6 @@ def _of_trial(p: Proposal, trial: Trial) -> list[str]:
     return ["Tried in a closed copy. Approve applies exactly this, without running it again."]
 
 
-_APPROVES = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
-
-
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """The origin of a card that is copied to another chat.
@@ -690,13 +692,6 @@ def _find_tool_words(p: Proposal) -> str:
     return p.error or ("" if p.told else p.result) or ""
 
 
-_WITH_LEAD: Mapping[str | None, str] = {
-    "lead": "A person or the lead agent approves it",
-    "both": "A person and the lead agent must each approve it",
-}
-"""Who approves a plan, where the lead agent has a say."""
-
-
 def _plain(result: str | None, secrets: Sequence[str]) -> str:
     return redact_text(unfold(redact_text(result, secrets)), secrets) if result else ""
 
@@ -755,9 +750,6 @@ def everything(card: Card) -> str:
     """Return the complete card like `whole_text`, with votes, notes and outcome."""
     parts = [whole_text(card), *card.votes, *card.notes]
     return "\n\n".join(parts if card.pending else [*parts, card.end, card.result])
-
-
-_TELLING = 40  # characters from which a text is not taken for another
 
 
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:

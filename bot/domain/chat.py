@@ -23,6 +23,11 @@ from bot.domain.verbs import Verb
 Clock = Callable[[], datetime]
 """Now, always timezone-aware UTC."""
 
+_MOST_CHOICES = 5
+_MARK = "nod:say:"
+_BYTES = 64  # of what a button carries; Telegram takes the fewest
+_ALREADY = "This was pressed already."
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -271,10 +276,6 @@ class Used(NamedTuple):
 
 
 EXTEND, EXTEND_LABEL = "/approvals budget extend ", "Extend the budget"
-_MOST_CHOICES = 5
-_MARK = "nod:say:"
-_BYTES = 64  # of what a button carries; Telegram takes the fewest
-_ALREADY = "This was pressed already."
 
 
 def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:

@@ -78,6 +78,15 @@ _MEANT = {
 }
 """How to write what people write after a field, by that word."""
 
+_JSON_KINDS = {
+    "boolean": "yes or no",
+    "integer": "a number",
+    "number": "a number",
+    "string": "text",
+    "array": "a list",
+    "object": "an object",
+}
+
 
 class ConditionError(ValueError):
     """A condition that does not parse; the message names the word that is wrong and gives an example."""
@@ -306,7 +315,7 @@ class Condition:
         return cls(plain, _Reader(plain).condition())
 
     @classmethod
-    def kept(cls, text: str) -> "Condition":
+    def restore(cls, text: str) -> "Condition":
         """Read a condition from a row. Never raises: an unreadable one can't be told of any call."""
         try:
             return cls.parse(text)
@@ -494,16 +503,6 @@ def _kind(value: object) -> str:
     if isinstance(value, int | float):
         return "a number"
     return "text" if isinstance(value, str) else "something else"
-
-
-_JSON_KINDS = {
-    "boolean": "yes or no",
-    "integer": "a number",
-    "number": "a number",
-    "string": "text",
-    "array": "a list",
-    "object": "an object",
-}
 
 
 def _kinds(part: Mapping[str, Any]) -> list[str]:

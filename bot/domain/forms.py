@@ -32,6 +32,18 @@ _LIKE_OTHERS = re.compile(
 )  # words that no text in an outline is
 _LIKE_FIELDS = re.compile(r":( |$)|^\d+\. ")  # an entry that could be read as a field or a list
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_NUMBER = (int, float)
+_BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
+    "minLength": ((str,), operator.ge),
+    "maxLength": ((str,), operator.le),
+    "minItems": ((list,), operator.ge),
+    "maxItems": ((list,), operator.le),
+    "minimum": (_NUMBER, operator.ge),
+    "maximum": (_NUMBER, operator.le),
+    "exclusiveMinimum": (_NUMBER, operator.gt),
+    "exclusiveMaximum": (_NUMBER, operator.lt),
+}
+"""Of which values each bound of JSON Schema speaks, and what it asks of their length or of themselves."""
 
 
 class BadAnswer(ValueError):
@@ -107,7 +119,7 @@ class Field:
             return "" if self.nullable or not self.required else "This is needed."
         return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
 
-    def checked(self, value: Any) -> Any:
+    def check_value(self, value: Any) -> Any:
         """Give the value back; raises BadAnswer where it does not fit."""
         if words := self.fault(value):
             raise BadAnswer(words)
@@ -115,7 +127,7 @@ class Field:
 
     def read(self, text: str) -> Any:
         """Turn typed text into a value that fits; raises BadAnswer."""
-        return self.checked(self._parse(text))
+        return self.check_value(self._parse(text))
 
     def _parse(self, text: str) -> Any:
         match self.shape:
@@ -340,20 +352,6 @@ def _misfit(value: Any, shape: Shape, options: Sequence[Any]) -> str:
         case _:
             fits = isinstance(value, str)
     return "" if fits else _EXPECTED[shape]
-
-
-_NUMBER = (int, float)
-_BOUNDS: Mapping[str, tuple[tuple[type, ...], Callable[[Any, Any], bool]]] = {
-    "minLength": ((str,), operator.ge),
-    "maxLength": ((str,), operator.le),
-    "minItems": ((list,), operator.ge),
-    "maxItems": ((list,), operator.le),
-    "minimum": (_NUMBER, operator.ge),
-    "maximum": (_NUMBER, operator.le),
-    "exclusiveMinimum": (_NUMBER, operator.gt),
-    "exclusiveMaximum": (_NUMBER, operator.lt),
-}
-"""Of which values each bound of JSON Schema speaks, and what it asks of their length or of themselves."""
 
 
 def _out_of_bounds(value: Any, schema: Mapping[str, Any]) -> str:

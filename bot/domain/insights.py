@@ -9,6 +9,13 @@ from typing import NamedTuple
 
 from bot.domain.times import span
 
+ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
+"""What is counted of what was asked; those edited first were approved, and some of those failed."""
+_MOST_WAITS = 10_000  # the first that are counted: to sort all of them would hold the loop
+_SLOWEST = 0.9  # where the slowest tenth begins
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+HOURS = 24
+
 
 class Facet(StrEnum):
     """The dimension by which proposals are counted."""
@@ -16,14 +23,6 @@ class Facet(StrEnum):
     TOOL = "tool"
     PLACE = "place"
     PERSON = "person"  # who asked
-
-
-ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
-"""What is counted of what was asked; those edited first were approved, and some of those failed."""
-_MOST_WAITS = 10_000  # the first that are counted: to sort all of them would hold the loop
-_SLOWEST = 0.9  # where the slowest tenth begins
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-HOURS = 24
 
 
 @dataclass(slots=True)

@@ -15,6 +15,13 @@ from typing import Any, NamedTuple, Protocol
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal
 
+BEAT_SECONDS = 2.0
+"""How often a process says that it is there, and looks who else is."""
+_SILENT = 4  # looks in a row without a beat
+_MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
+_KEPT = 10_000
+_ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them it can be stopped
+
 
 class Work(StrEnum):
     TURN = "turn"  # key: conversation id
@@ -64,11 +71,6 @@ class Dispatcher(Protocol):
 
     def interrupt(self, conversation_id: str) -> bool:
         """Interrupt the conversation's turn if it runs in this process, and tell if it did."""
-
-
-BEAT_SECONDS = 2.0
-"""How often a process says that it is there, and looks who else is."""
-_SILENT = 4  # looks in a row without a beat
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,6 @@ class Peers(Protocol):
         """
 
 
-_MOST_OWNED = 50  # turns that are owned from the moment they are wanted: these need not wait for a place
-_KEPT = 10_000
-_ROWS_TOGETHER = 4  # rows of one batch that run at the same time: between them it can be stopped
-
-
 class OwnWork:
     """A cache of the work that this process makes and does itself, to save reads and claims.
 
@@ -168,7 +165,7 @@ class OwnWork:
     def turn_over(self, conversation_id: str) -> None:
         self._turns.pop(conversation_id, None)
 
-    def approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
+    def keep_approved(self, found: tuple[Proposal, ...], jobs: tuple[Job, ...]) -> None:
         """Keep what was just approved for when it is run; each move of it is guarded by its version."""
         if len(self._batches) >= _KEPT:
             self._batches.clear()

@@ -24,6 +24,14 @@ EARLIER = "What you proposed earlier:"
 """How a note begins that tells the ends of proposals past which the conversation continued."""
 
 _END = 2_000  # of them from the end, where a command says how it went
+_LEFT_OUT = (
+    "\n[{} characters left out here. Read further with output_read(handle='{}', offset={}). "
+    "What follows is the end.]\n"
+)
+_BETWEEN = re.compile(
+    re.escape(_LEFT_OUT).replace(r"\{\}", "{}").format(r"(\d{1,12})", r"([\w-]+)", r"(\d{1,12})")
+)
+_NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule forbids it"}
 
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
@@ -56,15 +64,6 @@ def find_kept(text: str) -> tuple[str, int] | None:
 
 def _between(handle: str, offset: int, left_out: int) -> str:
     return _LEFT_OUT.format(left_out, handle, offset)
-
-
-_LEFT_OUT = (
-    "\n[{} characters left out here. Read further with output_read(handle='{}', offset={}). "
-    "What follows is the end.]\n"
-)
-_BETWEEN = re.compile(
-    re.escape(_LEFT_OUT).replace(r"\{\}", "{}").format(r"(\d{1,12})", r"([\w-]+)", r"(\d{1,12})")
-)
 
 
 def for_model(p: Proposal) -> str:
@@ -160,9 +159,6 @@ def end_of(p: Proposal) -> str:
             return "undeliverable"
         case _:
             return str(p.state)
-
-
-_NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule forbids it"}
 
 
 def too_late(p: Proposal, now: datetime) -> str:

@@ -21,6 +21,16 @@ NOD = "nod"
 _NODS_OWN = re.compile(
     r"(you|nod|someone|noone|anyone)|(policy|your|theleadagent|leadagent|nodsince).*|.*grantg\d+.*"
 )
+_GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
+_WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
+_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line"}
+"""Nod's own channels: what is below them is no place to anyone."""
+
+
+Names = Mapping[str, str]
+"""Names by account (``slack:T1/U7``) or address of a chat (``slack:T1/C2``, ``telegram:-100``)."""
+
+NO_NAMES: Names = {}
 
 
 def _like_nods_own(name: str) -> bool:
@@ -75,9 +85,6 @@ class Actor:
         if not (colon and channel and key):
             raise ValueError(f"{text!r} is not of the form channel:account")
         return cls(channel, key, name)
-
-
-_GROUP = re.compile(r"[\w-]+:[^/\s]+/(S[A-Z0-9]+|admins)")
 
 
 def is_group(text: str) -> bool:
@@ -154,17 +161,6 @@ class Role(StrEnum):
 
     ADMIN = "admin"  # may decide anything and change the rules
     APPROVER = "approver"  # may decide what others asked for
-
-
-Names = Mapping[str, str]
-"""Names by account (``slack:T1/U7``) or address of a chat (``slack:T1/C2``, ``telegram:-100``)."""
-
-NO_NAMES: Names = {}
-
-_OWN: Mapping[str, str] = {"http": "the console", "cli": "the command line"}
-"""Nod's own channels: what is below them is no place to anyone."""
-
-_WRITTEN = re.compile(r"`[^`\n]*`|(?<![\w:/])[a-z]+:-?\w(?:[\w/.-]*\w)?")
 
 
 def find_written(text: str) -> frozenset[str]:

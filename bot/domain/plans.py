@@ -16,6 +16,9 @@ from bot.domain.proposals import PreviewField, Proposal, State, canonical, diges
 MAX_ROUNDS = 5
 """How often one teammate may submit a plan before it is stopped."""
 
+APPROVERS = ("lead", "human", "both")
+"""From the loosest to the strictest."""
+
 
 class Approver(StrEnum):
     """The approver of plans. In every case people and the lead agent may reject them or ask for changes."""
@@ -23,10 +26,6 @@ class Approver(StrEnum):
     HUMAN = "human"  # a person's press, and nothing else
     LEAD = "lead"  # the lead agent may, and people may
     BOTH = "both"  # people and the lead agent, each of them
-
-
-APPROVERS = ("lead", "human", "both")
-"""From the loosest to the strictest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ def stands(plan: Proposal) -> bool:
     )
 
 
-def current(found: Iterable[Proposal]) -> Proposal | None:
+def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
     """Return the newest approved plan among a conversation's proposals.
 
     None where a later one waits or failed.

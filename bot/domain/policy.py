@@ -83,7 +83,7 @@ class Policy:
         given = self.book.accounts_with(role)
         return frozenset(each for each in settled | given.keys() if given.get(each) or counts_at(each, place))
 
-    def spelled_out(self, named: Iterable[str]) -> frozenset[str]:
+    def expand_groups(self, named: Iterable[str]) -> frozenset[str]:
         """Return the accounts named, with those of each group's people; an unknown group stands alone."""
         return frozenset[str]().union(*(g.members if (g := self.groups.get(n)) else {n} for n in named))
 
@@ -111,7 +111,7 @@ class Policy:
         """Return the roles of a person at the place of a proposal."""
         return self.roles_of(person, proposal.deciders.place or str(proposal.requester))
 
-    def bound_to(self, person: Person) -> str | None:
+    def bind_admin(self, person: Person) -> str | None:
         """Return the only workspace in which a person is an admin.
 
         None for an admin of all workspaces, and for no admin.
@@ -231,7 +231,7 @@ class Policy:
         others = frozenset().union(*(holders[r] for r in roles)) - requester.accounts
         named = tuple(w for w in words if ":" in w)
         members = "member" in words and not kind.for_approvers
-        further = self.spelled_out(named) - requester.accounts
+        further = self.expand_groups(named) - requester.accounts
         second = bool(others or further) or (members and not place.private)
         other = kind.for_approvers and (second or str(LOCAL) not in requester.accounts)
         four_eyes = other or (risk.level is Level.DESTRUCTIVE and second)
@@ -251,7 +251,7 @@ class Policy:
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
         """Return why no one, or too few, could ever decide; None when enough could."""
-        accounts = self.spelled_out(deciders.people)
+        accounts = self.expand_groups(deciders.people)
         for role in deciders.roles:
             accounts |= self.holders(Role(role), deciders.place)
         own = deciders.requester and not deciders.four_eyes
@@ -319,8 +319,8 @@ class Policy:
         limited = {rule for rule in self.book.rules if rule.limits}
         common = limited.intersection(before.book.rules)
         for both in (set[Rule](), common):
-            old = before.book.unlimited(both)
-            new = self.book.unlimited(limited - common | both)
+            old = before.book.lift_limits(both)
+            new = self.book.lift_limits(limited - common | both)
             if _is_stricter(before.with_book(old), self.with_book(new), call):
                 return True
         return False

@@ -17,6 +17,12 @@ from bot.domain.text import shorten
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
+_BRIEF = 120  # characters of a value in one sentence
+_SHORT = 60  # of one that stands among others
+WARN_SHARE = 0.2
+"""Deciders are warned when this share of the waiting time is left."""
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 class Level(StrEnum):
     READ = "read"  # changes nothing; runs immediately
@@ -68,13 +74,6 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 
 SETTLED = frozenset({State.SUCCEEDED, State.FAILED, State.DECLINED, State.EXPIRED, State.CANCELLED})
 """States in which the model can be told how the call ended."""
-
-
-_BRIEF = 120  # characters of a value in one sentence
-_SHORT = 60  # of one that stands among others
-
-WARN_SHARE = 0.2
-"""Deciders are warned when this share of the waiting time is left."""
 
 
 class Cause(StrEnum):
@@ -571,9 +570,6 @@ def clock(ttl: timedelta, remind_every: timedelta | None, now: datetime) -> dict
         "warn_at": now + ttl * (1 - WARN_SHARE),
         "remind_at": now + remind_every if remind_every else None,
     }
-
-
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical(value: Any) -> str:

@@ -55,6 +55,13 @@ _TESTED = (
     r"(?P<scheme>\b(?i:bearer|basic)\s{1,3})(?:[\w.~+/-]{8,}=*)",
     r"(?P<random>\b[A-Za-z0-9/+]{40}\b)",  # the secret half of an AWS key
 )
+_DOTS = HIDDEN.encode()
+_MOST = 2000  # secrets of one text
+_LONGEST_NAME = 64  # characters of a name that is kept in memory
+_SHORTEST = 3  # characters; what is shorter is in too many words
+_MOST_STEPS = 100_000
+_HERE = ("allOf", "anyOf", "oneOf")  # what else a schema says of the same value
+_HERE_ONE = ("if", "then", "else", "not")
 
 
 def _linear(pattern: str) -> Any:
@@ -66,8 +73,6 @@ def _linear(pattern: str) -> Any:
 
 _SECRET = _linear("|".join((*_SHAPES, *_KEPT, *_TESTED)))
 _GROUPS = {name: _SECRET.groupindex[name.encode()] for name in ("set", "quote", "url", "scheme", "random")}
-_DOTS = HIDDEN.encode()
-_MOST = 2000  # secrets of one text
 
 
 def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
@@ -143,13 +148,6 @@ def secrets_in(arguments: Any, schema: Mapping[str, Any] | None = None) -> tuple
     found = {text for value in hiding.hidden for text in _texts(value) if len(text) > _SHORTEST}
     escaped = {json.dumps(text, ensure_ascii=plain)[1:-1] for text in found for plain in (True, False)}
     return tuple(sorted(found | escaped, key=len, reverse=True))
-
-
-_LONGEST_NAME = 64  # characters of a name that is kept in memory
-_SHORTEST = 3  # characters; what is shorter is in too many words
-_MOST_STEPS = 100_000
-_HERE = ("allOf", "anyOf", "oneOf")  # what else a schema says of the same value
-_HERE_ONE = ("if", "then", "else", "not")
 
 
 def _texts(value: Any) -> Iterator[str]:

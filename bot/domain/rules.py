@@ -34,6 +34,7 @@ LONGEST_INSTRUCTIONS = 2_000
 _QUOTED = 60  # characters of instructions in a list of rules
 _WILD = re.compile(r"[*?\[]")
 _MEMO = 4096  # subjects times tools for which a book keeps what it found
+LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
 
 class Subject(StrEnum):
@@ -92,8 +93,6 @@ STRICTNESS = (Mode.NEVER, Mode.DESTRUCTIVE, Mode.WRITES, Mode.ALWAYS, Mode.FORBI
 
 FOR_WHOM = frozenset({Subject.BUDGET, Subject.MODEL})
 """Subjects of rules that are for a place or a person, not about calls."""
-
-LEVELS = (Level.READ, Level.WRITE, Level.DESTRUCTIVE)
 
 
 class Quorum(NamedTuple):
@@ -344,7 +343,7 @@ class Rulebook:
         conditional = any(rule.limits and rule.limits.condition for rule in self.rules)
         object.__setattr__(self, "conditional", conditional)
 
-    def about(self, subject: Subject) -> Sequence[Rule]:
+    def list_about(self, subject: Subject) -> Sequence[Rule]:
         return self._by_subject.get(subject, ())
 
     def matching(self, subject: Subject, call: CallFacts) -> list[Rule]:
@@ -361,7 +360,7 @@ class Rulebook:
         """Return the rules about a tool at a place (an address as text), whatever their other limits."""
         rules = self._by_tool.get((subject, tool_name))
         if rules is None:
-            rules = tuple(rule for rule in self.about(subject) if rule.concerns(tool_name))
+            rules = tuple(rule for rule in self.list_about(subject) if rule.concerns(tool_name))
             if len(self._by_tool) < _MEMO:
                 self._by_tool[subject, tool_name] = rules
         return [rule for rule in rules if covers(rule.scope, place)]
@@ -448,7 +447,7 @@ class Rulebook:
 
     def model(self, place: str, accounts: AbstractSet[str]) -> Rule | None:
         """Return the rule that says which model answers: that of a person, else of the narrowest place."""
-        rules = [r for r in self.about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
+        rules = [r for r in self.list_about(Subject.MODEL) if r.scope in accounts or covers(r.scope, place)]
         return max(rules, key=lambda rule: (rule.scope in accounts, len(rule.scope)), default=None)
 
     def instructions(self, place: str) -> list[str]:
@@ -466,14 +465,14 @@ class Rulebook:
             return []
         return [
             other
-            for other in self.about(rule.subject)
+            for other in self.list_about(rule.subject)
             if other.id != rule.id
             and strictness(other.value) > strictness(rule.value)
             and (covers(other.scope, rule.scope) or covers(rule.scope, other.scope))
             and any(rule.concerns(name) and other.concerns(name) for name in (*tool_names, rule.pattern))
         ]
 
-    def ended(self, now: datetime) -> list[Rule]:
+    def list_ended(self, now: datetime) -> list[Rule]:
         """Return the expired rules, which match nothing."""
         over = now.astimezone(UTC)
         limited = ((rule, rule.limits.until) for rule in self.rules if rule.limits)
@@ -497,7 +496,7 @@ class Rulebook:
                     found[rule.id] = f"does not fit {name}: {why}"
         return found
 
-    def unlimited(self, which: AbstractSet[Rule]) -> "Rulebook":
+    def lift_limits(self, which: AbstractSet[Rule]) -> "Rulebook":
         """Return the rules without their limits: of those that have any, only these."""
         rules = (replace(rule, limits=None) for rule in self.rules if rule.limits is None or rule in which)
         return replace(self, rules=tuple(rules))
@@ -505,7 +504,7 @@ class Rulebook:
     def accounts_with(self, role: str) -> dict[str, bool]:
         """Return the accounts with a role, and True for those that have it in every workspace."""
         found: dict[str, bool] = {}
-        for each in (rule.value for rule in self.about(Subject.ROLE)):
+        for each in (rule.value for rule in self.list_about(Subject.ROLE)):
             if isinstance(each, GivenRole) and each.role == role:
                 found[each.account] = each.everywhere or found.get(each.account, False)
         return found

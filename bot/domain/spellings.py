@@ -30,6 +30,24 @@ KEYWORD = "x-names"
 _MAX_CHARS = 8_000  # of a text that is taken apart; a longer one can't be told
 _MAX_DECODED = 3  # times that a text is percent-decoded
 _SURELY_TEXT = 300  # characters of one line, from which a text without a mark of its own is no name
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a folder that is not known here
+_PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
+_LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")
+_LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
+_UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
+_TAG = re.compile(r"\+[^@]*@")
+_SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
+_IN_BRACKETS = re.compile(r"^[^/?#]*\[")
+_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
+_WILD = re.compile(r"[*?\[]")
+_ID = re.compile(r"[0-9a-fA-F]{12,}")
+_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 
 
 class Referent(StrEnum):
@@ -75,24 +93,6 @@ _KEYS = {
     Referent.EMAIL: r"e?mails?|recipients?|cc|bcc|sender|mailbox",
 }
 _KEY_PARTS = {kind: re.compile(rf"(^|[_-])({words})([_-]|$)") for kind, words in _KEYS.items()}
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_ON_DRIVE = re.compile(r"[A-Za-z]:(?![/\\])")
-_DRIVE = re.compile(r"[A-Za-z]:")
-_HOME = re.compile(r"~[^/]*|\$\{?\w+\}?|%\w+%")  # at the beginning of a path: a folder that is not known here
-_PATH_MARKS = re.compile(r"[/\\%]|^[.~]|\.\w{1,8}$")
-_LIKE_A_HOST = re.compile(r"[^\s/:@]+(\.[^\s/:@]+)+(:[0-9]+)?([/?#]|$)|localhost\b")
-_LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
-_UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
-_UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
-_TAG = re.compile(r"\+[^@]*@")
-_SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
-_IN_BRACKETS = re.compile(r"^[^/?#]*\[")
-_LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
-_WILD = re.compile(r"[*?\[]")
-_ID = re.compile(r"[0-9a-fA-F]{12,}")
-_REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 
 
 def find_declared(schema: Mapping[str, Any]) -> Referent | None:

@@ -53,7 +53,7 @@ class Trial:
         return bool(self.token)
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """True if it was tried, and only running it for real can do what it does."""
         return self.tried and not self.token
 

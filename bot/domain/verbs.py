@@ -14,6 +14,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+PERHAPS_TEXT = "Nod may not be able to undo it."
+CONTEXT = "What led to it"
+"""The button that shows the turn a card came from, to who may decide it."""
+VIEW_ALL = "View all"
+"""The button that shows everything of a card that waits."""
+CHOOSE = "Choose"
+"""The button of a batch that lets people pick rows."""
+EACH_ROW = "Rows"
+"""The same where none waits: it leads to each row by itself, as to retry or undo it."""
+DETAILS = "Details"
+"""The same on a card that has ended and is folded."""
+_SHAPE = re.compile(
+    r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
+)
+
 
 class Verb(StrEnum):
     """The verb of a press. Its value is short because buttons carry it."""
@@ -108,7 +123,6 @@ _QUESTION = AskedFor("What do you want to know?", "The agent answers. This decid
 _ANSWER = AskedFor("What is your answer?", "The agent is told what you write. It approves nothing.", "ANSWER")
 _WHO = AskedFor("Who should decide?", "Accounts, requester, approver or admin.", "WHO…")
 
-PERHAPS_TEXT = "Nod may not be able to undo it."
 _FOR_REAL = Sure(
     "Run it for real?",
     "Approve and run it for real",
@@ -211,30 +225,10 @@ BUTTONS: Mapping[Verb, Button] = {
 COMMANDS = tuple(each for each in BUTTONS.values() if each.command)
 """What needs no more than a proposal's ID and words: a command in every chat."""
 
-CONTEXT = "What led to it"
-"""The button that shows the turn a card came from, to who may decide it."""
-
-VIEW_ALL = "View all"
-"""The button that shows everything of a card that waits."""
-
-CHOOSE = "Choose"
-"""The button of a batch that lets people pick rows."""
-
-EACH_ROW = "Rows"
-"""The same where none waits: it leads to each row by itself, as to retry or undo it."""
-
-DETAILS = "Details"
-"""The same on a card that has ended and is folded."""
-
 
 def with_reason(declining: Button) -> str:
     """Return the label of a button that asks for the reason of a refusal first."""
     return f"{declining.label} with a reason"
-
-
-_SHAPE = re.compile(
-    r"nod:([a-z]+):([a-z_]+):([A-Za-z0-9_-]{1,48}):(0|[1-9][0-9]{0,8}):([0-9]{1,2})(?::([A-Za-z0-9_-]{1,18}))?"
-)
 
 
 class Way(StrEnum):

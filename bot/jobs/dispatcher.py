@@ -54,7 +54,7 @@ class EmbeddedDispatcher:
         """The jobs that run or wait for a slot."""
         return self._tasks
 
-    def taken(self, work: Work) -> int:
+    def count_taken(self, work: Work) -> int:
         """Return the number of taken slots for this kind of work."""
         return self._slots[work].taken
 

@@ -178,7 +178,7 @@ class DistributedDispatcher:
         if not self._works or not self._wire.others:
             return self._works
         crowded = self._local.is_crowded(job.work, queue)
-        return not crowded and self._local.taken(job.work) < _OWN_SHARE[job.work]
+        return not crowded and self._local.count_taken(job.work) < _OWN_SHARE[job.work]
 
     async def _defer(self, job: Job, queue: Queue) -> None:
         """Let it wait for a worker, once; last where its person has enough at work here."""

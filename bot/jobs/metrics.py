@@ -162,7 +162,7 @@ class Metrics:
         self._last_turn = max([self._last_turn, *(turn.id for turn in turns)])
         self._counted = {ident for ident in self._counted if ident > self._last_turn - counts.LATE}
 
-    def timed(self, model: Model) -> Model:
+    def time_model(self, model: Model) -> Model:
         """Wrap a model so that its calls are timed."""
         return _Timed(model, self._model, self._first, partial(self._note_tokens, model.name))
 

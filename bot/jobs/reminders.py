@@ -49,7 +49,7 @@ class Reminders:
         """Send what is due. While paused only the audit anchor, and who became one person, is found."""
         await self.database.write(self._news, now)
         book = (await self.database.read(self.policies.load)).book
-        if book.ended(now):
+        if book.list_ended(now):
             await self.database.write(rules.end_due, book, now)
         if not book.paused:
             quiet = is_quiet(book, now)
@@ -89,7 +89,7 @@ class Reminders:
             if what is not Act.ESCALATE:
                 self.notices.nudge(session, moved, _words(what, moved, many[shown] - 1, now))
             elif moved.escalate_to:
-                notices.keep(session, Address.parse(moved.escalate_to), "", now, shown)
+                notices.store_notice(session, Address.parse(moved.escalate_to), "", now, shown)
 
     def _escalate(self, session: Session, proposal: Proposal, now: datetime) -> Proposal | None:
         """Let approvers and admins decide as well."""
@@ -101,7 +101,7 @@ class Reminders:
         return transitions.raise_requirements(session, proposal, by, now, deciders=deciders, escalate_at=None)
 
     async def _digest(self, book: Rulebook, now: datetime) -> None:
-        for rule in book.about(Subject.DIGEST):
+        for rule in book.list_about(Subject.DIGEST):
             here = now.astimezone(book.zone)
             if isinstance(rule.value, DailyDigest) and here.time() >= rule.value.at:
                 await self.database.write(_digest_once, rule, Address.parse(rule.value.to), now, here.date())
@@ -127,12 +127,14 @@ def _new_links(session: Session, now: datetime) -> list[str]:
 def is_quiet(book: Rulebook, now: datetime) -> bool:
     """Return whether the team's time of day lies in quiet hours, which may go over midnight."""
     clock = now.astimezone(book.zone).time()
-    return any(rule.value.cover(clock) for rule in book.about(Subject.QUIET) if isinstance(rule.value, Hours))
+    return any(
+        rule.value.cover(clock) for rule in book.list_about(Subject.QUIET) if isinstance(rule.value, Hours)
+    )
 
 
 def _digest_once(session: Session, rule: Rule, to: Address, now: datetime, today: date) -> None:
     if claim_day(session, f"digest {rule.id}", today):
-        notices.keep(session, to, _open_in(session, rule.scope, now), now)
+        notices.store_notice(session, to, _open_in(session, rule.scope, now), now)
         for send_digest in hooks_of(session).send_digest:
             send_digest(session, rule.scope, to, now)
 

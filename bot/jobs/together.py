@@ -60,7 +60,7 @@ class DatabaseCluster:
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         prepare(self._url)
-        self._database.write_now(processes.enter, self._process, self._clock())
+        self._database.write_now(processes.enter_process, self._process, self._clock())
         beating = threading.Thread(
             target=self._beat, args=(asyncio.get_running_loop(),), name="beats", daemon=True
         )
@@ -78,7 +78,7 @@ class DatabaseCluster:
                 await asyncio.to_thread(beating.join)
             await self.wire.close()
             with contextlib.suppress(SQLAlchemyError):  # others find out
-                self._database.write_now(processes.leave, self._process)
+                self._database.write_now(processes.leave_process, self._process)
                 notify(self._database.engine)  # what this one left is theirs
 
     def on(self, kind: str, handler: Callable[[Any], None]) -> None:
@@ -123,7 +123,10 @@ class DatabaseCluster:
                 found = partial(self.wire.reckon, others=bool(beats), heard=heard)
                 loop.call_soon_threadsafe(found)
                 silent = watch.look(beats)
-                before, gone = gone, self._database.write_now(processes.forget, silent) if silent else []
+                before, gone = (
+                    gone,
+                    self._database.write_now(processes.forget_processes, silent) if silent else [],
+                )
             except SQLAlchemyError as error:
                 log.warning("no beat", why=str(error.__cause__ or error))
                 continue

@@ -167,7 +167,7 @@ async def _post(url: str, pinned: Pinned, headers: list[tuple[str, str]], body: 
 def _due(session: Session, now: datetime) -> list[tuple[CallbackRow, str, dict[str, Any]]]:
     """Return each due webhook with its message id and content."""
     found = []
-    for webhook in webhooks.due(session, now, _AT_ONCE):
+    for webhook in webhooks.list_due(session, now, _AT_ONCE):
         if p := proposals.get(session, webhook.proposal_id):
             secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
             found.append((webhook, f"{p.id}-{p.version}", content_of(p, secrets)))

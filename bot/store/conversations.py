@@ -179,7 +179,7 @@ def arrival(session: Session, message: Message, since: datetime, now: datetime, 
     return Arrival(conversation_id, said, person or sender)
 
 
-def begin(session: Session, message: Message | Request, title: str, now: datetime) -> str:
+def begin_conversation(session: Session, message: Message | Request, title: str, now: datetime) -> str:
     """Begin a conversation and return it; two simultaneous first messages share one."""
     begun: str | None = id_of_new(
         session,
@@ -265,7 +265,7 @@ def rename(session: Session, conversation_id: str, title: str) -> None:
     )
 
 
-def forget(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
+def forget_conversations(session: Session, conversation_ids: Sequence[str], now: datetime) -> None:
     """Delete what was said and kept there. Proposals and their audit stay: they are the record."""
     session.execute(
         update(_CONVERSATION)

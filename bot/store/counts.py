@@ -29,6 +29,23 @@ _MOST_FOLDED = 100_000  # accounts or threads, before those of one person or cha
 _FOLDED = (Parts.PERSON, Parts.PLACE)
 LATE = 100  # ids: on PostgreSQL a row may be committed after one with a greater id
 WEBHOOK = "webhook"
+_BEFORE = table_of(AuditRow).alias("before")
+_CAME_FROM = (
+    select(_BEFORE.c.state)
+    .where(_BEFORE.c.proposal_id == _AUDIT.c.proposal_id, _BEFORE.c.version < _AUDIT.c.version)
+    .order_by(_BEFORE.c.version.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_MOVES = (
+    select(_AUDIT.c.id, _AUDIT.c.state, _AUDIT.c.at, _AUDIT.c.actor, _PROPOSAL.c.created_at)
+    .add_columns(_CAME_FROM.label("before"))
+    .join_from(_AUDIT, _PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
+    .where(_AUDIT.c.id > bindparam("last_id"))
+    .order_by(_AUDIT.c.id)
+    .limit(_PART)
+)
+_SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
 class Waiting(NamedTuple):
@@ -119,26 +136,6 @@ def standing(session: Session) -> Counted:
     return Counted(waiting, end.number, bool(end.key))
 
 
-_BEFORE = table_of(AuditRow).alias("before")
-_CAME_FROM = (
-    select(_BEFORE.c.state)
-    .where(_BEFORE.c.proposal_id == _AUDIT.c.proposal_id, _BEFORE.c.version < _AUDIT.c.version)
-    .order_by(_BEFORE.c.version.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-
-
-_MOVES = (
-    select(_AUDIT.c.id, _AUDIT.c.state, _AUDIT.c.at, _AUDIT.c.actor, _PROPOSAL.c.created_at)
-    .add_columns(_CAME_FROM.label("before"))
-    .join_from(_AUDIT, _PROPOSAL, _PROPOSAL.c.id == _AUDIT.c.proposal_id)
-    .where(_AUDIT.c.id > bindparam("last_id"))
-    .order_by(_AUDIT.c.id)
-    .limit(_PART)
-)
-
-
 def list_moves(session: Session, last_id: int) -> tuple[int, list[Move]]:
     """Return the newest row of the audit log, and which states proposals came into after ``last_id``."""
     found: list[Move] = []
@@ -204,9 +201,6 @@ def usage(session: Session, by: Parts, since: datetime, accounts: Collection[str
         found = found.where(_PLACE.c.owner.in_(accounts))
     rows = session.connection().execute(found).all()
     return [Used(str(row[0]), row[1] if name is not None else "", *row[-5:]) for row in rows]
-
-
-_SUM = select(func.coalesce(func.sum(_TURN.c.cost), 0.0)).where(_TURN.c.cost.is_not(None))
 
 
 def sum_spent_since(session: Session, begin: datetime, scope: str, accounts: Collection[str]) -> float:

@@ -54,6 +54,13 @@ _Outcome = tuple[Any, BaseException | None]  # a value, or a fault
 
 _Identity = tuple[int, int]  # device and inode
 
+_TOUCHES = (
+    f"SET LOCAL lock_timeout = '{_CHECK / 2:.0f}s'",
+    "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
+    "UPDATE turn SET state = state WHERE false",  # refused where nothing may be written
+    "SELECT pg_current_xact_id()",
+)
+
 
 class SQLiteFile:
     """The file behind the open connections of this process: it may be moved or damaged while Nod runs."""
@@ -212,7 +219,7 @@ class Database:
 
         def once() -> T:
             with self._writing() as connection:
-                return run(connection, work, self.info)
+                return run_in_transaction(connection, work, self.info)
 
         return _until_done(once)
 
@@ -277,7 +284,7 @@ def is_snapshot(session: Session) -> bool:
     return READ_ONCE in session.info
 
 
-def keep(session: Session, key: Hashable, found: object) -> None:
+def keep_read(session: Session, key: Hashable, found: object) -> None:
     """Cache a value that another statement has read, so that `once` need not read it in this snapshot."""
     if (kept := session.info.get(READ_ONCE)) is not None:
         kept[key] = found
@@ -307,7 +314,9 @@ def _until_done(transaction: Callable[[], T]) -> T:
     return transaction()
 
 
-def run(connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING) -> T:
+def run_in_transaction(
+    connection: Connection, work: Callable[[Session], T], info: Mapping[str, Any] = NOTHING
+) -> T:
     """Run a store function in the transaction of this connection, which its caller commits."""
     [value] = _run_all(connection, [work], info)
     return value
@@ -338,7 +347,7 @@ def _in_savepoint(
     """Run one write in a savepoint, so that its failure leaves the others' work intact."""
     try:
         with connection.begin_nested():
-            return run(connection, work, info), None
+            return run_in_transaction(connection, work, info), None
     except Exception as error:  # noqa: BLE001 - handed to the caller
         return None, error
 
@@ -391,11 +400,3 @@ def _touch(session: Session) -> None:
     else:
         for words in _TOUCHES:
             session.execute(text(words))
-
-
-_TOUCHES = (
-    f"SET LOCAL lock_timeout = '{_CHECK / 2:.0f}s'",
-    "LOCK TABLE conversation, message, turn, proposal, audit IN ROW EXCLUSIVE MODE",
-    "UPDATE turn SET state = state WHERE false",  # refused where nothing may be written
-    "SELECT pg_current_xact_id()",
-)

@@ -22,17 +22,6 @@ from bot.store.tables.row import table_of
 from bot.telemetry.outages import files_left
 
 BACKUP_PAGES = 1000  # copied in one step
-
-
-def damage(connection: sqlite3.Connection) -> str:
-    """Return the damage in a database's pages, in SQLite's words; empty for none."""
-    try:
-        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        found = str(error)
-    return "" if found == "ok" else str(found)
-
-
 _SESSION = (
     "-cdatestyle=ISO",  # psycopg reads no other
     "-cidle_session_timeout=0",  # one that listens says nothing for long
@@ -46,6 +35,46 @@ _REACHED = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+_POOLER = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
+_ADVICE = {
+    "SQLITE_FULL": "Make room, then start again.",
+    "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
+    "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
+    "SQLITE_CANTOPEN": "Name a folder that exists and that Nod may write to, then start again.",
+    "SQLITE_IOERR": "Look at its disk and at the quota there, then start again.",
+    "53100": "Make room on the disk of PostgreSQL, then start again.",
+    "too many clients": "Give PostgreSQL more connections, or end others, then start again.",
+    "connection slots": "Give PostgreSQL more connections, or end others, then start again.",
+    "25006": "Name a PostgreSQL server that takes writes, then start again.",
+    "42501": "Let the role of this address make and change tables, then start again.",
+}
+_NO_FILES = "Let this process open more files (ulimit -n), then start again."
+PATIENCE = 10.0  # seconds to wait for another process that writes
+READERS = 4  # threads, each with a connection
+POSTGRES_WRITERS = 4  # SQLite's file has one
+_CONNECTIONS = READERS + POSTGRES_WRITERS
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-16000",
+)
+_LIMITS = (
+    # one that is stopped within a transaction would keep its locks, and everyone else, for good
+    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
+    # what others keep locked for longer, as while they change a table, is told like a database that is away
+    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
+)
+_PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
+
+
+def damage(connection: sqlite3.Connection) -> str:
+    """Return the damage in a database's pages, in SQLite's words; empty for none."""
+    try:
+        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    return "" if found == "ok" else str(found)
 
 
 def session(url: str | URL, *more: str) -> dict[str, str | int]:
@@ -100,39 +129,6 @@ def _replace(dialect: str, table: type[SQLModel]) -> Any:
 
 def _into(dialect: str, rows: Table) -> Any:
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(rows)
-
-
-_POOLER = "a pooler such as PgBouncer answers there. Name the PostgreSQL server itself"  # by its own words
-_ADVICE = {
-    "SQLITE_FULL": "Make room, then start again.",
-    "SQLITE_READONLY": "Let Nod write this file and its folder, then start again.",
-    "SQLITE_PERM": "Let Nod write this file and its folder, then start again.",
-    "SQLITE_CANTOPEN": "Name a folder that exists and that Nod may write to, then start again.",
-    "SQLITE_IOERR": "Look at its disk and at the quota there, then start again.",
-    "53100": "Make room on the disk of PostgreSQL, then start again.",
-    "too many clients": "Give PostgreSQL more connections, or end others, then start again.",
-    "connection slots": "Give PostgreSQL more connections, or end others, then start again.",
-    "25006": "Name a PostgreSQL server that takes writes, then start again.",
-    "42501": "Let the role of this address make and change tables, then start again.",
-}
-_NO_FILES = "Let this process open more files (ulimit -n), then start again."
-PATIENCE = 10.0  # seconds to wait for another process that writes
-READERS = 4  # threads, each with a connection
-POSTGRES_WRITERS = 4  # SQLite's file has one
-_CONNECTIONS = READERS + POSTGRES_WRITERS
-_PRAGMAS = (
-    "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=FULL",
-    "PRAGMA foreign_keys=ON",
-    "PRAGMA cache_size=-16000",
-)
-_LIMITS = (
-    # one that is stopped within a transaction would keep its locks, and everyone else, for good
-    f"-cidle_in_transaction_session_timeout={PATIENCE:.0f}s",
-    # what others keep locked for longer, as while they change a table, is told like a database that is away
-    f"-clock_timeout={1.5 * PATIENCE:.0f}s",
-)
-_PRAGMAS_OF_A_LOOK = ("PRAGMA query_only=ON",)
 
 
 def why_refused(error: object) -> str:

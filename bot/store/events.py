@@ -13,7 +13,7 @@ from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.store.engine import id_of_new, insert_or_ignore
-from bot.store.tables.row import Row, as_json, forget, partial, serial
+from bot.store.tables.row import Row, as_json, delete_older, partial, serial
 
 
 class EventRow(Row, table=True):
@@ -73,4 +73,4 @@ def list_unhandled(session: Session, channel: str) -> list[tuple[int, dict[str, 
 
 def forget_handled(session: Session, before: datetime, most: int) -> int:
     """Drop up to ``most`` handled events older than any platform's redelivery; returns how many."""
-    return forget(session, EventRow, "handled_at", before, most)
+    return delete_older(session, EventRow, "handled_at", before, most)

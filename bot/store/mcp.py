@@ -86,7 +86,7 @@ def find(session: Session, server: str, url: str) -> SignIn | None:
     return value_of(SignIn, row) if row is not None and row.url == url else None
 
 
-def keep(session: Session, made: SignIn) -> None:
+def store_sign_in(session: Session, made: SignIn) -> None:
     """Keep a new sign-in in place of the one before."""
     values = asdict(made) | {
         "version": secrets.randbelow(1 << 30),
@@ -95,7 +95,7 @@ def keep(session: Session, made: SignIn) -> None:
     insert_or_replace(session, McpLoginRow, values)
 
 
-def forget(session: Session, server: str) -> bool:
+def forget_sign_in(session: Session, server: str) -> bool:
     """Sign out; False where no one was signed in."""
     statement = delete(McpLoginRow).where(col(McpLoginRow.server) == server)
     return session.execute(statement.returning(col(McpLoginRow.server))).scalar_one_or_none() is not None
@@ -123,7 +123,9 @@ def release(session: Session, held: SignIn) -> bool:
     return _change(session, held, busy_until=None)
 
 
-def begin(session: Session, ident: str, state: str, server: str, now: datetime, until: datetime) -> None:
+def begin_sign_in(
+    session: Session, ident: str, state: str, server: str, now: datetime, until: datetime
+) -> None:
     """Note a sign-in that waits for a person, and forget those whose time is up."""
     session.execute(delete(McpSignInRow).where(col(McpSignInRow.until) < now))
     session.add(McpSignInRow(id=hash_text(ident), state=hash_text(state), server=server, until=until))
@@ -165,7 +167,7 @@ def end(session: Session, ident: str, words: str, *, well: bool) -> None:
     session.execute(this.values(ended=words, well=well, said=None))
 
 
-def look(session: Session, key: str) -> UnderWay | None:
+def find_sign_in(session: Session, key: str) -> UnderWay | None:
     """Return the state of a sign-in, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
     return value_of(UnderWay, row) if row else None

@@ -60,6 +60,7 @@ SAID_SINCE = select(func.count().label("found")).select_from(
     .limit(bindparam("most"))
     .subquery()
 )
+_EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
 def of_event(session: Session, channel: str, event_id: str) -> str | None:
@@ -182,9 +183,6 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
     newest = select(func.max(_MESSAGE.c.id)).scalar_subquery()
     session.execute(update(_MESSAGE).where(theirs, _MESSAGE.c.id == newest).values(_EMPTY))
     session.execute(delete(_MESSAGE).where(theirs, _MESSAGE.c.id != newest))
-
-
-_EMPTY = {"text": "", "actor": None, "name": "", "calls": None, "results": None, "files": None}
 
 
 def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ class NoticeRow(Row, table=True):
         return Address(self.channel, self.key)
 
 
-def keep(
+def store_notice(
     session: Session,
     address: Address,
     text: str,
@@ -60,7 +60,7 @@ def keep(
     session.flush()
 
 
-def due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
+def list_due(session: Session, now: datetime, limit: int) -> list[NoticeRow]:
     """Return the notices that are due, oldest first."""
     at = col(NoticeRow.next_at)
     query = select(NoticeRow).where(or_(at <= now, at > now + _LONGEST)).order_by(at, col(NoticeRow.id))

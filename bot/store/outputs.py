@@ -26,7 +26,7 @@ from bot.domain.redaction import secrets_in, veil
 from bot.domain.text import storable
 from bot.store import messages, proposals
 from bot.store.tables.conversations import ConversationRow
-from bot.store.tables.row import Row, count_changed, forget, partial, since, table_of
+from bot.store.tables.row import Row, count_changed, delete_older, partial, since, table_of
 
 
 class OutputRow(Row, table=True):
@@ -108,7 +108,7 @@ class KeptFile(NamedTuple):
     title: str
 
 
-def keep(
+def store_output(
     session: Session,
     conversation_id: str,
     file: File,
@@ -145,7 +145,7 @@ def keep_result(session: Session, p: Proposal, files: Sequence[File], now: datet
     secrets = secrets_in(p.arguments, proposals.schema(session, p.tool_name, p.tool_version))
     for file, handle in given:
         hidden = replace(file, text=veil(file.text, secrets))
-        keep(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
+        store_output(session, p.conversation_id, hidden, now, handle=handle, proposal_id=p.id)
     return True
 
 
@@ -308,7 +308,7 @@ def delete_all(session: Session, conversation_ids: Sequence[str]) -> None:
 
 def purge(session: Session, before: datetime, most: int) -> int:
     """Forget up to ``most`` of what was kept before then; returns how many."""
-    return forget(session, OutputRow, "created_at", before, most)
+    return delete_older(session, OutputRow, "created_at", before, most)
 
 
 def _to_output(row: Any) -> KeptOutput:

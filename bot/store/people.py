@@ -26,6 +26,8 @@ KNOWN = select(
     select(_ACCOUNT.c.person_id).where(_ACCOUNT.c.actor == bindparam("actor")).scalar_subquery(),
     select(_NAME.c.standing).where(_NAME.c.key == bindparam("actor")).scalar_subquery(),
 )
+_LONGEST = 100  # characters
+_MOST_NAMED = 500
 
 
 def person_of(session: Session, actor: Actor) -> Person:
@@ -86,10 +88,6 @@ def voices(session: Session, p: Proposal, verb: str | None = None) -> list[set[s
         whose = {person_of(session, each).id for each in (vote.actor, vote.absent) if each}
         found = [*(each for each in found if not each & whose), whose.union(*(e for e in found if e & whose))]
     return found
-
-
-_LONGEST = 100  # characters
-_MOST_NAMED = 500
 
 
 def learn(session: Session, names: Names) -> None:

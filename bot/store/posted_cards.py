@@ -15,20 +15,6 @@ from bot.store.tables.conversations import ConversationRow
 from bot.store.tables.proposals import CopyRow, ProposalRow
 from bot.store.tables.row import table_of, value_of
 
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One posted card; ``ref`` is the platform's own reference to it."""
-
-    id: int
-    proposal_id: str
-    address: Address
-    ref: str
-    wanted: int
-    shown: str | None = None  # a fingerprint of the card it shows, where that is known
-    gone: bool = False  # deleted there, or out of reach
-
-
 _COPY = table_of(CopyRow)
 _PROPOSAL = table_of(ProposalRow)
 BEHIND = (_COPY.c.rendered < _COPY.c.wanted) & ~_COPY.c.gone  # as the index ``copy_behind`` has it
@@ -49,7 +35,20 @@ _MARK_RENDERED = (
 )
 
 
-def add(
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One posted card; ``ref`` is the platform's own reference to it."""
+
+    id: int
+    proposal_id: str
+    address: Address
+    ref: str
+    wanted: int
+    shown: str | None = None  # a fingerprint of the card it shows, where that is known
+    gone: bool = False  # deleted there, or out of reach
+
+
+def add_card(
     session: Session,
     proposal_id: str,
     address: Address,

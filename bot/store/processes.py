@@ -53,7 +53,7 @@ def has_left(owner: Any, process: Any) -> ColumnElement[bool]:
     return condition
 
 
-def enter(session: Session, process: Process, now: datetime) -> None:
+def enter_process(session: Session, process: Process, now: datetime) -> None:
     """Register this process."""
     values = {"id": process.id, "host": process.host, "pid": process.pid, "began_at": now, "beats": 0}
     session.execute(insert_or_ignore(session, ProcessRow), values)
@@ -62,19 +62,19 @@ def enter(session: Session, process: Process, now: datetime) -> None:
 def enter_alone(session: Session, process: Process, now: datetime) -> None:
     """Register this process and remove all others: none can be at work."""
     session.execute(delete(_PROCESS).where(_PROCESS.c.id != process.id))
-    enter(session, process, now)
+    enter_process(session, process, now)
 
 
 def beat(session: Session, process: Process, now: datetime) -> dict[str, int]:
     """Say that this process is there, even if others took it for gone; gives the beats of the others."""
     mine = update(_PROCESS).where(_PROCESS.c.id == process.id)
     if not count_changed(session.execute(mine.values(beats=_PROCESS.c.beats + 1))):
-        enter(session, process, now)
+        enter_process(session, process, now)
     others = select(_PROCESS).where(_PROCESS.c.id != process.id)
     return {row.id: row.beats for row in session.execute(others)}
 
 
-def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
+def forget_processes(session: Session, silent: Mapping[str, int]) -> list[str]:
     """Take processes for gone that count no further than this; gives those that did not."""
     gone = [
         ident
@@ -88,7 +88,7 @@ def forget(session: Session, silent: Mapping[str, int]) -> list[str]:
     return gone
 
 
-def leave(session: Session, process: Process) -> None:
+def leave_process(session: Session, process: Process) -> None:
     """Remove this process, which ends in order, and its leases."""
     session.execute(delete(_HOLD).where(_HOLD.c.owner == process.id))
     session.execute(delete(_PROCESS).where(_PROCESS.c.id == process.id))

@@ -40,7 +40,7 @@ from bot.store import database
 from bot.store.engine import insert_or_ignore, insert_or_replace
 from bot.store.tables.conversations import ConversationRow, inside
 from bot.store.tables.proposals import WAITS, DeciderRow, InverseRow, ProposalRow, ToolVersionRow
-from bot.store.tables.row import among, forget, starts_with, table_of, value_of
+from bot.store.tables.row import among, delete_older, starts_with, table_of, value_of
 
 _TABLE = table_of(ProposalRow)
 _CONVERSATION = table_of(ConversationRow)
@@ -66,18 +66,7 @@ _UNSETTLED = (
     .where(_TABLE.c.message_id == bindparam("message_id"), among(_TABLE.c.state, OPEN))
     .limit(1)
 )
-
-
-def _count_up_to(which: Any, most: str) -> Any:
-    found = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(most)).subquery()
-    return select(func.count()).select_from(found)
-
-
 _IN_CONVERSATION = _TABLE.c.conversation_id == bindparam("conversation_id")
-_WAITING_OF = _count_up_to(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "most")
-_WAITING_HERE_AND_OF = select(
-    _count_up_to(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
-)
 _SIBLINGS = (
     select(*(_TABLE.c[name] for name in ("message_id", "id", "state", "round", "level", "batch")))
     .where(
@@ -91,6 +80,30 @@ _DECLINED_BEFORE = _DECLINED.where(
     _TABLE.c.conversation_id.in_(bindparam("conversations", expanding=True)),
     _TABLE.c.digest.in_(bindparam("digests", expanding=True)),
 ).order_by(_TABLE.c.decided_at)
+_LAST = 2000  # proposals looked through
+SHORTEST = 4
+"""Characters of an ID that people type at least: fewer name another proposal by a slip."""
+UNRECORDED = frozenset({"progress", "undo_until"})
+"""Fields that change without an audit row."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "risk": ("level", "risk_reason", "vouched"),
+    "requester": ("requester", "requester_name"),
+    "ttl": ("ttl_seconds",),
+}
+"""The columns of each field whose column is not of its name."""
+_APART = ("kind", *COLUMNS, *UNRECORDED, "arguments")
+
+
+def _count_up_to(which: Any, most: str) -> Any:
+    found = select(_TABLE.c.id).where(which, _IS_PROPOSED).limit(bindparam(most)).subquery()
+    return select(func.count()).select_from(found)
+
+
+_WAITING_OF = _count_up_to(_TABLE.c.requester.in_(bindparam("accounts", expanding=True)), "most")
+_WAITING_HERE_AND_OF = select(
+    _count_up_to(_IN_CONVERSATION, "most_here").scalar_subquery(), _WAITING_OF.scalar_subquery()
+)
 
 
 def progress(session: Session) -> dict[str, str]:
@@ -256,11 +269,6 @@ def soonest(
     return found, many
 
 
-_LAST = 2000  # proposals looked through
-SHORTEST = 4
-"""Characters of an ID that people type at least: fewer name another proposal by a slip."""
-
-
 def starting_with(session: Session, prefix: str) -> list[Proposal]:
     """Return the proposals whose id begins with ``prefix``; at most two, to see an ambiguity."""
     return _read(session, ALL.where(starts_with(_TABLE.c.id, prefix)).limit(2))
@@ -285,7 +293,7 @@ def open_in(session: Session, conversation_id: str) -> list[Proposal]:
     return [p for p in of_conversation(session, conversation_id) if p.state in OPEN]
 
 
-def due(session: Session, now: datetime, limit: int) -> list[Proposal]:
+def list_due(session: Session, now: datetime, limit: int) -> list[Proposal]:
     """Open proposals whose time is up."""
     late = ALL.where(text(WAITS), _TABLE.c.expires_at <= now)
     return _read(session, late.order_by(_TABLE.c.expires_at, _TABLE.c.id).limit(limit))
@@ -454,19 +462,10 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }
 """Fields whose column does not hold them as they are: how each is kept, and how it is read."""
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "risk": ("level", "risk_reason", "vouched"),
-    "requester": ("requester", "requester_name"),
-    "ttl": ("ttl_seconds",),
-}
-"""The columns of each field whose column is not of its name."""
-UNRECORDED = frozenset({"progress", "undo_until"})
-"""Fields that change without an audit row."""
-_APART = ("kind", *COLUMNS, *UNRECORDED, "arguments")
 _SAME = [each.name for each in fields(Proposal) if each.name not in (*_APART, *_CONVERTED)]
 
 
-def keep(session: Session, name: str, version: str, parameters: Mapping[str, Any]) -> None:
+def store_schema(session: Session, name: str, version: str, parameters: Mapping[str, Any]) -> None:
     """Keep a tool's JSON schema, once for each version."""
     row = {"name": name, "version": version, "parameters": dict(parameters)}
     session.execute(insert_or_ignore(session, ToolVersionRow), row)
@@ -511,4 +510,4 @@ def delete_inverses(session: Session, conversation_ids: Sequence[str]) -> None:
 
 def purge_inverses(session: Session, before: datetime, most: int) -> int:
     """Forget up to ``most`` of what would undo something since before then; returns how many."""
-    return forget(session, InverseRow, "created_at", before, most)
+    return delete_older(session, InverseRow, "created_at", before, most)

@@ -30,7 +30,7 @@ def count_question(session: Session, person_id: str, most: int, now: datetime) -
     return True
 
 
-def keep(session: Session, question: AskedQuestion, now: datetime) -> None:
+def store_question(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Store that an answer is awaited."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", asdict(question), now)
 
@@ -46,7 +46,7 @@ def list_answered(session: Session, home: str) -> list[AskedQuestion]:
     return [replace(each, answer=_answer(session, each)) for each in waiting]
 
 
-def settle(session: Session, question: AskedQuestion, now: datetime) -> None:
+def settle_question(session: Session, question: AskedQuestion, now: datetime) -> None:
     """Delete the record of an awaited answer, which has been told."""
     keep_state(session, _ASKED, f"{question.home}/{question.note}", None, now)
     key = f"{question.proposal_id}/{question.note}"

@@ -48,7 +48,7 @@ _PERSON_AND_VERSION = people.KNOWN.add_columns(*VERSION)
 
 def know_version(session: Session, version: int | None, paused_at: datetime | None) -> None:
     """Cache the version that another statement of this snapshot has read, for `Policies.load`."""
-    database.keep(session, BookRow, (version, paused_at))
+    database.keep_read(session, BookRow, (version, paused_at))
 
 
 def _version(session: Session) -> tuple[int | None, datetime | None]:
@@ -71,7 +71,7 @@ class Policies:
 
     def unknown_groups(self) -> list[str]:
         """Return the groups that rules name, or that were looked up, whose members are not known now."""
-        ruled = (rule.value for rule in self.held.book.about(Subject.DECIDERS))
+        ruled = (rule.value for rule in self.held.book.list_about(Subject.DECIDERS))
         named = {each for words in ruled if isinstance(words, tuple) for each in map(str, words)}
         return sorted(
             (set(filter(is_group, named)) | self._groups.keys() | self.held.missed)
@@ -98,7 +98,7 @@ class Policies:
             session.connection().execute(_PERSON_AND_VERSION, {"actor": str(actor)}).one()
         )
         person = people.of_known(session, actor, *known)
-        database.keep(session, people.key(actor), person)
+        database.keep_read(session, people.key(actor), person)
         know_version(session, version, paused_at)
         return self._of(session, version, paused_at), person
 
@@ -129,7 +129,7 @@ class Policies:
         None for no such bound. Only where Nod is in several workspaces: in a single one, its admins are those
         of all of Nod.
         """
-        bound = self.load(session).bound_to(people.person_of(session, actor))
+        bound = self.load(session).bind_admin(people.person_of(session, actor))
         return bound if bound and _count_workspaces(session) > 1 else None
 
 
@@ -138,7 +138,7 @@ def _count_workspaces(session: Session) -> int:
     return session.exec(there).one()
 
 
-def add(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
+def set_rule(session: Session, rule: Rule, by: Actor, now: datetime) -> Rule:
     """Set a rule and return it with its number. The one in its `Rule.slot` is replaced."""
     conversation_lock.everywhere(session)
     before: admin_changes.State = None
@@ -178,7 +178,7 @@ def end(session: Session, rule_id: int, by: Actor, now: datetime, zone: tzinfo =
 
 def end_due(session: Session, book: Rulebook, now: datetime) -> None:
     """Record the end of the rules whose time is over."""
-    for rule in book.ended(now):
+    for rule in book.list_ended(now):
         _end(session, rule.id, By.nod(Act.END_BY_ITSELF), now, book.zone)
 
 
@@ -216,7 +216,7 @@ def versions(session: Session, rule: Rule) -> int:
     return session.exec(set_there).one()
 
 
-def pause(session: Session, by: Actor, now: datetime) -> bool:
+def pause_all(session: Session, by: Actor, now: datetime) -> bool:
     """Stop every execution and every clock; False when that is so already."""
     conversation_lock.everywhere(session)
     raise_version(session)
@@ -263,7 +263,7 @@ def pause_of(session: Session) -> Pause | None:
     since = find_paused_since(session)
     if since is None:
         return None
-    last = admin_changes.newest(session, Thing.PAUSE, Act.PAUSE)
+    last = admin_changes.find_newest(session, Thing.PAUSE, Act.PAUSE)
     return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
 
 
@@ -297,7 +297,7 @@ def _rule(row: RuleRow, zone: tzinfo) -> Rule:
     subject, limits = Subject(row.subject), None
     if row.condition or row.who or row.hours or row.until:
         limits = Limits(
-            Condition.kept(row.condition) if row.condition else None,
+            Condition.restore(row.condition) if row.condition else None,
             row.who or "",
             Hours(*map(time.fromisoformat, row.clock)) if row.clock else None,
             row.until.astimezone(zone) if row.until else None,

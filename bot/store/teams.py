@@ -23,6 +23,8 @@ from bot.store.tables.row import table_of, value_of
 
 _DOING = 300
 _LISTED = 50
+_TABLE = table_of(TeamStatusRow)
+_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index ``board_behind`` has it
 
 
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
@@ -149,11 +151,7 @@ def _doing(session: Session, conversation_id: str) -> str:
     return (", ".join(call[3] for call in calls) if calls else text)[:_DOING]
 
 
-_TABLE = table_of(TeamStatusRow)
-_BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index ``board_behind`` has it
-
-
-def change(session: Session, lead_id: str, origin: Address | None = None) -> Job:
+def mark_team_changed(session: Session, lead_id: str, origin: Address | None = None) -> Job:
     """Mark a team's message as behind, and return the job that redraws it.
 
     ``origin`` starts one if there isn't one yet.

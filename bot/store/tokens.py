@@ -49,7 +49,7 @@ def issue(session: Session, name: str, by: Actor, now: datetime) -> str:
     return token
 
 
-def revoke(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
+def revoke_token(session: Session, which: str, by: Actor, now: datetime) -> list[IssuedToken]:
     """End the token with this label, or all of this name; returns those that ended."""
     named = or_(TokenRow.label == which, TokenRow.name == which)
     found = session.exec(select(TokenRow).where(col(TokenRow.revoked_at).is_(None), named)).all()

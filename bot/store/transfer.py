@@ -22,7 +22,7 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
     Raises SettingsError where the target is in use, where the source is of another version, or where the
     audit log does not verify afterwards.
     """
-    if migrations.current(source) != migrations.newest():
+    if migrations.read_version(source) != migrations.find_newest_version():
         raise SettingsError("The source is not at this release's schema. Run nod db upgrade on it first.")
     migrations.upgrade(target)
     tables = [each for each in SCHEMA.sorted_tables if each.name not in _LEFT]

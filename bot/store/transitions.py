@@ -77,7 +77,7 @@ def insert_all(session: Session, proposals: Sequence[Proposal], by: By) -> tuple
             session.connection().execute(_INSERT, row | log.key_of_place_and_schema(proposal)).one()
         )
         _name_deciders(session, proposal)
-        changes.append(Change(proposal, row, by, log.about(proposal, place, schema)))
+        changes.append(Change(proposal, row, by, log.describe_request(proposal, place, schema)))
     log.append(session, changes)
     return tuple(change.proposal for change in changes)
 
@@ -148,7 +148,7 @@ def move(
         place, schema = (
             session.connection().execute(_PLACE_AND_SCHEMA, log.key_of_place_and_schema(after)).one()
         )
-        about = log.about(after, place, schema)
+        about = log.describe_request(after, place, schema)
     log.append(session, [Change(after, new, by, about)])
     if moved_row.is_posted:
         _want_redraw(session, after)
@@ -195,7 +195,7 @@ def end_undo(session: Session, proposal_ids: Sequence[str]) -> None:
     session.connection().execute(behind.values(wanted=_COPIES.c.wanted + 1))
 
 
-def own(session: Session, proposal_id: str, process: str) -> None:
+def own_question(session: Session, proposal_id: str, process: str) -> None:
     """Store this process as the one that waits for the answer to a question."""
     session.connection().execute(update(_TABLE).where(_TABLE.c.id == proposal_id).values(owner=process))
 

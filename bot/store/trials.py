@@ -24,9 +24,17 @@ from bot.store.engine import insert_or_ignore
 from bot.store.locks import conversation_lock
 from bot.store.processes import ProcessRow
 from bot.store.tables.record import LedgerRow
-from bot.store.tables.row import Row, forget, table_of
+from bot.store.tables.row import Row, delete_older, table_of
 
 _HOUR = timedelta(hours=1)
+_LEDGER = table_of(LedgerRow)
+_PROCESSES = select(table_of(ProcessRow).c.id)
+_IS_TRIAL = _LEDGER.c.thing == literal_column(f"'{Thing.TRIAL}'")
+_RECENT = (
+    select(_LEDGER.c.key, _LEDGER.c.verb, _LEDGER.c.tool, _LEDGER.c.after)
+    .where(_IS_TRIAL, _LEDGER.c.actor.in_(bindparam("accounts", expanding=True)))
+    .where(_LEDGER.c.at > bindparam("since"))
+)
 
 
 class TrialTokenRow(Row, table=True):
@@ -40,17 +48,7 @@ class TrialTokenRow(Row, table=True):
     created_at: datetime = Field(sa_type=UTCDateTime)
 
 
-_LEDGER = table_of(LedgerRow)
-_PROCESSES = select(table_of(ProcessRow).c.id)
-_IS_TRIAL = _LEDGER.c.thing == literal_column(f"'{Thing.TRIAL}'")
-_RECENT = (
-    select(_LEDGER.c.key, _LEDGER.c.verb, _LEDGER.c.tool, _LEDGER.c.after)
-    .where(_IS_TRIAL, _LEDGER.c.actor.in_(bindparam("accounts", expanding=True)))
-    .where(_LEDGER.c.at > bindparam("since"))
-)
-
-
-def begin(
+def begin_trial(
     session: Session, asker: Actor, tool: str, what: Mapping[str, Any], process: str, now: datetime
 ) -> str | None:
     """Record that a trial begins, and return its key; None while this person's others have to end first.
@@ -113,4 +111,4 @@ def token(session: Session, digest: str) -> str | None:
 
 def purge(session: Session, before: datetime, most: int) -> int:
     """Forget up to ``most`` tokens from before then; returns how many. An approval then tries again."""
-    return forget(session, TrialTokenRow, "created_at", before, most)
+    return delete_older(session, TrialTokenRow, "created_at", before, most)

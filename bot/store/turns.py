@@ -94,6 +94,20 @@ LONGEST_PAUSE = timedelta(minutes=10)  # between two tries of a turn
 WAKE_UPS = Queue("wake-ups", 20, later=True)
 AFTER_A_CRASH = Queue("after a crash", 4)
 _NEW_TURN = {"attempts": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
+_TAKE = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
+    .where(_TURN.c.attempts + _IS_LEFT < bindparam("most"))
+    .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
+)
+_GIVE_UP = (
+    update(_TURN)
+    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
+    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("most"))
+    .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
+)
+_WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def want_turn(session: Session, conversation_id: str, now: datetime, owner: str = "") -> bool:
@@ -155,7 +169,7 @@ class Answered(NamedTuple):
     ending: Ending | None
 
 
-def answer(
+def store_answer(
     session: Session,
     turn: Turn,
     text: str,
@@ -251,24 +265,6 @@ def stop_turn(session: Session, conversation_id: str, now: datetime) -> bool:
         .values(state="stopped", ended_at=now, retry_at=None)
     )
     return bool(count_changed(stopped))
-
-
-_FREE = (_TURN.c.owner == bindparam("process")) | processes.has_left(_TURN.c.owner, bindparam("process"))
-_TAKE = (
-    update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
-    .where(_TURN.c.attempts + _IS_LEFT < bindparam("most"))
-    .values(attempts=_TURN.c.attempts + _IS_LEFT, owner=bindparam("process"))
-)
-_GIVE_UP = (
-    update(_TURN)
-    .where(_TURN.c.id == bindparam("turn_id"), IS_WANTED, _FREE)
-    .where(_TURN.c.attempts + _IS_LEFT >= bindparam("most"))
-    .values({name: bindparam(name) for name in ("state", "ended_at", "error")})
-)
-
-
-_WAITING = select(_TURN.c.conversation_id).where(IS_WANTED, _FREE)
 
 
 def list_wanted(session: Session, process: str = "") -> list[str]:

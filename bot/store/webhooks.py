@@ -11,7 +11,7 @@ from bot.store.tables.proposals import CallbackRow, ProposalRow
 from bot.store.tables.row import count_changed
 
 
-def add(session: Session, proposal_id: str, url: str, now: datetime) -> None:
+def add_webhook(session: Session, proposal_id: str, url: str, now: datetime) -> None:
     session.add(CallbackRow(proposal_id=proposal_id, url=url, next_at=now))
     session.flush()
 
@@ -20,7 +20,7 @@ def of_proposal(session: Session, proposal_id: str) -> CallbackRow | None:
     return session.get(CallbackRow, proposal_id)
 
 
-def due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
+def list_due(session: Session, now: datetime, limit: int) -> list[CallbackRow]:
     """Return the due webhooks of ended requests, oldest first."""
     ended = (
         select(CallbackRow)

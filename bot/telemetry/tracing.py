@@ -18,6 +18,7 @@ from bot.domain.model import Entry, Finished, Model, Part, Stop, ToolSpec
 Value = str | int | float | bool | tuple[str, ...]
 
 _otel: Any = None  # the one of this process; its library is loaded only where an endpoint is set
+_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 
 
 class Noted:
@@ -46,7 +47,7 @@ class Noted:
 _NOTHING = Noted()
 
 
-def begin(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
+def begin_tracing(endpoint: str, headers: Mapping[str, str], process: str) -> Callable[[], None]:
     """Trace from here on, for the collector at ``endpoint``; the answer ends that, the last spans sent."""
     global _otel  # noqa: PLW0603 - as logging: one for the process, off in all tests but one
     from bot.telemetry.otel import Otel
@@ -142,9 +143,6 @@ def _current(start: Callable[[Any], Any]) -> Iterator[Noted]:
         raise
     finally:
         span.end()
-
-
-_REASONS = {Stop.LENGTH: "length", Stop.FILTERED: "content_filter"}
 
 
 class Traced:

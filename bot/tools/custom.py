@@ -15,7 +15,7 @@ from typing import Any
 
 from bot.errors import SettingsError
 from bot.plugins import ENTRY, TOOLS, import_named, where_it_failed
-from bot.plugins import load as load_entry
+from bot.plugins import load_entry_point as load_entry
 from bot.telemetry.logs import logger
 from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, list_tools
 
@@ -95,7 +95,7 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
     return found, faults
 
 
-def load(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
+def load_tools(names: Sequence[str], taken: frozenset[str] = frozenset()) -> OwnTools:
     """Import what ``NOD_TOOLS`` names: modules, also of the current folder, and ``entry:NAME``.
 
     Raises SettingsError with the name and the fix if one can't be imported or has no tools.

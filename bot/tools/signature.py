@@ -22,6 +22,38 @@ from bot.domain.text import blank, unstorable
 from bot.errors import BadArguments
 from bot.tools.schema import Schema, make_offered
 
+_BOUNDS = {
+    "string_too_short": ("minLength", "min_length"),
+    "string_too_long": ("maxLength", "max_length"),
+    "too_short": ("minItems", "min_length"),
+    "too_long": ("maxItems", "max_length"),
+    "greater_than_equal": ("minimum", "ge"),
+    "less_than_equal": ("maximum", "le"),
+    "greater_than": ("exclusiveMinimum", "gt"),
+    "less_than": ("exclusiveMaximum", "lt"),
+}
+_KINDS = {
+    "int": "This must be a whole number.",
+    "int_from_float": "This must be a whole number.",
+    "float": "This must be a number.",
+    "finite_number": "This must be a number.",
+    "bool": "This must be yes or no.",
+    "string": "This must be text.",
+    "list": "This must be a list.",
+    "dict": "This must be an object.",
+    "model": "This must be an object.",
+    "model_attributes": "This must be an object.",
+    "missing": "This is needed.",
+    "extra_forbidden": "There is no such field.",
+    "date": "This must be a date, such as 2026-11-30.",
+    "date_from_datetime": "This must be a date, such as 2026-11-30.",
+    "datetime": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
+    "time_delta": "This must be a length of time, such as PT30M.",
+}
+"""By what pydantic calls the fault, without ``_type`` or ``_parsing`` behind."""
+_ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -82,7 +114,7 @@ class Signature:
         settled |= {name: value for name, value in dumped.items() if not self._is_left_out(name, value)}
         return {name: settled[name] for name in dumped if name in settled}
 
-    def passed(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
+    def make_call_arguments(self, arguments: Mapping[str, Any], *own: Any) -> dict[str, Any]:
         """Return the arguments of the function in its own types, without unchanged defaults."""
         model = self._parse(self._checkable(arguments))
         given = {name: getattr(model, name) for name in model.model_fields_set}
@@ -117,38 +149,6 @@ class Signature:
         if fault["type"] != "extra_forbidden" or len(fault["loc"]) != 1:
             return words
         return f"{words} There are: {', '.join(self.model.model_fields) or 'none'}."
-
-
-_BOUNDS = {
-    "string_too_short": ("minLength", "min_length"),
-    "string_too_long": ("maxLength", "max_length"),
-    "too_short": ("minItems", "min_length"),
-    "too_long": ("maxItems", "max_length"),
-    "greater_than_equal": ("minimum", "ge"),
-    "less_than_equal": ("maximum", "le"),
-    "greater_than": ("exclusiveMinimum", "gt"),
-    "less_than": ("exclusiveMaximum", "lt"),
-}
-_KINDS = {
-    "int": "This must be a whole number.",
-    "int_from_float": "This must be a whole number.",
-    "float": "This must be a number.",
-    "finite_number": "This must be a number.",
-    "bool": "This must be yes or no.",
-    "string": "This must be text.",
-    "list": "This must be a list.",
-    "dict": "This must be an object.",
-    "model": "This must be an object.",
-    "model_attributes": "This must be an object.",
-    "missing": "This is needed.",
-    "extra_forbidden": "There is no such field.",
-    "date": "This must be a date, such as 2026-11-30.",
-    "date_from_datetime": "This must be a date, such as 2026-11-30.",
-    "datetime": "This must be a date and time, such as 2026-11-30T14:00Z.",
-    "datetime_from_date": "This must be a date and time, such as 2026-11-30T14:00Z.",
-    "time_delta": "This must be a length of time, such as PT30M.",
-}
-"""By what pydantic calls the fault, without ``_type`` or ``_parsing`` behind."""
 
 
 def fault_in_words(fault: ErrorDetails) -> str:
@@ -220,9 +220,6 @@ def find_parameter(function: object, kind: type) -> str:
     hints.pop("return", None)
     named = (name for name, hint in hints.items() if hint is kind or kind in get_args(hint))
     return next((name for name in named if name not in bound), "")
-
-
-_ARGUMENT_LINE = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:

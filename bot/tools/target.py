@@ -36,6 +36,11 @@ _NOT_V6 = (
 )
 _TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64 (RFC 6052): on a network of IPv6 alone, every IPv4 name
 _ISATAP = 0x5EFE  # RFC 5214: an IPv4 address behind these bits
+_LONGEST = 4000
+_PORTS = {"http": 80, "https": 443}
+_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
+_NUMBER_LIKE = re.compile(r"(0x[0-9a-f]*|[0-9]+)\.?")
+_OWN_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa")
 
 
 def public(address: Address) -> bool:
@@ -58,12 +63,6 @@ def public(address: Address) -> bool:
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """A name and a port → the addresses it has, as text. Raises OSError."""
-
-_LONGEST = 4000
-_PORTS = {"http": 80, "https": 443}
-_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
-_NUMBER_LIKE = re.compile(r"(0x[0-9a-f]*|[0-9]+)\.?")
-_OWN_ENDS = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "localdomain", "home.arpa")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +120,11 @@ async def addresses(goal: Target, resolve: Resolve, own: Collection[str] = ()) -
     except ValueError:
         found = await _resolve_target(goal, resolve)
     for address in found if goal.host not in own else ():
-        check(address, goal.host)
+        check_address(address, goal.host)
     return [str(address) for address in found]
 
 
-def check(address: Address, host: str) -> None:
+def check_address(address: Address, host: str) -> None:
     """Raise ToolError for an address that is not public."""
     if not public(address):
         where = host if host == str(address) else f"{host} ({address})"

@@ -45,6 +45,12 @@ _TRYING_LOOKS = ("trial", "unchanged", "current", "undo", "settle")
 APPROVED_FIRST = " (What it changes, people approve first, unless their rules let it run.)"
 """The end of the description of each tool that writes, as a model reads it."""
 
+_REASON_SCHEMA = {
+    "type": "string",
+    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
+}
+_NAMED = 3  # of a list, in a title; of a longer one, the first
+
 
 async def _no_one(words: str) -> None:
     """Report to no one."""
@@ -324,7 +330,7 @@ class Tool:
         except Exception:  # noqa: BLE001 - it needs arguments, and has not got any
             return "by its use"
 
-    async def checked(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
+    async def check_arguments(self, raw: Any, zone: tzinfo | None = None) -> dict[str, Any]:
         """Validate without blocking the loop. ``zone`` is the requester's. Raises BadArguments."""
         if zone and self.zoned and not raw.get(self.zoned):
             raw = raw | {self.zoned: str(zone)}
@@ -333,7 +339,7 @@ class Tool:
     async def is_same_call(self, stored: Arguments, arguments: Arguments) -> bool:
         """Tell if stored arguments equal these. An earlier release stored them without their defaults."""
         try:
-            return canonical(await self.checked(dict(stored))) == canonical(arguments)
+            return canonical(await self.check_arguments(dict(stored))) == canonical(arguments)
         except BadArguments:
             return False
 
@@ -345,7 +351,7 @@ class Tool:
         key = await self.key(arguments) if self.key else None
         return Likeness(key, await self.begins(arguments) if self.begins else NO_BEGINNING)
 
-    async def touched(self, arguments: Arguments) -> str:
+    async def name_touched(self, arguments: Arguments) -> str:
         """Return a name for what a call changes: calls of one name run one after the other.
 
         Empty: side by side. Where the tool does not say, what its preview shows is taken to be the tool's
@@ -387,12 +393,6 @@ class Tool:
         if self.preview is not None:
             return tuple(await self.preview(arguments))
         return tuple(PreviewField(name, None, said) for name, said in list_values(self.form, arguments))
-
-
-_REASON_SCHEMA = {
-    "type": "string",
-    "description": "Why you want this: one sentence for the person who decides. Empty if it only reads.",
-}
 
 
 def _spec(tool: Tool) -> ToolSpec:
@@ -529,10 +529,10 @@ def tool(
             if effects:
                 raise ToolError("This is done where the answer is stored, not here.")
             # through the model once more, so that the function gets its own types (dates, enums)
-            return _as_output(await function(**signature.passed(arguments, context)))
+            return _as_output(await function(**signature.make_call_arguments(arguments, context)))
 
         def effect(session: Session, moment: Moment, arguments: Arguments) -> Effected:
-            done: Effected = function(**signature.passed(arguments, session, moment))
+            done: Effected = function(**signature.make_call_arguments(arguments, session, moment))
             return done
 
         risk = _make_declared_risk(writes=writes, destructive=destructive)
@@ -638,9 +638,6 @@ def _summary(
 
 def _template(given: str) -> Callable[[Arguments], str]:
     return lambda arguments: given.format_map(_Blank(arguments))
-
-
-_NAMED = 3  # of a list, in a title; of a longer one, the first
 
 
 class _Wording(string.Formatter):

@@ -14,6 +14,8 @@ from bot.web.answers import Fault
 
 MOST_VALUES = 2000  # in all lists and objects of a body
 DEEPEST = 32
+PAGE = 200
+_NO_PLACE = "Send what an earlier page gave as `next`."
 
 
 class Body(BaseModel):
@@ -63,9 +65,6 @@ def count_values(value: Any, most: int) -> tuple[int, PydanticCustomError | None
         level = inside
     return count, PydanticCustomError("depth", f"At most {DEEPEST} levels of lists and objects.")
 
-
-PAGE = 200
-_NO_PLACE = "Send what an earlier page gave as `next`."
 
 Limit = Annotated[int, Query(ge=1, le=PAGE, description="how many at most")]
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from bot.domain.events import TurnEvent
 from bot.web.schemas.events import TurnEvents
 
+_MOST = 1000  # events that a slow reader may be behind
+
 
 class Heard(NamedTuple):
     """A turn's event, or None for another change, with its form for listeners, or None for none."""
@@ -23,8 +25,6 @@ class Heard(NamedTuple):
 
 Listener = asyncio.Queue[Heard | None]
 """None says that nothing more will come."""
-
-_MOST = 1000  # events that a slow reader may be behind
 
 
 class Broadcaster:

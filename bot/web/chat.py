@@ -43,6 +43,16 @@ router = api_routes("conversations", prefix="/api")
 T = TypeVar("T")
 _FIELDS = 10  # of a form, files apart
 _PIECE = 500  # messages or proposals of an export
+_UPLOADS = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
+_FORM = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string"},
+        "conversation_id": {"type": "string"},
+        "files": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": _UPLOADS},
+    },
+}
+NO_CONVERSATION = "There is no such conversation."
 
 
 class Chat(Body):
@@ -58,15 +68,6 @@ class ChatWithFiles(Chat):
     message: str = ""
 
 
-_UPLOADS = "one or more files; then the body is `multipart/form-data`, and `message` may be empty"
-_FORM = {
-    "type": "object",
-    "properties": {
-        "message": {"type": "string"},
-        "conversation_id": {"type": "string"},
-        "files": {"type": "array", "items": {"type": "string", "format": "binary"}, "description": _UPLOADS},
-    },
-}
 _JSON_OR_FORM = {
     "requestBody": {
         "required": True,
@@ -116,16 +117,13 @@ class Named(Body):
     title: Annotated[str, Field(min_length=1, max_length=80), SEEN]
 
 
-NO_CONVERSATION = "There is no such conversation."
-
-
-async def own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
+async def find_own(http: HttpChannel, actor: Actor, conversation_id: str) -> Conversation | None:
     """Return the caller's own conversation; None for any other, and for one that was deleted."""
     return await http.conversations.own(conversation_id, Address(NAME, key_of(actor, conversation_id)))
 
 
 async def _own(conversation_id: str, actor: Caller, site: Here) -> Conversation:
-    return existing(await own(site.channel, actor, conversation_id), NO_CONVERSATION)
+    return existing(await find_own(site.channel, actor, conversation_id), NO_CONVERSATION)
 
 
 Own = Annotated[Conversation, Depends(_own)]
@@ -148,7 +146,7 @@ async def chat(
     """A second message with the same ``Idempotency-Key`` is not taken in (409 names the conversation)."""
     http, (body, files) = site.channel, said
     if body.conversation_id is not None:
-        existing(await own(http, actor, body.conversation_id), NO_CONVERSATION)
+        existing(await find_own(http, actor, body.conversation_id), NO_CONVERSATION)
     conversation_id = body.conversation_id or secrets.token_hex(8)
     address = Address(NAME, key_of(actor, conversation_id))
     event_id = f"{actor.key}/{idempotency_key or secrets.token_hex(16)}"
@@ -191,10 +189,10 @@ async def _until_answered(
                 yield sse(item.told)
             # a turn that was stopped before it read the message leaves nothing to wait for
             if isinstance(item.event, TurnEnded | TurnFailed) and (
-                item.event.seen >= message_id or await http.conversations.answered(conversation_id)
+                item.event.seen >= message_id or await http.conversations.is_answered(conversation_id)
             ):
                 return
-        elif not await http.conversations.answered(conversation_id):
+        elif not await http.conversations.is_answered(conversation_id):
             yield STILL_THERE
         elif ended:
             said = await http.conversations.last_answer(conversation_id)
@@ -230,7 +228,7 @@ async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
     """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
     http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
-    if waiting := await http.conversations.forget(mine.id):
+    if waiting := await http.conversations.forget_conversation(mine.id):
         which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
         raise Fault(409, f"{which}. Decide or withdraw what is open first.")
     return DoneBody()
@@ -256,7 +254,7 @@ async def export(mine: Own, actor: Caller, site: Here, _: Annotated[None, Depend
 
     async def pieces() -> AsyncIterator[str]:
         yield f'{about.model_dump_json()[:-1]}, "messages": ['
-        async for piece in _pieces(lines, lambda line: MessageView.said(line, found, available, kept)):
+        async for piece in _pieces(lines, lambda line: MessageView.make_view(line, found, available, kept)):
             yield piece
         yield '], "proposals": ['
         async for piece in _pieces(seen, ProposalView.seen_as):

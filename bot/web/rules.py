@@ -18,6 +18,8 @@ from bot.web.site import Admin, Caller, Here, Site, api_routes
 
 router = api_routes("rules", prefix="/api")
 
+_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
+
 
 @router.get("/rules", summary="The current policy and the rules that concern you")
 async def in_force(actor: Caller, site: Here) -> Rules:
@@ -70,7 +72,7 @@ async def attempt(body: Attempt, actor: Admin, site: Here) -> TriedBody:
     words = f"{body.rule} last {body.days}d" + (f" before {body.before}" if body.before else "")
     address = Address(NAME, key_of(actor, "console"))
     try:
-        found = await site.channel.admin.tried(Command(actor, "approvals", words, address))
+        found = await site.channel.admin.try_rule(Command(actor, "approvals", words, address))
     except NodError as error:
         raise Fault(422, error.message) from None
     return TriedBody.model_validate(found)
@@ -115,9 +117,6 @@ async def _change(site: Site, actor: Actor, words: str) -> SaidBody:
 async def _say_for_person(site: Site, actor: Actor, *words: str) -> SaidBody:
     """Run a command like `_say`, and return its answer for the person."""
     return SaidBody(text=(await _say(site, actor, *words)).text)
-
-
-_STATUS = {Answer.REFUSED: 403, Answer.INVALID: 422}
 
 
 class Spoken(Body):

@@ -29,6 +29,8 @@ _MOST_FILES = 65_536
 _MINUTE = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TALKATIVE = ("asyncio", "uvicorn.error")
+_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_ASKING = 20  # connections that ever ask for figures at the same time
 
 
 def raise_file_limit() -> int:
@@ -188,10 +190,6 @@ def _cannot_listen(host: str, port: int, setting: str, error: Exception) -> Sett
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return SettingsError(f"{setting}: {what}; stop what listens there, or choose another port")
     return SettingsError(f"NOD_HOST: {what}; name an address of this machine")
-
-
-_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
-_ASKING = 20  # connections that ever ask for figures at the same time
 
 
 def metrics_route(token: str, figures: Callable[[], Awaitable[bytes]]) -> Route:

@@ -17,6 +17,8 @@ from bot.web.site import Admin, Caller, Here, api_routes
 
 router = api_routes("status", prefix="/api")
 
+_MONTH = timedelta(days=30)
+
 
 @router.get("/settings", summary="For admins: the settings that apply")
 async def settings(_: Admin, site: Here) -> SettingList:
@@ -43,9 +45,6 @@ async def listed(_: Caller, site: Here) -> Tools:
         for tool, lacks in zip(there, untold, strict=True)
     ]
     return Tools.of(tools=views)
-
-
-_MONTH = timedelta(days=30)
 
 
 @router.get("/usage", summary="Turns, model calls, tokens and cost, by day or otherwise")

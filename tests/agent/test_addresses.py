@@ -9,7 +9,7 @@ from bot.domain.proposals import Level, Proposal, State
 from bot.domain.rules import Mode
 from bot.domain.similarity import GrantDuration, GrantScope
 from bot.domain.verbs import Verb
-from bot.tools.custom import load
+from bot.tools.custom import load_tools
 from tests.fakes.open_internet import PUBLIC, Net
 from tests.kit import ADA, BEN, ROOM, MakeNod, Nod, call, says
 
@@ -187,7 +187,7 @@ async def test_a_reading_tool_of_a_team_asks_for_an_address_unless_it_stays_insi
     (tmp_path / "our_web_tools.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     nod = make_nod()
-    nod.toolset = load(["our_web_tools"])
+    nod.toolset = load_tools(["our_web_tools"])
     nod.rebuild()
     for arguments in ({"website": "evil.example/4711"}, {"website": "a", "note": "www.evil.example"}):
         (asked,) = await nod.asked(call("get_page", arguments))

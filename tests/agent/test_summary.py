@@ -10,7 +10,7 @@ from bot.domain.model import SystemText, UserText
 from bot.domain.prices import Price, Prices
 from bot.domain.proposals import State
 from bot.errors import ModelError, ModelTooLong
-from bot.store.conversations import forget
+from bot.store.conversations import forget_conversations
 from tests.kit import ADA, MakeNod, Nod, breaks, call, says
 
 pytestmark = pytest.mark.slow
@@ -128,7 +128,7 @@ async def test_it_survives_a_restart_is_paid_for_and_goes_with_the_conversation(
     assert LineRole.SUMMARY not in [line.role for line in (await nod.transcript()).lines]
     await nod.command("/nod new")
     ident = (await nod.database.read(conversations))[0]
-    await nod.database.write(lambda session: forget(session, [ident], nod.clock()))
+    await nod.database.write(lambda session: forget_conversations(session, [ident], nod.clock()))
     assert LineRole.SUMMARY not in await nod.database.read(roles)
 
 

@@ -110,7 +110,7 @@ async def test_what_was_deleted_is_no_longer_read_and_nothing_led_to_what_no_age
     p = await asked(nod, "smash the desk lamp")
     await nod.press(Verb.DECLINE, p)
     await nod.idle()
-    await nod.database.write(conversations.forget, [p.conversation_id], nod.clock())
+    await nod.database.write(conversations.forget_conversations, [p.conversation_id], nod.clock())
     assert await told(nod, p) == "Nothing that led to it is kept."
 
 

@@ -348,7 +348,7 @@ async def test_what_was_not_undone_after_all_can_be_undone_again(nod: Workshop, 
     if how == "expires":
         await nod.tick(timedelta(hours=25))
     elif how == "fails":
-        nod.database.write_now(issues.remove, 3)
+        nod.database.write_now(issues.remove_issue, 3)
         await nod.press(Verb.APPROVE, first)
         await nod.idle()
     else:

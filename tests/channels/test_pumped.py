@@ -58,7 +58,7 @@ _FUNCTIONS: dict[str, Callable[[str], str | Iterable[str]]] = {
     "slack.mentioned_users": inbound.list_mentioned_users,
     "slack.with_addresses": lambda text: inbound.with_addresses(text, "T1", {}),
     "slack.named_in": lambda text: inbound.find_names(text, "T1"),
-    "slack.readable": lambda text: inbound.readable(text, {}),
+    "slack.readable": lambda text: inbound.make_readable(text, {}),
     "discord.literal": discord.literal,
     "discord.neutralise": discord.neutralise,
     "discord.fenced": discord.fence,

@@ -9,4 +9,4 @@ from bot.channels.connecting import Waits
 def test_a_platform_is_waited_for_as_long_as_it_says_and_at_most_an_hour(told: float, waits: float) -> None:
     found = Waits("platform", lambda: 100.0)
     found.told("here", told)
-    assert (found.left("here"), found.left("elsewhere")) == (waits, 0.0)
+    assert (found.count_seconds_left("here"), found.count_seconds_left("elsewhere")) == (waits, 0.0)

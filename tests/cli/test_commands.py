@@ -274,7 +274,7 @@ def test_doctor_finds_a_sound_place_sound_and_changes_nothing(shell: Shell):
     assert "warn admins: no one" in checked.stdout
     assert list(shell.folder.iterdir()) == []
     shell.nod("db", "upgrade")
-    assert f"schema {migrations.newest()}" in shell.nod("doctor", NOD_PORT="0").stdout
+    assert f"schema {migrations.find_newest_version()}" in shell.nod("doctor", NOD_PORT="0").stdout
 
 
 def test_a_folder_where_the_database_should_be_is_told_without_a_traceback(shell: Shell):

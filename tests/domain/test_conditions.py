@@ -187,7 +187,7 @@ def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> 
 
 
 def test_what_another_release_wrote_can_not_be_told_of_any_call() -> None:
-    kept = Condition.kept("amount between 1 and 2")
+    kept = Condition.restore("amount between 1 and 2")
     assert kept.holds(CALL, TRANSFER) is None
     assert kept.misfit(TRANSFER) == "this release can't read it"
 

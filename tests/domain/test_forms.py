@@ -81,9 +81,9 @@ def test_references_unions_with_null_and_allof_are_followed_alike():
         field = only(schema, **root)
         assert (field.shape, field.options) == (Shape.CHOICE, ("a", "b"))
         assert field.nullable == ("null" in str(schema) or "None" in str(schema))
-        assert field.checked("b") == "b"
+        assert field.check_value("b") == "b"
         with pytest.raises(BadAnswer, match="Choose one"):
-            field.checked("c")
+            field.check_value("c")
 
 
 def test_a_schema_that_contains_itself_is_read_to_a_depth():

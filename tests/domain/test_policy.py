@@ -154,14 +154,14 @@ def test_a_rule_makes_calls_stricter_at_its_place_and_for_its_tools_alone(
 def test_an_admin_of_one_workspace_is_bound_to_it_unless_a_rule_says_everywhere() -> None:
     ada = Person("ada", "Ada", frozenset({"slack:T1/ada", "slack:T2/ada"}))
     one = Policy(admins=frozenset({"slack:T1/ada"}))
-    assert one.bound_to(ada) == "slack:T1"
-    assert Policy(admins=ada.accounts).bound_to(ada) is None
-    assert Policy().bound_to(ada) is None
+    assert one.bind_admin(ada) == "slack:T1"
+    assert Policy(admins=ada.accounts).bind_admin(ada) is None
+    assert Policy().bind_admin(ada) is None
     for role, bound in ((Role.ADMIN, None), (Role.APPROVER, "slack:T1")):
         everywhere = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", role, everywhere=True)))
-        assert one.with_book(everywhere).bound_to(ada) == bound
+        assert one.with_book(everywhere).bind_admin(ada) == bound
     here = book((Subject.ROLE, "*", "*", GivenRole("slack:T1/ada", Role.ADMIN)))
-    assert one.with_book(here).bound_to(ada) == "slack:T1"
+    assert one.with_book(here).bind_admin(ada) == "slack:T1"
 
 
 @pytest.mark.parametrize(

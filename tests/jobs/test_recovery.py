@@ -158,14 +158,14 @@ async def test_a_process_leaves_alone_what_it_runs_itself_whatever_the_clock_doe
 
 async def test_what_another_process_runs_is_given_up_once_that_is_gone(nod: Nod) -> None:
     other = Process("other", "there", 1)
-    await nod.database.write(processes.enter, other, nod.clock())
+    await nod.database.write(processes.enter_process, other, nod.clock())
     [p] = await nod.asked(red())
     nod.valve.shut = True
     await nod.press(Verb.APPROVE, p)
     await nod.database.write(lifecycle.claim, nod.gate.policies, await nod.now(p), other.id, nod.clock())
     await nod.recovery.recover(nod.clock())
     assert (await nod.now(p)).state is State.EXECUTING
-    await nod.database.write(processes.leave, other)
+    await nod.database.write(processes.leave_process, other)
     await nod.recovery.recover(nod.clock())
     p = await nod.now(p)
     assert (p.cause, p.error) == (Cause.OUTCOME_UNKNOWN, "It started, but its end was never recorded.")

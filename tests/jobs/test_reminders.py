@@ -46,7 +46,7 @@ async def test_a_place_with_two_copies_of_the_card_is_told_once_at_the_newer(nod
     (painted,) = await nod.asked(call("paint", lamp="desk", color="red"))
     (copy,) = nod.database.read_now(posted_cards.of_proposal, painted.id)
     nod.chat.cards["newer"] = nod.chat.card_of(painted)
-    nod.database.write_now(posted_cards.add, painted.id, copy.address, "newer", painted.version)
+    nod.database.write_now(posted_cards.add_card, painted.id, copy.address, "newer", painted.version)
     await nod.tick(timedelta(hours=20))
     assert [ref for ref, _, _ in nod.chat.reminders] == ["newer"]
 

@@ -320,7 +320,7 @@ async def test_what_a_frozen_process_had_is_taken_over_and_its_late_answer_dropp
 
 async def _taken_over(app: App, other: App) -> bool:
     """Time passes in which the other process gives no beat; whether its turn was answered here."""
-    await app.database.write(processes.leave, other.process)
+    await app.database.write(processes.leave_process, other.process)
     await app.core.recovery.recover(app.clock())
     return "OK." in await said(app)
 
@@ -423,7 +423,7 @@ async def test_a_token_that_is_revoked_opens_nothing_in_any_process_and_its_stre
             while p.id not in await anext(lines):
                 pass
         rings = [app.notifier.rings for app in both]
-        await both[0].database.write(tokens.revoke, "ana", ANA, both[0].clock())
+        await both[0].database.write(tokens.revoke_token, "ana", ANA, both[0].clock())
         notify(both[0].database.engine)  # as `nod token revoke` does
         await eventually(lambda: _rang(both, rings))
         await press(both[0], p)
@@ -498,7 +498,7 @@ async def test_telegram_is_polled_by_one_and_taken_over_when_that_one_ends(nods:
     follower: Any = second.cluster
     assert await cluster.lease("telegram")
     assert not await follower.lease("telegram")
-    await first.database.write(processes.leave, first.process)
+    await first.database.write(processes.leave_process, first.process)
     assert await follower.lease("telegram")
 
 
@@ -514,10 +514,10 @@ async def test_what_a_platform_tells_one_process_to_wait_the_others_wait_too(nod
     async def told() -> bool:
         for platform, waits in here.items():
             waits.told(f"C1 of {platform}", 60)
-        return all(waits.left(f"C1 of {platform}") > 0 for platform, waits in there.items())
+        return all(waits.count_seconds_left(f"C1 of {platform}") > 0 for platform, waits in there.items())
 
     await eventually(told)
-    assert there["slack"].left("C1 of discord") == 0
+    assert there["slack"].count_seconds_left("C1 of discord") == 0
 
 
 async def test_processes_with_other_settings_say_once_which_and_no_value(

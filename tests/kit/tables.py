@@ -42,7 +42,7 @@ def _spoken() -> str:
         with engine.begin() as connection:
             SCHEMA.create_all(connection, checkfirst=False)
             connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
-            newest = {"number": migrations.newest()}
+            newest = {"number": migrations.find_newest_version()}
             connection.execute(text("INSERT INTO alembic_version VALUES (:number)"), newest)
         engine.dispose()
     return ";".join(said)

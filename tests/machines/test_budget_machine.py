@@ -182,7 +182,7 @@ class BudgetMachine(RuleBasedStateMachine):
         new = self.admin(words)
         self.admin(words, answer=Answer.UNKNOWN)
         del self.budgets[number]
-        self.budgets[new] = scope, budget.extended(by or budget.amount / 4, self.now)
+        self.budgets[new] = scope, budget.extend(by or budget.amount / 4, self.now)
 
     @rule(pick=picks)
     def an_admin_drops_one(self, pick: int) -> None:

@@ -174,7 +174,7 @@ class FileMachine(RuleBasedStateMachine):
 
     async def _delete(self, place: Address) -> None:
         found = await self.nod.database.read(conversations.open_conversation, place)
-        if found and not await self.lookup.forget(found.id):
+        if found and not await self.lookup.forget_conversation(found.id):
             self.deleted.add(found.id)
 
     @rule(days=st.sampled_from([0, 1, 20, 31]), crashes=st.booleans())

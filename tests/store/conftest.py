@@ -62,7 +62,7 @@ class Rows:
         now = self.clock()
         calls = [Call(f"call_{n}", "paint", "{}", "Paint") for n in range(how_many)]
         used, waits = replace(turn, usage=Usage(1, 10, 5)), Ending.WAITING
-        answered = turns.answer(session, used, "I will.", calls, {}, waits, delivered=True, now=now)
+        answered = turns.store_answer(session, used, "I will.", calls, {}, waits, delivered=True, now=now)
         assert answered is not None
         assert answered.ending is waits
         arguments = {"lamp": "desk", "color": "red"}

@@ -68,7 +68,7 @@ def faults(engine: Engine) -> list[str]:
 def test_it_gets_the_tables_and_indexes_of_this_release(frozen: str) -> None:
     engine = open_engine(frozen)
     migrations.upgrade(engine)
-    assert migrations.current(engine) == migrations.newest()
+    assert migrations.read_version(engine) == migrations.find_newest_version()
     command.check(migrations.config(engine))  # raises where a table, column or index differs
     engine.dispose()
 
@@ -77,7 +77,7 @@ def test_its_audit_log_verifies_and_continues(frozen: str) -> None:
     database = Database(frozen)
     migrations.upgrade(database.engine)
     assert faults(database.engine) == []
-    database.write_now(rules.pause, Actor("cli", "ada"), datetime(2026, 12, 1, tzinfo=UTC))
+    database.write_now(rules.pause_all, Actor("cli", "ada"), datetime(2026, 12, 1, tzinfo=UTC))
     assert faults(database.engine) == []
     database.close()
 
@@ -93,19 +93,19 @@ def test_several_processes_that_start_at_the_same_time_adopt_it_once(frozen: str
     begun = [subprocess.Popen(words) for _ in range(3)]  # noqa: S603 - our own
     assert [each.wait(60) for each in begun] == [0, 0, 0]
     engine = open_engine(frozen)
-    assert migrations.current(engine) == migrations.newest()
+    assert migrations.read_version(engine) == migrations.find_newest_version()
     assert faults(engine) == []
     engine.dispose()
 
 
 def test_what_cannot_be_adopted_stays_as_it_was(frozen: str) -> None:
     engine = open_engine(frozen)
-    before = migrations.current(engine)
+    before = migrations.read_version(engine)
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE turn RENAME TO turns")
     with pytest.raises(Exception, match="turn"):
         migrations.upgrade(engine)
-    assert migrations.current(engine) == before
+    assert migrations.read_version(engine) == before
     with engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE turns RENAME TO turn")
     migrations.upgrade(engine)

@@ -75,7 +75,7 @@ def test_after_the_end_of_a_conversation_the_next_message_begins_another(rows: R
 def test_the_number_of_a_deleted_line_is_never_anothers(rows: Rows) -> None:
     first = rows.say(event="e")
     assert first is not None
-    rows.database.write_now(conversations.forget, [first.conversation_id], rows.clock())
+    rows.database.write_now(conversations.forget_conversations, [first.conversation_id], rows.clock())
     second = rows.say(event="f")
     assert second is not None
     assert second.message_id != first.message_id
@@ -100,7 +100,7 @@ def test_an_answer_to_a_stopped_turn_is_not_kept(rows: Rows) -> None:
 
 def _answer(session: Session, turn: Turn, rows: Rows, ending: Ending | None = None) -> turns.Answered | None:
     used = replace(turn, usage=Usage(1, 2, 3))
-    return turns.answer(session, used, "Hello.", [], {}, ending, delivered=False, now=rows.clock())
+    return turns.store_answer(session, used, "Hello.", [], {}, ending, delivered=False, now=rows.clock())
 
 
 def test_usage_is_kept_with_the_turn_and_read_again_after_a_crash(rows: Rows) -> None:
@@ -176,7 +176,7 @@ def test_a_message_that_comes_while_a_turn_is_being_ended_wants_a_new_one(apart:
 
 def test_kept_text_is_read_in_its_conversation_alone(rows: Rows) -> None:
     here, there = said(rows.say()), said(rows.say(at=Address("wall", "room")))
-    handle = rows.database.write_now(outputs.keep, here, File("look.txt", "abcdef"), rows.clock())
+    handle = rows.database.write_now(outputs.store_output, here, File("look.txt", "abcdef"), rows.clock())
     assert rows.database.read_now(outputs.part, here, handle, 2, 3) == outputs.Part("cde", 2, 6)
     assert rows.database.read_now(outputs.part, there, handle, 2, 3) is None
     assert rows.database.read_now(outputs.part, here, "out-0", 2, 3) is None

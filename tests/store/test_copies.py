@@ -8,7 +8,7 @@ from tests.store.conftest import Rows
 
 
 def post(rows: Rows, p: Proposal, ref: str, version: int = 1) -> None:
-    rows.database.write_now(posted_cards.add, p.id, ROOM, ref, version)
+    rows.database.write_now(posted_cards.add_card, p.id, ROOM, ref, version)
 
 
 def behind(rows: Rows, p: Proposal) -> list[str]:
@@ -54,7 +54,7 @@ def test_a_change_also_concerns_the_first_card_of_the_answer_and_no_other(rows: 
 
 def test_what_a_copy_shows_is_forgotten_once_someone_else_may_have_changed_it(rows: Rows) -> None:
     [p] = rows.propose()
-    rows.database.write_now(posted_cards.add, p.id, ROOM, "m1", 1, "abc")
+    rows.database.write_now(posted_cards.add_card, p.id, ROOM, "m1", 1, "abc")
     [copy] = rows.database.read_now(posted_cards.of_proposal, p.id)
     assert copy.shown == "abc"
     rows.database.write_now(posted_cards.mark_rendered, copy, "def")

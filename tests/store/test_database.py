@@ -99,7 +99,7 @@ async def test_a_look_at_the_record_sees_what_others_of_its_commit_added(databas
     async with held(database) as let_go:
         added = asyncio.create_task(database.write(seal, 1))
         await asyncio.sleep(0)
-        seen = asyncio.create_task(database.write(admin_changes.newest, Thing.KEY, Act.SEAL_WITH))
+        seen = asyncio.create_task(database.write(admin_changes.find_newest, Thing.KEY, Act.SEAL_WITH))
         await asyncio.sleep(0)
         let_go()
         await added
@@ -171,7 +171,7 @@ async def test_a_database_that_was_made_read_only_is_an_outage() -> None:
         first.write_now(lambda s: s.execute(text(read_only)))
         first.close()
         database = Database(url)
-        for change in (database.check_writable(), database.write(rules.pause, ADA, NOW)):
+        for change in (database.check_writable(), database.write(rules.pause_all, ADA, NOW)):
             with pytest.raises(DBAPIError) as told:
                 await change
             assert is_outage(told.value)
@@ -187,7 +187,7 @@ async def test_every_session_reads_and_writes_the_same_way_whatever_the_database
         migrations.upgrade(database.engine)
         prepare(url)
         await database.write(add, "🙂")
-        assert await database.write(rules.pause, ADA, NOW)
+        assert await database.write(rules.pause_all, ADA, NOW)
         assert await database.read(rules.find_paused_since) == NOW
         with psycopg.connect(conninfo(url)) as listens, apart(url).connect() as locks:
             assert listens.execute("SHOW idle_session_timeout").fetchone() == ("0",)
@@ -200,14 +200,14 @@ async def test_a_change_that_cannot_be_recorded_is_not_made_and_leaves_no_trace_
 ) -> None:
     rename = "ALTER TABLE {} RENAME TO {}"  # as a full disk would, it refuses the last of the transaction
     for _ in range(2):  # each statement goes the short way from its second time on
-        await database.write(rules.pause, ADA, NOW)
+        await database.write(rules.pause_all, ADA, NOW)
         await database.write(rules.resume, By.nod(Act.RESUME), NOW)
     await database.write(lambda s: s.execute(text(rename.format("ledger", "away"))))
     with pytest.raises(DBAPIError):
-        await database.write(rules.pause, ADA, NOW)
+        await database.write(rules.pause_all, ADA, NOW)
     assert await database.read(rules.find_paused_since) is None
     await database.write(lambda s: s.execute(text(rename.format("away", "ledger"))))
-    assert await database.write(rules.pause, ADA, NOW)
+    assert await database.write(rules.pause_all, ADA, NOW)
     assert await database.read(rules.find_paused_since) == NOW
 
 
@@ -223,7 +223,7 @@ async def test_a_commit_that_fails_is_told_and_the_next_one_finds_all_in_order(
     await database.write(lambda s: s.execute(text(f"CREATE CONSTRAINT TRIGGER fails {when}")))
     for _ in range(3):
         with pytest.raises(DBAPIError):
-            await database.write(rules.pause, ADA, NOW)
+            await database.write(rules.pause_all, ADA, NOW)
         assert await database.read(rules.find_paused_since) is None
 
 

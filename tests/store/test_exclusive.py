@@ -72,13 +72,13 @@ def test_the_last_of_an_answer_to_end_sees_that_it_is_the_last(apart: Rows) -> N
 def test_a_rule_changes_when_what_is_being_decided_is_decided(apart: Rows) -> None:
     [p] = apart.propose()
     rule = (Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode.ALWAYS), ADA, apart.clock())
-    assert waits(apart, opened(apart, p), lambda: apart.database.write_now(rules.add, *rule))
+    assert waits(apart, opened(apart, p), lambda: apart.database.write_now(rules.set_rule, *rule))
 
 
 def test_nothing_begins_to_run_while_a_pause_begins(apart: Rows) -> None:
     [p] = apart.propose()
     apart.decide(p)
-    assert waits(apart, lambda s: rules.pause(s, ADA, apart.clock()), lambda: apart.claim(p))
+    assert waits(apart, lambda s: rules.pause_all(s, ADA, apart.clock()), lambda: apart.claim(p))
     assert apart.now(p).state is State.APPROVED
 
 
@@ -105,5 +105,5 @@ def test_a_grant_that_is_being_revoked_allows_nothing(apart: Rows) -> None:
         return used[0]
 
     judged: list[Proposal] = []
-    assert waits(apart, lambda s: grants.revoke(s, None, ADA, apart.clock()), use)
+    assert waits(apart, lambda s: grants.revoke_grants(s, None, ADA, apart.clock()), use)
     assert [each.state for each in judged] == [State.PROPOSED]

@@ -14,7 +14,7 @@ from tests.store.conftest import Rows
 
 def test_what_stands_is_counted_and_what_waits_has_an_age(rows: Rows, database: Database, clock: FakeClock):
     first, _, third = rows.propose(3)
-    database.write_now(posted_cards.add, first.id, ROOM, "m1", 1)
+    database.write_now(posted_cards.add_card, first.id, ROOM, "m1", 1)
     rows.decide(first)
     began = clock()
     clock.forward(timedelta(seconds=30))

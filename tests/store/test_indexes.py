@@ -183,7 +183,7 @@ async def test_what_admins_and_monitors_look_at_is_found_by_an_index(nod: Nod) -
     await nod.database.read(counts.follow, tally)
     await nod.database.read(verification.page, Wanted(proposal=second.id[:8]), 9)
     await nod.database.read(counts.sum_spent_since, now, str(ROOM), {str(ANA)})
-    await nod.database.write(rules.pause, ADA, now)
+    await nod.database.write(rules.pause_all, ADA, now)
     while not (step := await nod.database.write(lifecycle.step, ADA, now)) or not step.over:
         pass
     texts = list(asked.texts)
@@ -289,12 +289,12 @@ def _steps(file: Path, waiting: int) -> Counter[str]:
     assert said is not None
     turn = rows.turn(said.conversation_id)
     now = rows.clock()
-    database.write_now(turns.answer, turn, "Hello.", [], {}, None, delivered=False, now=now)
+    database.write_now(turns.store_answer, turn, "Hello.", [], {}, None, delivered=False, now=now)
     database.write_now(turns.end_turn, turn, "finished", now)
     before = now - timedelta(minutes=1)
     looks: dict[str, tuple[Callable[..., object], ...]] = {
         "list": (proposals.in_states, [State.PROPOSED], 9),
-        "due": (proposals.due, now, 9),
+        "due": (proposals.list_due, now, 9),
         **{what: (proposals.calling, what, now, 9) for what in CALLS},
         "abandoned": (transitions.list_abandoned, "me"),
         "questions left": (transitions.questions_left, "me"),

@@ -106,7 +106,7 @@ async def test_something_else_in_the_bells_place_is_left_alone(file: Path) -> No
 
 def test_the_lock_of_a_missing_folder_is_one_line(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "no" / "nod.db")
-    assert not lock.taken()
+    assert not lock.is_taken()
     with pytest.raises(SettingsError, match="cannot write"), lock:
         pass
     assert not [*tmp_path.iterdir()]

@@ -30,9 +30,9 @@ def engine(database_url: str) -> Engine:
 
 
 def test_from_nothing_to_the_newest_and_again_is_nothing(engine: Engine) -> None:
-    assert migrations.current(engine) is None
+    assert migrations.read_version(engine) is None
     migrations.upgrade(engine)
-    assert migrations.current(engine) == migrations.newest()
+    assert migrations.read_version(engine) == migrations.find_newest_version()
     tables = inspect(engine).get_table_names()
     assert {"conversation", "message", "turn", "proposal", "audit", "copy", "issue"} <= set(tables)
     migrations.upgrade(engine)
@@ -58,7 +58,7 @@ def test_a_change_of_the_tables_becomes_a_version_that_a_filled_database_takes(t
         run = [sys.executable, *words]
         return subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout  # noqa: S603 - our own
 
-    number = f"{int(migrations.newest()) + 1:04}"
+    number = f"{int(migrations.find_newest_version()) + 1:04}"
     file = Path(python("-m", "bot.store.migrations", "which lamp").splitlines()[-1])
     assert file == tmp_path / "bot/store/migrations/versions" / f"{number}_which_lamp.py"
     assert "add_column(sa.Column('lamp'" in file.read_text()

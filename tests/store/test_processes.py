@@ -21,7 +21,7 @@ FIRST, SECOND = Process("first", "here", 1), Process("second", "there", 2)
 @pytest.fixture
 def both(database: Database, clock: FakeClock) -> Database:
     for process in (FIRST, SECOND):
-        database.write_now(processes.enter, process, clock())
+        database.write_now(processes.enter_process, process, clock())
     return database
 
 
@@ -33,7 +33,7 @@ def turn(both: Database, rows: Rows) -> Turn:
 
 
 def gone(database: Database, process: Process, beats: int = 0) -> list[str]:
-    return database.write_now(processes.forget, {process.id: beats})
+    return database.write_now(processes.forget_processes, {process.id: beats})
 
 
 def taken(database: Database, turn: Turn, process: Process, most: int = 2) -> Turn | None:
@@ -43,7 +43,7 @@ def taken(database: Database, turn: Turn, process: Process, most: int = 2) -> Tu
 
 def answer(database: Database, turn: Turn, clock: FakeClock, text: str = "done") -> turns.Answered | None:
     used = replace(turn, usage=Usage(1, 1, 1))
-    return database.write_now(turns.answer, used, text, [], {}, None, delivered=True, now=clock())
+    return database.write_now(turns.store_answer, used, text, [], {}, None, delivered=True, now=clock())
 
 
 def test_a_turn_that_a_living_process_runs_is_not_taken(both: Database, turn: Turn) -> None:
@@ -94,7 +94,7 @@ def test_a_turn_is_given_up_only_after_it_took_its_processes_down(
     gone(both, FIRST)
     assert taken(both, turn, SECOND)
     gone(both, SECOND)
-    both.write_now(processes.enter, FIRST, clock())
+    both.write_now(processes.enter_process, FIRST, clock())
     assert taken(both, turn, FIRST) is None
     assert give_up(FIRST) is True
 
@@ -131,5 +131,5 @@ def test_one_at_a_time_holds_a_name_and_a_gone_holder_is_followed(both: Database
     assert not holds(SECOND)
     gone(both, FIRST)
     assert holds(SECOND)
-    both.write_now(processes.leave, SECOND)
+    both.write_now(processes.leave_process, SECOND)
     assert holds(FIRST)

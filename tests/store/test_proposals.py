@@ -118,10 +118,10 @@ def test_what_is_due_comes_the_oldest_first_and_no_more_than_asked_for(rows: Row
     now = rows.clock()
     late = [rows.propose(expires_at=now + timedelta(minutes=m))[0] for m in (3, 1, 2)]
     rows.decide(late[2])
-    due = rows.database.read_now(proposals.due, now + timedelta(minutes=3), 10)
+    due = rows.database.read_now(proposals.list_due, now + timedelta(minutes=3), 10)
     assert [p.id for p in due] == [late[1].id, late[0].id]
-    assert len(rows.database.read_now(proposals.due, now + timedelta(minutes=3), 1)) == 1
-    assert rows.database.read_now(proposals.due, now, 10) == []
+    assert len(rows.database.read_now(proposals.list_due, now + timedelta(minutes=3), 1)) == 1
+    assert rows.database.read_now(proposals.list_due, now, 10) == []
 
 
 def test_the_beginning_of_an_id_finds_at_most_two(rows: Rows) -> None:
@@ -161,7 +161,7 @@ def test_what_is_open_in_a_scope_comes_soonest_first_however_much_is_open_elsewh
 @pytest.mark.parametrize(
     ("look", "index"),
     [
-        (lambda s, now: proposals.due(s, now, 9), "proposal_due"),
+        (lambda s, now: proposals.list_due(s, now, 9), "proposal_due"),
         (lambda s, now: proposals.calling(s, "warn", now, 9), "proposal_warn"),
         (lambda s, now: proposals.calling(s, "remind", now, 9), "proposal_remind"),
         (lambda s, now: proposals.calling(s, "escalate", now, 9), "proposal_escalate"),

@@ -35,7 +35,7 @@ def test_an_older_snapshot_that_ends_last_does_not_bring_old_rules_back(
     with ThreadPoolExecutor(1) as pool:
         older = pool.submit(database.read_now, slowly)
         begun.wait(20)
-        database.write_now(rules.add, FORBIDDEN, ADA, clock())
+        database.write_now(rules.set_rule, FORBIDDEN, ADA, clock())
         assert database.read_now(policies.load).book.forbids
         changed.set()
         assert not older.result(20)  # a snapshot is one moment
@@ -46,12 +46,14 @@ def test_rules_that_are_not_committed_are_not_held(
     database: Database, policies: Policies, clock: FakeClock
 ) -> None:
     def add_and_break(session: Session) -> None:
-        rules.add(session, FORBIDDEN, ADA, clock())
+        rules.set_rule(session, FORBIDDEN, ADA, clock())
         assert policies.load(session).book.forbids
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         database.write_now(add_and_break)
     assert not policies.held.book.forbids
-    database.write_now(rules.add, Rule(0, Subject.POLICY, EVERYWHERE, "paint", Mode.ALWAYS), ADA, clock())
+    database.write_now(
+        rules.set_rule, Rule(0, Subject.POLICY, EVERYWHERE, "paint", Mode.ALWAYS), ADA, clock()
+    )
     assert not database.read_now(policies.load).book.forbids

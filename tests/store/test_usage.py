@@ -50,6 +50,6 @@ def test_a_token_is_told_by_its_holder_until_it_is_revoked(database: Database, c
     assert [database.read_now(tokens.holder, wrong) for wrong in (token[:-1], token + "x", "nod_", "")] == [
         None
     ] * 4
-    [ended] = database.write_now(tokens.revoke, "ci", ANA, clock())
+    [ended] = database.write_now(tokens.revoke_token, "ci", ANA, clock())
     assert (ended.label in token, database.read_now(tokens.holder, token)) == (True, None)
     assert database.read_now(tokens.working) == []

@@ -13,7 +13,7 @@ from bot.domain.redaction import HIDDEN
 from bot.domain.verbs import Verb
 from bot.errors import SettingsError
 from bot.plugins import TOOLS, list_unnamed
-from bot.tools.custom import OwnTools, load
+from bot.tools.custom import OwnTools, load_tools
 from bot.tools.tool import Toolset
 from tests.kit import BEN, FakeClock, Nod, call
 from tests.kit.urls import Urls
@@ -63,7 +63,7 @@ async def test_modules_of_the_current_folder_join_with_their_public_tools_and_to
     put("acme/own.py", A_TOOL.format(name="shown") + A_TOOL.format(name="_hidden"))
     rack = "from bot.tools.tool import FixedToolset\nrack = FixedToolset('rack', (racked,))\n"
     put("acme/rack.py", A_TOOL.format(name="racked") + rack)
-    own = load(["acme.own", "acme.rack"])
+    own = load_tools(["acme.own", "acme.rack"])
     await own.start()
     assert await names(own) == ["shown", "racked"]
 
@@ -71,7 +71,7 @@ async def test_modules_of_the_current_folder_join_with_their_public_tools_and_to
 async def test_what_one_module_imports_from_another_joins_once(put: Put):
     put("first.py", A_TOOL.format(name="shown"))
     put("second.py", "from first import shown\n" + A_TOOL.format(name="other"))
-    own = load(["first", "second", "first"])
+    own = load_tools(["first", "second", "first"])
     await own.start()
     assert await names(own) == ["shown", "other"]
 
@@ -94,7 +94,7 @@ source = Moods()
 async def test_a_toolset_is_asked_again_and_one_that_breaks_later_costs_only_its_own_tools(put: Put):
     put("steady.py", A_TOOL.format(name="steady"))
     put("moody.py", A_TOOL.format(name="_mood") + A_TOOLSET)
-    own = load(["moody", "steady"])
+    own = load_tools(["moody", "steady"])
     await own.start()
     assert await names(own) == ["_mood", "steady"]
     sys.modules["moody"].broken.append(True)
@@ -119,7 +119,7 @@ def test_what_cannot_be_loaded_is_one_line_with_the_name_and_the_fix(put: Put, t
     if text is not None:
         put("wanted.py", text)
     with pytest.raises(SettingsError) as raised:
-        load(["wanted"])
+        load_tools(["wanted"])
     assert raised.value.message.startswith("NOD_TOOLS: wanted")
     assert mend in raised.value.message
     assert "\n" not in raised.value.message
@@ -136,7 +136,7 @@ def test_what_cannot_be_loaded_is_one_line_with_the_name_and_the_fix(put: Put, t
 async def test_a_name_that_is_taken_or_cannot_be_called_stops_the_start(put: Put, name, mend):
     put("first.py", A_TOOL.format(name="other"))
     put("wanted.py", A_TOOL.format(name=name))
-    own = load(["first", "wanted"], frozenset({"list_issues"}))
+    own = load_tools(["first", "wanted"], frozenset({"list_issues"}))
     with pytest.raises(SettingsError, match=f"^NOD_TOOLS: '{name}' in wanted {mend}"):
         await own.start()
 
@@ -145,16 +145,16 @@ async def test_an_installed_package_adds_nothing_until_its_entry_point_is_named(
     put("acme_tools.py", A_TOOL.format(name="one") + A_TOOL.format(name="two"))
     package(put, "acme", "acme = acme_tools", "single = acme_tools:two", "gone = acme_tools:three")
     put("mine.py", A_TOOL.format(name="mine"))
-    assert await names(load(["mine"])) == ["mine"]
+    assert await names(load_tools(["mine"])) == ["mine"]
     assert [point.name for point in list_unnamed(TOOLS, ["entry:acme"])] == ["gone", "single"]
-    assert await names(load(["entry:acme"])) == ["one", "two"]
-    assert await names(load(["entry:single"])) == ["two"]
+    assert await names(load_tools(["entry:acme"])) == ["one", "two"]
+    assert await names(load_tools(["entry:single"])) == ["two"]
     with pytest.raises(SettingsError, match="NOD_TOOLS: entry:gone leads to acme_tools:three"):
-        load(["entry:gone"])
+        load_tools(["entry:gone"])
     with pytest.raises(
         SettingsError, match=r"no installed package .* 'other' .*there are: acme, gone, single"
     ):
-        load(["entry:other"])
+        load_tools(["entry:other"])
 
 
 def test_an_entry_point_that_two_packages_bring_is_refused(put: Put):
@@ -164,14 +164,14 @@ def test_an_entry_point_that_two_packages_bring_is_refused(put: Put):
     with pytest.raises(
         SettingsError, match=r"NOD_TOOLS: entry:acme is brought by several packages \(acme 1.0, evil 1.0\)"
     ):
-        load(["entry:acme"])
+        load_tools(["entry:acme"])
 
 
 def test_a_file_in_the_current_folder_takes_no_installed_modules_place(put: Put):
     put("colorsys.py", A_TOOL.format(name="evil"))
     sys.modules.pop("colorsys", None)
     with pytest.raises(SettingsError, match=r"colorsys has no tools \(.*python3.*colorsys.py\)"):
-        load(["colorsys"])
+        load_tools(["colorsys"])
 
 
 # --- the documents
@@ -181,7 +181,7 @@ def test_a_file_in_the_current_folder_takes_no_installed_modules_place(put: Put)
 async def office(put: Put, database_of: Urls, clock: FakeClock) -> AsyncIterator[Nod]:
     """The core over the tools of docs/tools.md, as ``NOD_TOOLS=seats`` loads them."""
     put("seats.py", "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)))
-    own = load(["seats"])
+    own = load_tools(["seats"])
     await own.start()
 
     class Office(Nod):

@@ -114,7 +114,7 @@ def _bear(asked: Mapping[str, Any]) -> None:
 def _live(asked: Mapping[str, Any]) -> int:
     from bot.cli.command import faults_told
     from bot.cli.serve import serve
-    from bot.cli.shared import load, log_at
+    from bot.cli.shared import load_settings, log_at
 
     with Path(asked["log"]).open("ab") as log, Path(os.devnull).open("rb") as nothing:
         for kept, number in ((nothing, 0), (log, 1), (log, 2)):
@@ -124,7 +124,7 @@ def _live(asked: Mapping[str, Any]) -> int:
     os.environ.update(asked["environment"])
     try:
         with faults_told():
-            settings = load()
+            settings = load_settings()
             log_at(settings.log_level)
             serve(settings, "Nod is up: {url}", clock=_clock(Path(asked["folder"]) / CLOCK))
     except SystemExit as ended:

@@ -27,7 +27,7 @@ async def issued(nod: Served, name: str = "ci") -> str:
 
 
 async def revoked(nod: Served, which: str) -> list[tokens.IssuedToken]:
-    return await nod.app.database.write(tokens.revoke, which, ADA, nod.clock())
+    return await nod.app.database.write(tokens.revoke_token, which, ADA, nod.clock())
 
 
 def _everything(session: Session) -> str:
@@ -127,7 +127,9 @@ async def test_a_long_poll_tells_nothing_either_where_no_word_of_the_change_arri
             polled = asyncio.create_task(ci.get(f"/api/proposals/{proposal['id']}?wait=20"))
             while not nod.app.site.waiting.taken["http:ci"]:  # noqa: ASYNC110 - it has no event for it
                 await asyncio.sleep(0)
-            nod.app.database.write_now(tokens.revoke, "ci", ADA, nod.clock())  # before its first look ends
+            nod.app.database.write_now(
+                tokens.revoke_token, "ci", ADA, nod.clock()
+            )  # before its first look ends
             url = nod.app.database.engine.url.render_as_string(hide_password=False)
             sql(url, "UPDATE proposal SET state = 'expired' WHERE id = :id", id=proposal["id"])
             answer = await polled

@@ -14,11 +14,13 @@ from typing import Any
 
 from bot.agent.demo import team, words
 from bot.agent.demo.conversation import LOOKUPS, DemoConversation, Wanted, calls_at
-from bot.agent.demo.sentences import HELP, Talk, Wish, read
+from bot.agent.demo.sentences import HELP, Talk, Wish, read_message
 from bot.domain.model import Entry, Finished, Part, Stop, Text, ToolCall, ToolSpec
 from bot.domain.text import format_request
 
 _WORD = re.compile(r"\s*\S+\s*?")
+_FEW = 3  # sentences to press
+_REMIND = "remind me to "
 
 
 class DemoModel:
@@ -51,10 +53,6 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str
     return DemoAnswer(conversation, {spec.name for spec in tools}).next()
 
 
-_FEW = 3  # sentences to press
-_REMIND = "remind me to "
-
-
 class DemoAnswer:
     """The next answer: reads while something must be looked up, then words and the proposals."""
 
@@ -62,13 +60,15 @@ class DemoAnswer:
         self._conversation = conversation
         self._results = {(r.tool, str(r.arguments)): r.result for r in conversation.since}
         due = [task for note in conversation.notes if (task := words.find_scheduled_task(note))]
-        self._said = [words.note(note) for note in conversation.notes if not words.find_scheduled_task(note)]
+        self._said = [
+            words.describe_note(note) for note in conversation.notes if not words.find_scheduled_task(note)
+        ]
         self._said += [f"Reminder: {_what(task)}" for task in due if _what(task)]
         self._chips: list[str] = []
         self._wishes: list[Wish] = []
         said = [(message.text, message.name) for message in conversation.wanted]
         for text, name in (*said, *((task, "") for task in due if not _what(task))):
-            for each in read(text, name, conversation.it):
+            for each in read_message(text, name, conversation.it):
                 if isinstance(each, Wish) and (missing := _list_needed_tools(each) - offered):
                     self._said.append(f"I have no `{min(missing)}` tool here for “{words.short(each.said)}”.")
                 elif isinstance(each, Wish):
@@ -131,7 +131,7 @@ class DemoAnswer:
                 told.append(self._ask_which(wish))
             elif found.tool in LOOKUPS:
                 result = self._result(found.tool, found.arguments)
-                told.append(words.read(found.tool, found.arguments, result, found.view))
+                told.append(words.describe_read(found.tool, found.arguments, result, found.view))
             elif found.add or found.drop:
                 vain, change = self._plan_labels(found)
                 told += vain

@@ -49,36 +49,6 @@ EXAMPLES = (
 """One sentence of each kind; the nearest are offered where a message was not understood."""
 
 ONLY = "I'm a scripted demo and know a few English sentences about the issue tracker."
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """One call of a tool that is wanted."""
-
-    tool: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    described: str = ""  # the issue in words, where its number is still to be found
-    add: tuple[str, ...] = ()  # labels to add to those the issue has
-    drop: tuple[str, ...] = ()
-    view: str = ""  # what of a read's result to tell
-    said: str = field(default="", compare=False)  # the part of the message that asks for it
-
-    @property
-    def about(self) -> tuple[int | None, str]:
-        """The issue that it is about: its number, or words."""
-        return self.arguments.get("number"), self.described
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """Words to answer with, and sentences to offer with them."""
-
-    text: str
-    chips: tuple[str, ...] = ()
-
-
-# --- pieces of sentences
-
 _MARKS = "\"'“”‘’"  # noqa: RUF001 - the quotation marks that people type
 _RATE = "low|normal|high|urgent"
 _PRIORITY = rf"(?P<priority>{_RATE})"
@@ -118,7 +88,6 @@ _LEAD = re.compile(
 _TRAILING = re.compile(r"(?:[\s.,;!?]{1,9}(?:\b(?:and|then|also|please))?){1,5}$", re.IGNORECASE)
 _NEXT = re.compile(r"[.!?;,](?=\s)|\n| (?:and|then) ", re.IGNORECASE)
 _ABOVE = re.compile(r"\A\[[^\n]*\]\n(?:>[^\n]*\n)+\n")  # what Nod quotes above a reply
-
 _DETAIL = re.compile(
     rf",?(?: and)?(?: with| at| as)?(?: an?)? (?P<priority>{_RATE}){_PRIO}"
     rf"|,?(?: and)? (?:assign(?:ed)?|give)(?: it)? to {_NAME}"
@@ -136,6 +105,64 @@ _FILTER = re.compile(
     re.IGNORECASE,
 )
 """What may narrow a list."""
+_NEW = (
+    r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
+    rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
+)
+_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
+_VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
+_BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
+_SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
+_SEARCH = "(?:search|look|find)(?: for| up| in| through)?+(?: me)?+"
+_ISSUES = rf"(?:(?:the|all|any|every|an?) )?(?:{_NOUN}s?|tracker)"
+_ABOUT = (
+    "(?:about|for|on|with|like|called|named|titled|saying|containing|mentioning|matching"
+    "|(?:that|which) (?:say|contain|mention|match)s?)"
+)
+_NARROWED = (
+    rf" (?:with (?:an? )?(?:{_RATE})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
+)
+_NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"
+
+# who quotes a part of what is sought means that part alone, and who narrows it means more than words
+_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
+_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
+_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
+_OPEN = {"state": "open"}
+_SETUP = "Set `OPENAI_API_KEY` or `OPENAI_BASE_URL` to use a real model."
+_ASKS = "I look things up right away. Every change asks first, with a card you approve or decline."
+_HOW = "(?:how are (?:you|things)|how(?:'s| is) it going)"
+_ABLE = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
+_BEFORE = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
+_SAME = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
+_MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what is late is what is open
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One call of a tool that is wanted."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    described: str = ""  # the issue in words, where its number is still to be found
+    add: tuple[str, ...] = ()  # labels to add to those the issue has
+    drop: tuple[str, ...] = ()
+    view: str = ""  # what of a read's result to tell
+    said: str = field(default="", compare=False)  # the part of the message that asks for it
+
+    @property
+    def about(self) -> tuple[int | None, str]:
+        """The issue that it is about: its number, or words."""
+        return self.arguments.get("number"), self.described
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """Words to answer with, and sentences to offer with them."""
+
+    text: str
+    chips: tuple[str, ...] = ()
 
 
 def _bare(pattern: re.Pattern[str]) -> str:
@@ -167,31 +194,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(f"(?:{pattern}){_END}", re.IGNORECASE)
 
 
-_NEW = (
-    r"(?:(?:create|open|file|add|make|report|log|raise|write)(?: me| us)?(?: an?| another)?|i need an?|new)"
-    rf"(?: new)?(?: {_PRIORITY}(?:{_PRIO})?)? (?P<noun>{_NOUN})(?: called| named| titled|:)?"
-)
 _DETAILS = rf"(?P<details>(?:{_bare(_DETAIL)}){{0,5}})"
-_NO_QUOTE = rf"(?!(?:(?:called|named|titled) )?[{_MARKS}])"
-_VERB = "create|open|close|assign|give|set|make|label|rename|comment|delete|show|list|tell"
-_BEFORE_A_VERB = rf"(?=$|\n|[.!?;]+(?:\s|$)|(?:,| and|, and|,? then) (?:{_VERB})\b)"
-_SHOW = "(?:show|list|get|see|read|display|give|tell)(?: me| us)?(?: about)?"
-_SEARCH = "(?:search|look|find)(?: for| up| in| through)?+(?: me)?+"
-_ISSUES = rf"(?:(?:the|all|any|every|an?) )?(?:{_NOUN}s?|tracker)"
-_ABOUT = (
-    "(?:about|for|on|with|like|called|named|titled|saying|containing|mentioning|matching"
-    "|(?:that|which) (?:say|contain|mention|match)s?)"
-)
-_NARROWED = (
-    rf" (?:with (?:an? )?(?:{_RATE})|assigned|owned|labell?ed|tagged|sorted|ordered|created|by|since)\b"
-)
-_NO_ISSUES = r"(?![^\n]*\b(?:issue|ticket)s?\b)"
-# who quotes a part of what is sought means that part alone, and who narrows it means more than words
-_PLAIN = rf"(?![{_MARKS}])(?:(?!{_NARROWED})(?:[^\n.!?;{_MARKS}]|(?<=\w)'(?=\w)|[.!?;](?=\S))){{1,300}}?"
-_CLOCK = r"at (?P<clock>[012]?\d(?::[0-5]\d)?)"
-_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_DAY = f"(?P<day>today|tomorrow|{_WEEKDAY})"
-_OPEN = {"state": "open"}
 _TABLE: tuple[_Row, ...] = (
     _Row(rf"{_NEW} (?P<title>{_QUOTED}){_DETAILS}", "create_issue"),
     _Row(
@@ -239,12 +242,7 @@ _TABLE: tuple[_Row, ...] = (
     _Row("what did i (?:decide|approve|decline)", "my_decisions"),
 )  # fmt: skip
 
-_SETUP = "Set `OPENAI_API_KEY` or `OPENAI_BASE_URL` to use a real model."
-_ASKS = "I look things up right away. Every change asks first, with a card you approve or decline."
 HELP = Talk(f"{ONLY} {_ASKS} {_SETUP}", EXAMPLES[:3])
-_HOW = "(?:how are (?:you|things)|how(?:'s| is) it going)"
-_ABLE = "(?:help|what can you (?:do|understand|look up)(?: for me)?|how (?:does this|do you) work)"
-_BEFORE = "what do you ask (?:about )?before (?:doing|you do)(?: it| anything)?"
 _TALK: tuple[tuple[str, Talk], ...] = (
     (
         rf"(?:/start|(?:hi|hello|hey|good (?:morning|afternoon|evening))(?: nod| there| all)?|{_HOW})",
@@ -274,7 +272,7 @@ _TALK: tuple[tuple[str, Talk], ...] = (
 # --- reading
 
 
-def read(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
+def read_message(message: str, speaker: str = "", it: int | None = None) -> list[Wish | Talk]:
     """Parse a message into wishes, part by part. ``it`` is the number of the issue spoken of last."""
     if len(message) > LONGEST:
         return [Talk(f"That is too long for me: I read at most {LONGEST:,} characters. Please split it.")]
@@ -416,10 +414,6 @@ def _groups(found: re.Match[str]) -> dict[str, str] | None:
                 if value:
                     given[name] = _MEANT.get(group, value)
     return given
-
-
-_SAME = {"given": "assignee", "unowned": "assignee", "mine": "assignee", "overdue": "state"}
-_MEANT = {"unowned": "", "overdue": "open"}  # the tracker knows no dates: what is late is what is open
 
 
 def _arguments(given: Mapping[str, str]) -> dict[str, Any]:

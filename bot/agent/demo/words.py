@@ -54,7 +54,7 @@ _RUN = re.compile(r"\[Nod\] Schedule \w+ is due, for [^\n]* came of it: ([^\n]*)
 _PLAN = re.compile(r"\[Nod\] Version (\d+) of the plan of teammate (\S+) ")
 
 
-# --- calls
+_STATES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
 
 
 def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
@@ -123,7 +123,7 @@ def find_scheduled_task(text: str) -> str:
     return found[1] if (found := _RUN.match(text)) else ""
 
 
-def note(text: str) -> str:
+def describe_note(text: str) -> str:
     """Tell what a note of Nod's own says: how a teammate ended, or in one sentence how each proposal did."""
     if ended := _TEAMMATE.match(text):
         name, how, result = ended.groups()
@@ -185,7 +185,7 @@ def describe_failure(result: str) -> str:
     return f"I couldn't look that up: {short(result.removeprefix('ERROR').strip(' :'))}"
 
 
-def read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
+def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: str = "") -> str:
     """Tell what a read found; ``view`` says what of a list is asked for: "count", "top", "recent" or all."""
     data, _ = _decode_result(result)
     found = issues_in(result)
@@ -264,9 +264,6 @@ def _proposals(rows: Sequence[Mapping[str, Any]], *, waiting: bool) -> str:
     head = "Waiting for a decision:" if waiting else "Decided last, newest first:"
     lines = [f"- {row.get('what')} ({each})" for row, each in zip(rows, said, strict=True)]
     return "\n".join([head, "", *lines])
-
-
-_STATES = {"succeeded": "approved and done", "executing": "running", "cancelled": "withdrawn"}
 
 
 def _workload(rows: Sequence[Mapping[str, Any]]) -> str:

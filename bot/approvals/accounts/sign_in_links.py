@@ -60,7 +60,7 @@ def sign_in(session: Session, policies: Policies, code: str, now: datetime) -> s
     return _keep(session, console, until, code=False)
 
 
-def begin(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
+def begin_sign_in(session: Session, state: str, kept: Mapping[str, str], now: datetime) -> bool:
     """Store a sign-in at the organisation, with what it is checked by when the browser comes back.
 
     False, and nothing is kept, where too many have gone there and not come back: it needs no token.

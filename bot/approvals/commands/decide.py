@@ -34,6 +34,9 @@ from bot.store import proposals
 from bot.store.audit import log
 from bot.store.rules import Policies
 
+LISTED = 20
+SHORT_ID = 8
+
 
 class DecideCommands:
     """The words of ``/approvals`` that look at proposals, or press a button of one."""
@@ -84,7 +87,7 @@ class DecideCommands:
     async def _context(self, command: Command, prefix: str) -> str:
         found = await self._find(command, prefix)
         led = await context.context(self._groups, self._registry, found.id, command.actor, command.address)
-        return context.NOT_YOURS if led is None else context.words(led)
+        return context.NOT_YOURS if led is None else context.format_lines(led)
 
     def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
         async def press(command: Command, rest: str) -> CommandReply:
@@ -117,10 +120,6 @@ def _check_who(text: str) -> list[str]:
         if word not in ("requester", *Role):
             account(word)
     return words
-
-
-LISTED = 20
-SHORT_ID = 8
 
 
 async def find(groups: Groups, policies: Policies, actor: Actor, prefix: str) -> Proposal:

@@ -17,6 +17,9 @@ from bot.domain.redaction import redact_text
 from bot.domain.teams import Teammate
 from bot.store import conversations, people, proposals, teams
 
+_SAID = 160
+SHORT_ID = 8
+
 
 class EveryoneCommands:
     def __init__(self, parts: CommandParts) -> None:
@@ -72,10 +75,6 @@ def _end(session: Session, command: Command, now: datetime) -> bool:
     by = people.by(session, Act.END_WITH_CONVERSATION, command.actor)
     grants.end_with_conversation(session, found.id, by, now)
     return conversations.end_conversation(session, command.address, now)
-
-
-_SAID = 160
-SHORT_ID = 8
 
 
 def format_team(team: Sequence[Teammate]) -> str:

@@ -21,7 +21,7 @@ from bot.approvals.commands.values import (
     as_and_in,
     instructions,
     number,
-    parse,
+    parse_value,
     rule_to_try,
     seconds,
 )
@@ -194,7 +194,9 @@ class RuleCommands:
 
     def _set(self, subject: Subject) -> Callable[[Command, str], Awaitable[CommandReply]]:
         async def do(command: Command, text: str) -> CommandReply:
-            given = parse(subject, text, command, self._clock().astimezone(self._policies.held.book.zone))
+            given = parse_value(
+                subject, text, command, self._clock().astimezone(self._policies.held.book.zone)
+            )
             tools = [tool for tool in await self._registry.available() if given.concerns(tool.name)]
             _check_lowered(given, tools)
             await self._check_tool(given, tools)
@@ -250,7 +252,7 @@ class RuleCommands:
         self._check_bound(session, given.scope, command)
         now = self._clock()
         before = self._policies.load(session)
-        rule = rules.add(session, given, command.actor, now)
+        rule = rules.set_rule(session, given, command.actor, now)
         return rule, _end_grants(session, before, rule, command, now)
 
     async def _rules(self, _: Command, __: str) -> str:
@@ -326,7 +328,7 @@ class RuleCommands:
             tool = (await self._registry.available()).get(name)
             raw, rest = _object(rest)
             who, where = as_and_in(rest, command)
-            arguments = await tool.checked(raw)
+            arguments = await tool.check_arguments(raw)
             risk = tool.classify(arguments)
         except ValueError:
             raise CommandError('The arguments must be JSON, such as {"number": 3}.') from None
@@ -378,7 +380,9 @@ class RuleCommands:
             book = self._policies.load(session).book
             found = budgets.standings(session, book, self._clock())
             lines = [f"- Rule {each.rule.id}: {each.words}, {each.share:.0%}" for each in found]
-            lines += [f"- {rule.words}" for rule in book.about(Subject.BUDGET) if rule.budget.per is Per.TURN]
+            lines += [
+                f"- {rule.words}" for rule in book.list_about(Subject.BUDGET) if rule.budget.per is Per.TURN
+            ]
             return people.put_names_in(session, "\n".join(lines)) or "There are no budgets."
 
         return await self._database.read(listed)
@@ -392,7 +396,7 @@ class RuleCommands:
             raise CommandError(f"{name!r} is not a model here, or something follows it. {there}")
         book = (await self._database.read(self._policies.load)).book
         lines = [f"{there} Where no rule says another, {self._models[0]} answers."]
-        lines += [f"- {rule.words}" for rule in book.about(Subject.MODEL)]
+        lines += [f"- {rule.words}" for rule in book.list_about(Subject.MODEL)]
         return await self._put_names_in("\n".join(lines))
 
     async def _extend(self, command: Command, text: str) -> str | CommandReply:
@@ -408,12 +412,12 @@ class RuleCommands:
         def extend(session: Session) -> Rule | None:
             conversation_lock.everywhere(session)  # of two who extend it one finds it extended
             book, now = self._policies.load(session).book, self._clock()
-            rule = next((r for r in book.about(Subject.BUDGET) if r.id == number(which)), None)
+            rule = next((r for r in book.list_about(Subject.BUDGET) if r.id == number(which)), None)
             if rule is None or rule.budget.per is Per.TURN:
                 return None
             self._check_bound(session, rule.scope, command)
-            more = rule.budget.extended(by or rule.budget.amount / 4, now.astimezone(book.zone))
-            return rules.add(session, replace(rule, value=more), command.actor, now)
+            more = rule.budget.extend(by or rule.budget.amount / 4, now.astimezone(book.zone))
+            return rules.set_rule(session, replace(rule, value=more), command.actor, now)
 
         rule = await self._database.write(extend)
         if rule is None:
@@ -462,7 +466,7 @@ class RuleCommands:
             return CommandReply(await self._put_names_in(f"Set: {rule.words}."), rule=rule.id)
         policy = await self._database.read(self._policies.load)
         both = (given, given._replace(everywhere=True))
-        held = next((r for r in policy.book.about(Subject.ROLE) if r.value in both), None)
+        held = next((r for r in policy.book.list_about(Subject.ROLE) if r.value in both), None)
         if held is None:
             return f"{given.account} is not {given.role} by rule. If the settings say so, change it there."
         return await self._drop(command, str(held.id))
@@ -496,7 +500,7 @@ class RuleCommands:
         which = number(text.upper().removeprefix("G-"))
         if text.lower() != "all" and which is None:
             raise CommandError("Which grant? Name one, such as G-7, or all.")
-        ended = await self._database.write(grants.revoke, which, command.actor, self._clock())
+        ended = await self._database.write(grants.revoke_grants, which, command.actor, self._clock())
         if which is not None and not ended:
             return CommandReply(f"There is no live grant G-{which}.", answer=Answer.UNKNOWN)
         return f"Ended: {_count(ended)}."
@@ -534,7 +538,7 @@ class RuleCommands:
 
     async def _pause(self, command: Command, __: str) -> str:
         def pause(session: Session) -> list[int] | None:
-            paused = rules.pause(session, command.actor, self._clock())
+            paused = rules.pause_all(session, command.actor, self._clock())
             return posted_cards.show_again(session) if paused else None  # every open card says so
 
         behind = await self._database.write(pause)

@@ -57,9 +57,18 @@ LIMITED = (
 )
 """What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
 _LONGEST_LOOK = timedelta(days=366)
+_TRIED = {
+    "policy": Subject.POLICY,
+    **{each.typed: each for each in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
+}
+_LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
+_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
+"""Subjects whose value names a place."""
+_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
+"""Subjects that are not about a call."""
 
 
-def parse(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
+def parse_value(subject: Subject, text: str, command: Command, now: datetime) -> Rule:
     """Read ``VALUE`` and its `LIMITED` parts, in any order but ``where`` last; raises CommandError.
 
     The rule has no number yet. ``here`` is the place of the command. ``now`` is in the team's time zone.
@@ -168,13 +177,6 @@ def _is_loosening(subject: Subject, value: RuleValue) -> bool:
     return subject in _LOOSENING or value in (Mode.NEVER, Mode.DESTRUCTIVE, Level.READ)
 
 
-_TRIED = {
-    "policy": Subject.POLICY,
-    **{each.typed: each for each in (Subject.RISK, Subject.DECIDERS, Subject.QUORUM)},
-}
-_LOOK = re.compile(r"\s+(?:--|\u2014|\u2013)?(last|before)\s+(\S+)$")  # phones write two dashes as one
-
-
 class RuleToTry(NamedTuple):
     """A rule to try on the past: how far back, and below which place in it."""
 
@@ -200,7 +202,7 @@ def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     if subject is None and word in {each.typed for each in Subject}:
         raise CommandError(f"Only {', '.join(_TRIED)} can be tried on the past.")
     said = f"{word} {rest}" if subject is None else rest
-    given = parse(subject or Subject.POLICY, said, command, now)
+    given = parse_value(subject or Subject.POLICY, said, command, now)
     try:
         last = duration(options.get("last", "30d"))
         before = Mark.parse(options["before"]) if "before" in options else None
@@ -397,7 +399,3 @@ _VALUES: dict[Subject, Callable[[list[str]], RuleValue]] = {
     Subject.UNDO: _one(_undo_for),
     Subject.BATCH: _only("stop"),
 }
-_PLACED = frozenset({Subject.ROUTE, Subject.ESCALATE, Subject.DIGEST})
-"""Subjects whose value names a place."""
-_UNLIMITED = frozenset({Subject.QUIET, Subject.DIGEST, Subject.PLANS, Subject.OUTSIDERS, *FOR_WHOM})
-"""Subjects that are not about a call."""

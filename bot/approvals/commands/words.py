@@ -19,6 +19,13 @@ from bot.store.database import Database
 from bot.store.rules import Policies
 from bot.tools.registry import Registry
 
+_NOT_HERE = (
+    "Here, each thread is its own conversation. Write outside a thread to start a new one. "
+    "To stop me, use the stop button in the thread."
+)
+_FEW = 15  # words, each with a line of its own in a list of them
+QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
+
 
 @dataclass(frozen=True, slots=True)
 class CommandParts:
@@ -61,10 +68,6 @@ class CommandReply:
     rule: int | None = None
 
 
-_NOT_HERE = (
-    "Here, each thread is its own conversation. Write outside a thread to start a new one. "
-    "To stop me, use the stop button in the thread."
-)
 Do = Callable[[Command, str], Awaitable[str | CommandReply]]
 
 
@@ -101,10 +104,6 @@ class CommandSet:
     approvals: Sequence[Subcommand] = ()
     admins: Sequence[Subcommand] = ()
     everywhere: bool = True
-
-
-_FEW = 15  # words, each with a line of its own in a list of them
-QUOTES = "`'\"\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 
 
 def remove_quotes(word: str) -> str:

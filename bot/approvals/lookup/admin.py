@@ -175,7 +175,7 @@ class AdminLookup:
 
         return await self._database.read(read)
 
-    async def tried(self, command: Command) -> Tried:
+    async def try_rule(self, command: Command) -> Tried:
         """Try the rule in a command's text on the past. Raises CommandError."""
         now = self._clock()
         given = rule_to_try(command.text, command, now.astimezone(self._policies.held.book.zone))

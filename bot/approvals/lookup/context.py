@@ -131,7 +131,7 @@ def _select_lines(turn: _Turn) -> list[Line]:
     return shown[::-1]
 
 
-def words(lines: Sequence[Line]) -> str:
+def format_lines(lines: Sequence[Line]) -> str:
     """Render the lines as plain text for a chat: who said what, and what was read."""
     said = []
     for line in lines:

@@ -43,7 +43,7 @@ class ConversationLookup:
         found = await self._database.read(conversations.get_conversation, conversation_id)
         return found if found and not found.deleted and found.address == address else None
 
-    async def deleted(self, conversation_id: str) -> bool:
+    async def is_deleted(self, conversation_id: str) -> bool:
         found = await self._database.read(conversations.get_conversation, conversation_id)
         return found is not None and found.deleted
 
@@ -66,9 +66,9 @@ class ConversationLookup:
     async def rename(self, conversation_id: str, title: str) -> None:
         await self._database.write(conversations.rename, conversation_id, title)
 
-    async def forget(self, conversation_id: str) -> int:
+    async def forget_conversation(self, conversation_id: str) -> int:
         """Delete what was said in it and among its team; how many open proposals keep it from that."""
-        return await self._database.write(lifecycle.forget, conversation_id, self._clock())
+        return await self._database.write(lifecycle.forget_conversation, conversation_id, self._clock())
 
     async def transcript(self, conversation_id: str) -> Transcript | None:
         """Return the last lines of a conversation in reading order."""
@@ -107,7 +107,7 @@ class ConversationLookup:
         """Return the last line that the agent wrote in it."""
         return await self._database.read(messages.last_answer, conversation_id)
 
-    async def answered(self, conversation_id: str) -> bool:
+    async def is_answered(self, conversation_id: str) -> bool:
         """Return whether no turn is wanted there."""
         return await self._database.read(turns.take_up, conversation_id) is None
 

@@ -108,7 +108,7 @@ class SignedIn:
 
         False where too many are under way.
         """
-        return await self.database.write(sign_in_links.begin, state, kept, self.clock())
+        return await self.database.write(sign_in_links.begin_sign_in, state, kept, self.clock())
 
     async def come_back(self, state: str) -> Mapping[str, str] | None:
         """Return the stored sign-in and delete it."""

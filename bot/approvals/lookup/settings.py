@@ -24,6 +24,8 @@ _DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
 _PATIENCE = 120.0  # seconds the doctor may take
 _FRESH = timedelta(seconds=10)  # for so long its findings are given again
 _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")
+_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
+"""Secrets of which there may be several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,6 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
         given = name in settings.model_fields_set and alias in values
         found.append(ShownSetting(alias, value, secret, given))
     return found
-
-
-_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
-"""Secrets of which there may be several."""
 
 
 class Doctor:

@@ -12,7 +12,7 @@ from bot.approvals.team import teammates
 from bot.domain.conversations import Conversation
 from bot.domain.jobs import Job, Work
 from bot.domain.people import NOD, Actor
-from bot.domain.plans import Approver, Plan, current
+from bot.domain.plans import Approver, Plan, find_current_plan
 from bot.domain.proposals import Cause, Proposal, State, Vote
 from bot.domain.record import Act
 from bot.domain.teams import Standing, Teammate
@@ -133,7 +133,7 @@ def tick(session: Session, plan: Proposal, ticked: tuple[int, ...], now: datetim
 
 def tick_named(session: Session, conversation_id: str, number: int, now: datetime) -> tuple[Job, ...]:
     """Tick off a step without listed calls. Raises ToolError where it can't be."""
-    plan = current(proposals.of_conversation(session, conversation_id))
+    plan = find_current_plan(proposals.of_conversation(session, conversation_id))
     if plan is None:
         raise ToolError("You have no approved plan.")
     steps = Plan.of(plan.arguments).steps

@@ -83,7 +83,7 @@ def spawn(
     session.add(row)
     session.flush()
     jobs = send(session, ident, f"[Nod] Your task:\n{task}", asker, now)
-    return teams.from_row(session, row), (*jobs, teams.change(session, lead.id, lead.origin))
+    return teams.from_row(session, row), (*jobs, teams.mark_team_changed(session, lead.id, lead.origin))
 
 
 def _last_asked(session: Session, lead_id: str) -> int:
@@ -131,7 +131,7 @@ def after_answer(
     """
     if silent and not proposals.open_in(session, teammate.id):
         return finish(session, teammate.id, Standing.DONE, text or "It ended without a word.", now)
-    return (teams.change(session, teammate.lead_id),)
+    return (teams.mark_team_changed(session, teammate.lead_id),)
 
 
 def finish(
@@ -166,7 +166,7 @@ def finish(
     }[standing]
     note = f"[Nod] Teammate {name} {said}:\n{_quote(words)}"
     told = _to_lead(session, lead_id, note, now, wake=wake) if tell else ()
-    return (*told, teams.change(session, lead_id))
+    return (*told, teams.mark_team_changed(session, lead_id))
 
 
 def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, tuple[Job, ...]]:
@@ -182,7 +182,7 @@ def settle_answer(session: Session, p: Proposal, now: datetime) -> tuple[bool, t
     if p.kind.has_steps and p.state is State.DECLINED and found.rounds >= MAX_ROUNDS:
         words = f"It submitted {MAX_ROUNDS} plans and none was approved. The last reason: {p.decline_reason}"
         return False, finish(session, found.id, Standing.STOPPED, words, now)
-    return True, (teams.change(session, found.lead_id),)
+    return True, (teams.mark_team_changed(session, found.lead_id),)
 
 
 def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
@@ -195,7 +195,7 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
         .values(standing=Standing.WORKING, words="", ended_at=None)
         .returning(col(TeammateRow.lead_id))
     ).scalar_one_or_none()
-    return (teams.change(session, lead_id),) if lead_id else ()
+    return (teams.mark_team_changed(session, lead_id),) if lead_id else ()
 
 
 def request_review(

@@ -29,7 +29,7 @@ async def cut(database: Database, conversation_id: str, file: File, clock: Clock
     """
     if len(file.text) <= MAX_RESULT:
         return file.text
-    handle = await database.write(outputs.keep, conversation_id, file, clock())
+    handle = await database.write(outputs.store_output, conversation_id, file, clock())
     return shorten_result(file.text, handle)
 
 

@@ -37,6 +37,8 @@ Words = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
 Task = Annotated[str, Field(min_length=1, max_length=8000)]
 
+_VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.REJECT, "revise": Verb.REVISE}
+
 
 class PlannedCallBody(BaseModel):
     """One call, exactly as it will be made."""
@@ -185,9 +187,6 @@ def plan_step_done(session: Session, moment: Moment, step: Annotated[int, Field(
     """Tick off a step of your approved plan, for people to see. One that lists calls is ticked by itself."""
     jobs = plans.tick_named(session, moment.conversation.id, step, moment.now)
     return Effected(f"Step {step} is ticked off.", jobs)
-
-
-_VERDICTS: Mapping[str, Verb | Act] = {"approve": Verb.APPROVE, "reject": Act.REJECT, "revise": Verb.REVISE}
 
 
 def _at_work(session: Session, moment: Moment, name: str) -> Teammate:

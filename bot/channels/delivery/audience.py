@@ -63,7 +63,7 @@ def find_card_places(
     """Return the first places of a card, each once: where it was asked for, then the routes."""
     if proposal.own:
         return [conversation.origin]
-    ruled = bool(policy.book.about(Subject.ROUTE))
+    ruled = bool(policy.book.list_about(Subject.ROUTE))
     further = [*routes]
     if ruled:
         further += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
@@ -112,7 +112,7 @@ def _list_own_chats(session: Session, policy: Policy, proposal: Proposal) -> lis
     if not asks or policy.objection(proposal, requester, requester) is None:
         return []
     roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
-    named = policy.spelled_out(proposal.deciders.people)
+    named = policy.expand_groups(proposal.deciders.people)
     accounts = {each for each in named.union(*roles) if not is_group(each)}
     accounts |= {str(each.stand_in) for each in policy.absences if str(each.who) in accounts}
     accounts -= requester.accounts

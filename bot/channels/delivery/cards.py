@@ -157,7 +157,7 @@ class Cards:
         for address, error in final.items():
             if (proposal.id, address) not in self._told:
                 self._told.add((proposal.id, address))
-                self.notices.unreached(session, proposal, address, error.message)
+                self.notices.tell_unreached(session, proposal, address, error.message)
 
     async def hindrance(self, address: Address) -> str:
         """Return why the platform will never take a card there.
@@ -192,7 +192,9 @@ class Cards:
             log.error("card not posted", proposal=proposal_id, address=str(address), why=error.message)
             raise
         version, fingerprint = card.version, card.fingerprint
-        behind = await self.database.write(posted_cards.add, proposal_id, address, ref, version, fingerprint)
+        behind = await self.database.write(
+            posted_cards.add_card, proposal_id, address, ref, version, fingerprint
+        )
         return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()
 
     async def recognise(
@@ -218,7 +220,7 @@ class Cards:
         if known is None:
             if address not in self._places(session, proposal, actor):
                 return None
-            posted_cards.add(session, proposal.card_id, address, ref, shown_version=0)
+            posted_cards.add_card(session, proposal.card_id, address, ref, shown_version=0)
         elif known.proposal_id not in (proposal_id, proposal.card_id):
             return None
         else:
@@ -290,7 +292,7 @@ class Cards:
             behind = False
         except ChannelError as error:
             log.info("card not updated yet", proposal=copy.proposal_id, why=error.message)
-            self._pauses.refused(key)
+            self._pauses.note_refusal(key)
             return False
         else:
             behind = await self.database.write(posted_cards.mark_rendered, copy, card.fingerprint)
@@ -300,7 +302,7 @@ class Cards:
     def _replace_lost(self, session: Session, copy: Copy, *, again: bool) -> None:
         posted_cards.mark_gone(session, copy)
         if again:
-            notices.keep(session, copy.address, "", self.clock(), copy.proposal_id)
+            notices.store_notice(session, copy.address, "", self.clock(), copy.proposal_id)
 
     async def changed(self) -> None:
         """Wake what waits for rows, and let every channel bring its lists up to date."""

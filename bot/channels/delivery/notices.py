@@ -29,6 +29,12 @@ from bot.telemetry.logs import logger
 log = logger(__name__)
 
 _AT_A_TIME = 50
+_LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
+AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))
+"""After each refusal in a row; then always the last."""
+GIVE_UP = timedelta(hours=12)
+"""How long a platform that cannot be reached is tried again."""
+_MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Notices:
 
     async def say(self, address: Address, text: str, instead: Address | None = None) -> None:
         """Have a text posted; ``instead``: where else, if that place refuses it for good."""
-        await self.database.write(notices.keep, address, text, self.clock(), None, instead)
+        await self.database.write(notices.store_notice, address, text, self.clock(), None, instead)
 
     async def answer_privately(self, person: Actor, refused: Address, why: str, text: str) -> None:
         """Have what a place refused for good posted in the own chat of the person whom it answers.
@@ -65,7 +71,7 @@ class Notices:
         self, session: Session, address: Address, instead: Address | None, texts: Sequence[str]
     ) -> None:
         for text in texts:
-            notices.keep(session, address, text, self.clock(), None, instead)
+            notices.store_notice(session, address, text, self.clock(), None, instead)
 
     def find_place_around(self, address: Address) -> Address | None:
         """Return the place around an address, as its channel's `Poster.find_place_around` gives it."""
@@ -75,12 +81,12 @@ class Notices:
     def for_approvers(self, session: Session, text: str) -> None:
         """Queue a text for the approvers' chats that the settings name, within the caller's transaction."""
         for address in self.routes:
-            notices.keep(session, address, text, self.clock())
+            notices.store_notice(session, address, text, self.clock())
 
     def for_admins(self, session: Session, text: str) -> None:
         """Queue a text for each admin, within the caller's transaction."""
         for admin in audience.find_admins(self.policies.load(session)):
-            notices.keep(session, admin, text, self.clock())
+            notices.store_notice(session, admin, text, self.clock())
 
     def nudge(self, session: Session, proposal: Proposal, text: str) -> None:
         """Have a line said once in each place of a proposal's card, as part of a transaction.
@@ -88,9 +94,9 @@ class Notices:
         Places that hooks leave out are told nothing.
         """
         for address in audience.find_audience(session, self.policies, proposal).places:
-            notices.keep(session, address, as_written(text), self.clock(), proposal.card_id)
+            notices.store_notice(session, address, as_written(text), self.clock(), proposal.card_id)
 
-    def unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
+    def tell_unreached(self, session: Session, proposal: Proposal, address: Address, why: str) -> None:
         """Tell the requester and the admins that a card can't be posted, within the caller's transaction."""
         place = place_called(str(address), people.find_known_names(session, [str(address)]))
         text = as_written(f"The card can't be shown in {place}: {proposal.description}. {why}")
@@ -100,16 +106,16 @@ class Notices:
         origin = conversation.origin if conversation else asker
         admins = audience.find_admins(self.policies.load(session))
         for each in sorted({origin if origin != address else asker, *admins} - {address}, key=str):
-            notices.keep(session, each, text, self.clock(), None, asker if each == origin else None)
+            notices.store_notice(session, each, text, self.clock(), None, asker if each == origin else None)
 
     async def send(self, now: datetime, post_card: Callable[[str, Address], Awaitable[None]]) -> None:
         """Post what is due. ``post_card`` posts a proposal's card in one more place; raises ChannelError."""
-        for notice in await self.database.read(notices.due, now, _AT_A_TIME):
+        for notice in await self.database.read(notices.list_due, now, _AT_A_TIME):
             poster = poster_at(self.channels, notice.address)
             late = now - notice.created_at >= GIVE_UP
             if poster is None and notice.address.channel not in self.channels and not late:
                 continue  # a process that has this channel posts it
-            if not await self.database.write(notices.claim, notice, now + pause(notice.tries)):
+            if not await self.database.write(notices.claim, notice, now + backoff(notice.tries)):
                 continue
             try:
                 if poster is not None:
@@ -147,7 +153,7 @@ class Notices:
         arrived = True
         for each in answers:
             if await self._tell_answer(each):
-                await self.database.write(questions.settle, each, self.clock())
+                await self.database.write(questions.settle_question, each, self.clock())
             else:
                 arrived = False
         return arrived
@@ -181,11 +187,11 @@ class Notices:
         around = self.find_place_around(notice.address)
         if notice.instead:
             instead = Address.parse(notice.instead)
-            notices.keep(session, instead, notice.text, self.clock(), notice.proposal_id, around)
+            notices.store_notice(session, instead, notice.text, self.clock(), notice.proposal_id, around)
         elif around is not None and proposal is None:
-            notices.keep(session, around, notice.text, self.clock())
+            notices.store_notice(session, around, notice.text, self.clock())
         elif proposal is not None:
-            self.unreached(session, proposal, notice.address, why)
+            self.tell_unreached(session, proposal, notice.address, why)
         elif notice.address not in audience.find_admins(self.policies.load(session)):
             self.for_admins(session, f"I can't post in {notice.address}. {why}")
 
@@ -206,21 +212,10 @@ def _card_at(
     return (there or [""])[-1], list(named)
 
 
-_LONGEST = 3000  # characters; a platform's message holds that many, with who asked what
-
-
-AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))
-"""After each refusal in a row; then always the last."""
-
-GIVE_UP = timedelta(hours=12)
-"""How long a platform that cannot be reached is tried again."""
-
-_MANY = 1000
-
 Key = TypeVar("Key", bound=Hashable)
 
 
-def pause(times: int) -> timedelta:
+def backoff(times: int) -> timedelta:
     """Return the back-off after so many refusals before this one."""
     return AFTER[min(times, len(AFTER) - 1)]
 
@@ -232,20 +227,20 @@ class Pauses(Generic[Key]):
         self._clock = clock
         self._planned: dict[Key, tuple[int, datetime]] = {}  # how often refused, and when the next try is
 
-    def refused(self, key: Key) -> None:
+    def note_refusal(self, key: Key) -> None:
         """Plan the next try after a refusal, unless one is planned already."""
         if not self.holds(key):
             if len(self._planned) > _MANY:
                 self._planned = {each: plan for each, plan in self._planned.items() if self.holds(each)}
             times, _ = self._planned.get(key, (0, None))
-            self._planned[key] = times + 1, self._clock() + pause(times)
+            self._planned[key] = times + 1, self._clock() + backoff(times)
 
     def holds(self, key: Key) -> bool:
         """Return whether its time is still to come; no longer than a pause, however the clock was set."""
         planned = self._planned.get(key)
         return planned is not None and timedelta() < planned[1] - self._clock() <= AFTER[-1]
 
-    def held(self) -> list[Key]:
+    def list_held(self) -> list[Key]:
         """Return the keys that are still backing off."""
         return [key for key in self._planned if self.holds(key)]
 

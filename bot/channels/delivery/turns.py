@@ -36,6 +36,10 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
+_UNDER_WAY = Waited | ToolStarted | ToolProgress
+_HELD_BACK = 3.5  # seconds, longer than the pace of any stream
+_MAX_PASSES = 5  # of one board in a row; the next tick continues
+
 
 @dataclass(eq=False)
 class Turns:
@@ -63,7 +67,7 @@ class Turns:
         if channel not in self.channels:
             return channel == SHELL  # of another, what was said waits for a process that has it
         return poster_at(self.channels, conversation.origin) is None and not (
-            self.routes or book.about(Subject.ROUTE)
+            self.routes or book.list_about(Subject.ROUTE)
         )
 
     async def show(
@@ -188,7 +192,7 @@ class Turns:
         if waiting.answers:
             refused = not await self.notices.tell_answers(waiting.answers) or refused
         if refused:
-            self._pauses.refused(conversation_id)
+            self._pauses.note_refusal(conversation_id)
         elif not answers_only:
             self._pauses.over(conversation_id)
         if shown or waiting.lines or waiting.files or waiting.answers:
@@ -240,10 +244,6 @@ class _Shown:
     complete: bool = False
     arrived: int = 0
     text: str = ""
-
-
-_UNDER_WAY = Waited | ToolStarted | ToolProgress
-_HELD_BACK = 3.5  # seconds, longer than the pace of any stream
 
 
 async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
@@ -332,9 +332,6 @@ def _waiting(session: Session, conversation_id: str) -> _Waiting:
     return _Waiting(conversation, lines, files, questions.list_answered(session, conversation_id))
 
 
-_MAX_PASSES = 5  # of one board in a row; the next tick continues
-
-
 @dataclass(eq=False)
 class TeamStatusDelivery:
     """Shows a conversation's team by one message in its thread, the board, and keeps it up to date.
@@ -373,7 +370,7 @@ class TeamStatusDelivery:
             behind = False
         except ChannelError as error:
             log.warning("team status not updated yet", conversation=copy.lead_id, why=error.message)
-            self._pauses.refused(copy.lead_id)
+            self._pauses.note_refusal(copy.lead_id)
             return False
         else:
             behind = await self.database.write(teams.mark_shown, copy, ref)

@@ -198,7 +198,7 @@ class DiscordChannel(Platform):
 
     async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         marked, known = call.marked
-        name, words = call.said(await find_names(self._rest, call.place.server, marked, known))
+        name, words = call.make_message(await find_names(self._rest, call.place.server, marked, known))
         first, _, rest = words.partition(" ")
         at, private = call.place.address, bool(call.place.person)
         if name != "nod" or first.lower() != ASKING:

@@ -64,7 +64,7 @@ def reason(card: Card, verb: Verb) -> Json:
     return _window(card, verb, [_label(label, _text(REASON, needed=pressed.needs is Needs.WORDS), hint)])
 
 
-def similar(
+def ask_grant(
     card: Card, ladder: Sequence[tuple[GrantScope, str]], reaches: Sequence[tuple[GrantAudience, str]]
 ) -> Json:
     """Ask what may run without asking, whose, and how long; in full above the menus."""
@@ -119,7 +119,7 @@ def _options(field: Field) -> Sequence[Any]:
     return found if len(found) <= OPTIONS else ()
 
 
-def read(
+def read_form(
     fields: Sequence[Field], sent: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Turn what was sent, by the position of its field, into arguments and faults, by the field's name."""
@@ -134,4 +134,4 @@ def _value(field: Field, given: Any) -> Any:
         nothing = not given.strip() and (field.nullable or not field.may_be_empty)
         return None if nothing else field.read(given)
     chosen = [_options(field)[int(each)] for each in given]
-    return field.checked(chosen if field.shape is Shape.CHOICES else next(iter(chosen), None))
+    return field.check_value(chosen if field.shape is Shape.CHOICES else next(iter(chosen), None))

@@ -123,7 +123,7 @@ class Interaction:
         options = self.data.get("options") or ()
         return next((str(o["value"]) for o in options if o["name"] == "words"), "").strip(), {}
 
-    def said(self, names: Names) -> tuple[str, str]:
+    def make_message(self, names: Names) -> tuple[str, str]:
         """Return the command and its text; a question about a message quotes it."""
         name, (words, _) = str(self.data["name"]), self.marked
         if about := self._about:

@@ -19,6 +19,21 @@ from bot.errors import CopyGone, NotDeliverable
 INTERACTIONS = "/discord/interactions"
 NAME = "discord"
 _GUEST = 1 << 4  # of a member's flags: resources/guild#guild-member-object-guild-member-flags
+CONTENT = 2000  # of one message
+EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
+ROWS = 5  # of components in a message
+IN_ROW = 5  # buttons in a row
+BUTTON = 80  # a button's label
+CUSTOM_ID = 100
+LINK = 512  # a link button's address
+LABEL = 45  # of an input, and the title of a window
+WINDOW_PARTS = 5  # components in a window
+HINT = 100  # the description of a label
+INPUT = 4000  # the value of a text input
+OPTIONS = 25  # of a menu, each of up to 100 characters
+OPTION = 100
+FILE = 10 * 2**20  # bytes, where no one pays for more
+ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +85,3 @@ def path_of(ref: str) -> str:
     if not (channel.isdecimal() and message.isdecimal()):
         raise CopyGone(f"{ref!r} is no message in Discord.")
     return f"/channels/{channel}/messages/{message}"
-
-
-CONTENT = 2000  # of one message
-EMBED_TEXT = 4096  # of an embed; 6000 in all, and Nod sends one
-ROWS = 5  # of components in a message
-IN_ROW = 5  # buttons in a row
-BUTTON = 80  # a button's label
-CUSTOM_ID = 100
-LINK = 512  # a link button's address
-LABEL = 45  # of an input, and the title of a window
-WINDOW_PARTS = 5  # components in a window
-HINT = 100  # the description of a label
-INPUT = 4000  # the value of a text input
-OPTIONS = 25  # of a menu, each of up to 100 characters
-OPTION = 100
-FILE = 10 * 2**20  # bytes, where no one pays for more
-ACKNOWLEDGE = 2.0  # seconds we take to answer an interaction; Discord waits 3

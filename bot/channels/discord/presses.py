@@ -126,7 +126,7 @@ class DiscordPresses:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
             reaches = await self.lookup.reaches(data.id, press.actor, press.address)
             able = ladder and reaches
-            return Display(window=forms.similar(card, ladder, reaches)) if able else Display(_NO_LADDER)
+            return Display(window=forms.ask_grant(card, ladder, reaches)) if able else Display(_NO_LADDER)
         return await self._form(press, card, data) if needs is Needs.FORM else None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
@@ -167,7 +167,7 @@ class DiscordPresses:
         if data.way is not Way.DECIDE:
             toggles = data.way is Way.TOGGLE
             page = data.page // PAGE if toggles else data.page
-            picked = picked.toggled(data.page) if toggles else picked
+            picked = picked.toggle(data.page) if toggles else picked
             rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
             part, _, _ = page_of(card, page)
             return Display(fit(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
@@ -216,7 +216,7 @@ class DiscordPresses:
         if card.round != press.round or original is None:
             return await self._press(press)
         fields = forms.pages(fields_of(card.schema, original))[page]
-        arguments, faults = forms.read(fields, sent, original)
+        arguments, faults = forms.read_form(fields, sent, original)
         reply = Reply(Answer.INVALID, "", fields=faults)
         if not faults:
             reply = await self.inbox(replace(press, arguments=arguments))

@@ -41,6 +41,13 @@ _NEVER = {
 _PASSES = (401, 408, 429)
 """Statuses after which the same may be accepted later, as after Discord's own faults."""
 _OWN_FAULT = 500
+_TRIES = 3
+_SOON = 0.5  # seconds until Discord has surely read our answer, or may be over a fault of its own
+PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
+
+
+Json = dict[str, Any]
+_QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
 
 class DiscordRefusal(ChannelError):
@@ -64,13 +71,6 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
     error = (DiscordRefusal if passes else DiscordNever)(f"Discord refused ({code}): {words}")
     error.status, error.code = status, told.get("code")
     return error
-
-
-Json = dict[str, Any]
-_TRIES = 3
-_SOON = 0.5  # seconds until Discord has surely read our answer, or may be over a fault of its own
-PLAIN = 1 << 2  # the flag SUPPRESS_EMBEDS: a link in the message loads nothing
-_QUIET: Json = {"allowed_mentions": {"parse": []}}  # it notifies no one
 
 
 class DiscordRest:
@@ -115,7 +115,7 @@ class DiscordRest:
         error = ChannelError("Discord was not asked.")
         place = f"{method} {path.split('/')[2]}" if path.startswith("/channels/") else ""
         for _ in range(_TRIES):
-            if place and (left := self.waits.left(place)):
+            if place and (left := self.waits.count_seconds_left(place)):
                 if left > patience:
                     raise ChannelError("Discord takes no more here for now.")
                 await self._sleep(left)

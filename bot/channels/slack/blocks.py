@@ -24,6 +24,22 @@ from bot.domain.verbs import Sure
 Block = dict[str, Any]
 BLANK = "(empty)"
 VALUE = "value"  # the action id of every input
+BLOCKS_PER_VIEW = 100  # [blocks]
+HEADER = 150  # [blocks] plain text of a header block
+CONTEXT_ELEMENTS = 10  # [blocks]
+RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
+BUTTON_TEXT = 75  # [blocks]
+URL = 3000  # [blocks]
+OVERFLOW_OPTIONS = 5  # [blocks]
+OPTION_TEXT = 75  # [blocks]
+CONFIRM_TITLE = 100  # [blocks]
+CONFIRM_TEXT = 300  # [blocks]
+CONFIRM_BUTTON = 30  # [blocks]
+LABEL = 150  # [ours] of an input
+INPUT_VALUE = 3000  # [blocks] plain_text_input
+VIEW_TITLE = 24  # [views] the same for submit and close
+TASK_TITLE = 256  # [ours] a task chunk's title; undocumented
+SESSION_TITLE = 200  # [chat] agents.sessions.setStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,24 +226,3 @@ def markdown(content: str, team: str = "") -> Block:
     if team:
         shown = text.with_mentions(shown, team)
     return {"type": "markdown", "text": shown if shown.strip() else BLANK}
-
-
-BLOCKS_PER_VIEW = 100  # [blocks]
-HEADER = 150  # [blocks] plain text of a header block
-CONTEXT_ELEMENTS = 10  # [blocks]
-RICH_TEXT = 3000  # [ours] text of one rich text block; undocumented, so as a section's
-
-BUTTON_TEXT = 75  # [blocks]
-URL = 3000  # [blocks]
-OVERFLOW_OPTIONS = 5  # [blocks]
-OPTION_TEXT = 75  # [blocks]
-CONFIRM_TITLE = 100  # [blocks]
-CONFIRM_TEXT = 300  # [blocks]
-CONFIRM_BUTTON = 30  # [blocks]
-LABEL = 150  # [ours] of an input
-INPUT_VALUE = 3000  # [blocks] plain_text_input
-
-VIEW_TITLE = 24  # [views] the same for submit and close
-
-TASK_TITLE = 256  # [ours] a task chunk's title; undocumented
-SESSION_TITLE = 200  # [chat] agents.sessions.setStatus

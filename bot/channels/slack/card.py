@@ -51,6 +51,32 @@ _SHORT = 120
 _MENTIONING = 300  # characters; a longer list of people mentions no one
 
 _SIGNS = {Tone.WAITING: "⏳", Tone.GOOD: "✅", Tone.BAD: "❌", Tone.WARNED: "⚠️", Tone.QUIET: "⚪"}
+_TABLE = 6000  # units for all rows of a batch
+_ROWS_SURE = {
+    Verb.DECLINE_ALL: "None of these rows runs.",
+    Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
+    Verb.UNDO_ALL: "",
+}
+"""What is asked before it counts for all rows of a batch."""
+_WORDED = frozenset(verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare)
+_BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
+"""What stands on a card as a button, and in a menu only where there is no card."""
+_PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
+"""What needs nothing and has a button of its own; the rest of that is in the menu."""
+_SURE = {
+    Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
+    Verb.STOP: ("danger", "What it has done until then stays done."),
+    Verb.UNDO: ("", ""),
+}
+"""What a card that no longer waits offers: how the button looks, and what is asked before it counts."""
+_TEAMMATES = 20  # the newest
+_SAID = 300  # units of what one does or found
+_STATUS = {
+    Standing.WORKING: "in_progress",
+    Standing.DONE: "complete",
+    Standing.FAILED: "error",
+    Standing.STOPPED: "error",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +176,6 @@ def _change(card: Card) -> tuple[list[ContextLine], bool]:
     if missing:
         lines.append(ContextLine((Run(f"… [{missing} more fields]", "italic"),)))
     return lines, some_cut
-
-
-_TABLE = 6000  # units for all rows of a batch
 
 
 def batch_rows(
@@ -328,14 +351,6 @@ def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
     yield b.overflow(MORE, [(VIEW_ALL, f"{VIEW}:{value}")])
 
 
-_ROWS_SURE = {
-    Verb.DECLINE_ALL: "None of these rows runs.",
-    Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
-    Verb.UNDO_ALL: "",
-}
-"""What is asked before it counts for all rows of a batch."""
-
-
 def _button(card: Card, action: Verb, value: str, style: str = "", confirm: str = "") -> Block:
     drawn = card.button(action)
     return b.button(drawn.label, action_id(action), value, style, confirm, None if confirm else drawn.sure)
@@ -362,13 +377,6 @@ def _entries(card: Card, value: str, needs: Needs) -> Iterator[tuple[str, str]]:
     for verb in card.verbs:
         if verb not in _PLACED and card.button(verb).needs is needs:
             yield card.button(verb).label, f"{verb}:{value}"
-
-
-_WORDED = frozenset(verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare)
-_BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
-"""What stands on a card as a button, and in a menu only where there is no card."""
-_PLACED = frozenset({Verb.APPROVE, Verb.APPROVE_ALL, Verb.DECLINE})
-"""What needs nothing and has a button of its own; the rest of that is in the menu."""
 
 
 def steps_button(card: Card, *, whole: bool) -> tuple[str, str]:
@@ -406,14 +414,6 @@ def _write_resolved(card: Card) -> list[Block]:
     return [*shown, b.actions(*offered)] if offered else shown
 
 
-_SURE = {
-    Verb.RETRY: ("", "It runs again exactly as shown. Check first whether it already happened."),
-    Verb.STOP: ("danger", "What it has done until then stays done."),
-    Verb.UNDO: ("", ""),
-}
-"""What a card that no longer waits offers: how the button looks, and what is asked before it counts."""
-
-
 def _group(card: Card) -> list[Block]:
     """Return the blocks above the first card of several."""
     if card.group is None:
@@ -448,16 +448,6 @@ def is_web(url: str) -> bool:
     if parts.scheme not in ("http", "https") or not parts.netloc or text.width(url) > blocks.URL:
         return False
     return url == clean(url) and not any(c.isspace() or c in "<>|" for c in url)
-
-
-_TEAMMATES = 20  # the newest
-_SAID = 300  # units of what one does or found
-_STATUS = {
-    Standing.WORKING: "in_progress",
-    Standing.DONE: "complete",
-    Standing.FAILED: "error",
-    Standing.STOPPED: "error",
-}
 
 
 def render_team(board: TeamStatus) -> SlackCard:

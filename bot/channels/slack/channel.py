@@ -49,7 +49,7 @@ from bot.channels.slack.installations import list_names
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted, mention_of, user_of
 from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
-from bot.channels.slack.socket import Socket, is_signed, readable
+from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
 from bot.channels.slack.workspaces import Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
@@ -217,7 +217,7 @@ class SlackChannel(Platform):
         secret, body = self._settings.slack_signing_secret, await request.body()
         if secret is None or not is_signed(secret.get_secret_value(), body, request.headers):
             return Response(status_code=HTTPStatus.UNAUTHORIZED)
-        if not readable(body, request.headers.get("content-type", "")):
+        if not is_readable(body, request.headers.get("content-type", "")):
             return Response(status_code=HTTPStatus.BAD_REQUEST)
         self._received = self._elapsed()
         return await self._answer(request)
@@ -267,14 +267,14 @@ class SlackChannel(Platform):
         await ack()
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            await self._presses.clicked(body, action, workspace.team)
+            await self._presses.handle_click(body, action, workspace.team)
         elif "response_url" in body:
             await self._respond(respond, self._absent, "")
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            await ack(**await self._presses.submitted(body, view, workspace.team))
+            await ack(**await self._presses.handle_submit(body, view, workspace.team))
         else:
             await ack(response_action="update", view=screens.last_word("Not done", self._absent))
 
@@ -298,7 +298,7 @@ class SlackChannel(Platform):
             return
         try:
             place = SlackPlace(workspace.team, str(body["channel_id"]))
-            await posting.tell(self._workspaces, place, str(body["user_id"]), words)
+            await posting.tell_person(self._workspaces, place, str(body["user_id"]), words)
         except Exception:
             log.exception("command answer not delivered")
 
@@ -325,7 +325,7 @@ class SlackChannel(Platform):
         """
         if self._connection.refused:
             return Hearing(fault="Slack refused a token; the log says which")
-        if self._workspaces.refused:
+        if self._workspaces.is_refused:
             return Hearing(fault="Slack no longer accepts SLACK_BOT_TOKEN")
         if not self._connection.up:
             return Hearing(fault="it isn't connected")
@@ -353,7 +353,7 @@ class SlackChannel(Platform):
     async def check_place(self, address: Address) -> None:
         place = SlackPlace.of(address)
         with translate_errors():
-            await posting.check(await self._workspaces.client(place.team), place)
+            await posting.check_place(await self._workspaces.client(place.team), place)
 
     async def look_up(self, group: str) -> UserGroup:
         place = SlackPlace.of(Address.parse(group))

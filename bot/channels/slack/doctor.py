@@ -10,7 +10,7 @@ from bot.channels.kinds import look_at_places
 from bot.channels.slack.errors import code_of, translate_errors
 from bot.channels.slack.manifest import SCOPES
 from bot.channels.slack.places import SlackPlace
-from bot.channels.slack.posting import check as check_place
+from bot.channels.slack.posting import check_place
 from bot.channels.slack.workspaces import make_client, organisation_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, fail, ok, warn

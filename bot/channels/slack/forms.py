@@ -107,7 +107,7 @@ def _user(value: Any, team: str) -> str | None:
     return None
 
 
-def read(
+def read_form(
     fields: Sequence[Field], state: Mapping[str, Any], arguments: Mapping[str, Any], team: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Turn a view's ``state.values`` into arguments and faults, by the field's name.

@@ -24,6 +24,7 @@ from bot.store.database import Database
 from bot.telemetry.logs import logger
 
 _EACH = 8  # cards per part: three parts of 8 with 3 blocks each stay below 100
+_CALM = 0.5  # seconds; changes within them are shown together
 
 
 def view(overview: Overview, notice: str = "") -> Block:
@@ -96,8 +97,6 @@ def _entry(card: Card, *, decide: bool, mine: bool) -> list[Block]:
 
 log = logger(__name__)
 
-_CALM = 0.5  # seconds; changes within them are shown together
-
 
 class Homes:
     """The home tabs that people opened, each refreshed when it changed."""
@@ -111,7 +110,7 @@ class Homes:
         self._behind = False
         self._task: asyncio.Task[None] | None = None
 
-    async def opened(self, team: str, user: str) -> None:
+    async def open_home(self, team: str, user: str) -> None:
         """Show a person's home and keep it current from now on."""
         await self._database.write(remember_home, team, user, self._clock())
         self._shown.pop((team, user), None)

@@ -24,7 +24,7 @@ from bot.channels.slack.blocks import Block
 from bot.channels.slack.home import Homes
 from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import NAME, SlackPlace, actor_of
-from bot.channels.slack.posting import post_directly, tell
+from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
     MAX_ATTACHED,
     count_missing,
@@ -73,6 +73,9 @@ _CHANNEL = re.compile(r"<#([A-Z0-9]+)(?:\|([^<>]*))?>")
 _SPECIAL = re.compile(r"<!(?:subteam\^[A-Z0-9]+\|@?)?([^<>|^]+)(?:\^[^<>|]*)?(?:\|([^<>]*))?>")
 _UNNAMED = frozenset({"privategroup", "directmessage"})  # what Slack writes in place of a name
 _LINK = re.compile(r"<((?:https?|mailto|tel):[^<>|]+)(?:\|([^<>]*))?>")
+ACTION = "nod:mentions"
+_ONLY = "I answer in this thread only when I'm mentioned. Press again to change that."
+_ALL = "I answer every message in this thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ def channel_named(team: str, channel: str, name: str) -> dict[str, str]:
     return {f"{NAME}:{team}/{channel}": f"#{name}"}
 
 
-def readable(text: str, names: Mapping[str, str]) -> str:
+def make_readable(text: str, names: Mapping[str, str]) -> str:
     """Turn Slack's marks into words for the model: ``@Ana``, ``#general``, plain links."""
     text = _USER.sub(lambda m: f"@{names.get(m[1]) or m[2] or m[1]}", text)
     text = _CHANNEL.sub(lambda m: f"#{m[2] or m[1]}", text)
@@ -237,11 +240,6 @@ def readable(text: str, names: Mapping[str, str]) -> str:
 
 def _bare(link: str) -> str:
     return link.removeprefix("mailto:").removeprefix("tel:")
-
-
-ACTION = "nod:mentions"
-_ONLY = "I answer in this thread only when I'm mentioned. Press again to change that."
-_ALL = "I answer every message in this thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +261,7 @@ class FollowedThreads:
         state = await self._state(place)
         return state is None or not state["only"]
 
-    async def pressed(self, place: SlackPlace) -> str:
+    async def handle_press(self, place: SlackPlace) -> str:
         """Toggle the choice, and return the reply for the person."""
         only = await self.listens(place)
         await self._keep(place, only=only)
@@ -332,7 +330,7 @@ class Events:
             return
         if await self._follows(found.place):
             words = _DELETED if found.deleted else _EDITED
-            self.background.start(tell(self.workspaces, found.shown_at, found.user, words))
+            self.background.start(tell_person(self.workspaces, found.shown_at, found.user, words))
         elif found.as_mention is not None:
             await self._message({**body, "event": found.as_mention}, team)
 
@@ -349,9 +347,9 @@ class Events:
             self._people(team, list_mentioned_users(said.text)),
         )
         names = {user: each.name for user, each in people.items()}
-        text = readable(said.text, names)
+        text = make_readable(said.text, names)
         for author, passed_on in reversed(said.shared):
-            text = format_forwarded(author, readable(passed_on, {}), text)
+            text = format_forwarded(author, make_readable(passed_on, {}), text)
         notes, unread = [], ""
         if said.in_thread and not follows:
             before, unread = await self._thread(said, workspace.bot_user)
@@ -373,7 +371,7 @@ class Events:
             )
         )
         if reply.answer is Answer.ACCEPTED:
-            title = readable(said.text, names) or ", ".join(each.name for each in said.files)
+            title = make_readable(said.text, names) or ", ".join(each.name for each in said.files)
             self.sessions.begin(said.place, title)
             if notes:
                 await self._keep_programs(said.place, None)
@@ -394,7 +392,7 @@ class Events:
             await post_directly(self.workspaces, place, words)
         else:
             at = place if said.in_thread else SlackPlace(place.team, place.channel)
-            await tell(self.workspaces, at, said.user, words)
+            await tell_person(self.workspaces, at, said.user, words)
 
     async def _thread(self, said: Said, bot_user: str) -> tuple[list[tuple[str, str]], str]:
         """Return the earlier messages of a thread with their authors, and a note on what was not read.
@@ -418,7 +416,7 @@ class Events:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
         before = [found[ts] for ts in sorted(found, key=float) if ts != said.ts]
         shown = [before[0], *before[1:][-_MOST_READ:]] if before else []
-        lines = [(_author_of(m, names), readable(read_all(m), names)) for m in shown]
+        lines = [(_author_of(m, names), make_readable(read_all(m), names)) for m in shown]
         read = _newest_lines(lines)
         if not before:
             return lines, "" if whole else _THREAD_UNREAD
@@ -461,7 +459,7 @@ class Events:
         place = SlackPlace(workspace.team, str(channel), str(thread))
         if not await self._follows(place):
             return
-        line = name_program(event) or "another program", readable(read_all(event), {})[:_MOST_KEPT_CHARS]
+        line = name_program(event) or "another program", make_readable(read_all(event), {})[:_MOST_KEPT_CHARS]
         kept = [*await self._programs(place), line]
         await self._keep_programs(place, kept[-_MOST_KEPT:])
 
@@ -490,7 +488,7 @@ class Events:
     async def _greet(self, event: Mapping[str, Any], team: str) -> None:
         user = event["user"]
         if event.get("tab") == "home":
-            await self.homes.opened(team, user)
+            await self.homes.open_home(team, user)
             return
         client = await self.workspaces.client(team)
         await client.assistant_threads_setSuggestedPrompts(
@@ -504,7 +502,7 @@ class Events:
         workspace = await self.workspaces.find_named(body)
         user = str((body.get("user") or {}).get("id") or "")
         if workspace is not None and user:
-            self.background.start(tell(self.workspaces, None, user, _NO_SHORTCUTS, workspace.team))
+            self.background.start(tell_person(self.workspaces, None, user, _NO_SHORTCUTS, workspace.team))
 
     async def command(self, body: Mapping[str, Any], team: str) -> Reply:
         """Handle a slash command; it carries no thread, so its address is the channel."""
@@ -517,7 +515,7 @@ class Events:
         names |= {str(each): each.name for each in people.values() if each.name}
         if words.partition(" ")[0] not in _PROSE:
             words = with_addresses(words, team, people)
-        words = readable(words, {})
+        words = make_readable(words, {})
         names |= channel_named(team, place.channel, str(body.get("channel_name") or ""))
         at, who = place.address, tuple(people.values())
         return await self.inbox(

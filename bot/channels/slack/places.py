@@ -9,6 +9,8 @@ from bot.domain.people import Actor, Membership
 from bot.errors import NotDeliverable
 
 NAME = "slack"
+_ID = re.compile(r"[A-Z0-9]+")
+_OTHER_WORKSPACE = "another workspace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,6 @@ class SlackPosted:
     def parse(cls, ref: str) -> Self:
         team, channel, ts = ref.split("/")
         return cls(team, channel, ts)
-
-
-_ID = re.compile(r"[A-Z0-9]+")
-_OTHER_WORKSPACE = "another workspace"
 
 
 def is_id(text: str) -> bool:

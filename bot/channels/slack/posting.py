@@ -26,7 +26,7 @@ _LOOKED_AT = 200  # messages
 _MAYBE_STREAMS = 3  # the newest messages
 
 
-async def tell(
+async def tell_person(
     workspaces: Workspaces, place: SlackPlace | None, user: str, markdown: str, team: str = ""
 ) -> None:
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
@@ -91,7 +91,7 @@ async def upload(
     )
 
 
-async def check(client: AsyncWebClient, place: SlackPlace) -> None:
+async def check_place(client: AsyncWebClient, place: SlackPlace) -> None:
     """Read one message where Nod would post, as only members of a channel can; a person needs a DM."""
     await client.conversations_history(channel=await channel_of(client, place), limit=1)
 

@@ -15,10 +15,10 @@ from bot.channels.slack import card as cards
 from bot.channels.slack import screens
 from bot.channels.slack.blocks import VALUE
 from bot.channels.slack.errors import for_presser, translate_errors
-from bot.channels.slack.forms import blocks_of, read
+from bot.channels.slack.forms import blocks_of, read_form
 from bot.channels.slack.inbound import ACTION, FollowedThreads, channel_named
 from bot.channels.slack.places import NAME, SlackPlace, SlackPosted
-from bot.channels.slack.posting import tell, upload
+from bot.channels.slack.posting import tell_person, upload
 from bot.channels.slack.screens import ModalSubject
 from bot.channels.slack.text import escape
 from bot.channels.slack.workspaces import Workspaces, within
@@ -40,6 +40,11 @@ BROKEN = "Something went wrong on my side. Nothing was decided. Please try again
 _TRIGGER = 2.0  # seconds; what a press may open is dead after three
 _OUTSIDE = "I can't tell that you are of this team. Nothing was changed."
 _NOT_AFFECTED = "The proposal is not affected."
+_TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
+_VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
+_READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
+_ASKING_VERBS = {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
+_OPENERS = _READS | _ASKING_VERBS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,15 @@ class SlackPresses:
     inbox: Inbox
     lookup: Lookup
 
-    async def clicked(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
+    async def handle_click(self, body: Mapping[str, Any], action: Mapping[str, Any], team: str) -> None:
         """Handle a press that is acknowledged already, and tell the person of any failure."""
         click = Click.of(body, action, team)
         place = click.place
         try:
             if action.get("action_id") == ACTION and place is not None:
-                words = _OUTSIDE if (await self._actor(click)).outside else await self.threads.pressed(place)
+                words = (
+                    _OUTSIDE if (await self._actor(click)).outside else await self.threads.handle_press(place)
+                )
             elif (choice := read_choice(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:
@@ -132,7 +139,7 @@ class SlackPresses:
         if not words:
             return
         try:
-            await tell(self.workspaces, place, click.user, words, team)
+            await tell_person(self.workspaces, place, click.user, words, team)
         except Exception:
             log.exception("outcome of a press not delivered")
 
@@ -237,10 +244,12 @@ class SlackPresses:
             real = screens.review_real(card, subject)
             return await self._show(click, real.view, real.file, card.tool_name)
         if asked is not Verb.EDIT:
-            return await self._show(click, screens.words(card, asked, subject))
+            return await self._show(click, screens.make_words_form(card, asked, subject))
         arguments = await self.lookup.arguments(card.proposal_id, actor, at) or {}
         may = await self.lookup.may_press(card.proposal_id, actor, at)
-        return await self._show(click, screens.edit(card, arguments, subject, click.team, may_approve=may))
+        return await self._show(
+            click, screens.make_edit_form(card, arguments, subject, click.team, may_approve=may)
+        )
 
     async def _offer(self, click: Click, actor: Actor, card: Card) -> str:
         """Open the modal of "approve similar", or return why this person may not use it."""
@@ -252,7 +261,7 @@ class SlackPresses:
             return f"{_why_no_ladder(card, may=may)} {_NOT_AFFECTED}"
         read_all = at is None or not cards.render(card).whole
         subject = click.subject(card.proposal_id, card.round)
-        review = screens.similar(card, subject, ladder, reaches, read_all=read_all)
+        review = screens.make_grant_form(card, subject, ladder, reaches, read_all=read_all)
         return await self._show(click, review.view, review.file, card.tool_name)
 
     async def _show(self, click: Click, view: dict[str, Any], file: str = "", name: str = "all") -> str:
@@ -267,7 +276,9 @@ class SlackPresses:
                 await upload(client, place, f"{name[:40]}.txt", file, title="Everything it does")
         return ""
 
-    async def submitted(self, body: Mapping[str, Any], view: Mapping[str, Any], team: str) -> dict[str, Any]:
+    async def handle_submit(
+        self, body: Mapping[str, Any], view: Mapping[str, Any], team: str
+    ) -> dict[str, Any]:
         """Handle a modal's submit, and return the acknowledgement; empty closes the modal."""
         try:
             return await self._submit(body, view, team)
@@ -341,7 +352,7 @@ class SlackPresses:
             seen = replace(press, verb=Verb.EDIT)
             return _answer(seen, await self.inbox(seen))
         fields = fields_of(card.schema, original)
-        arguments, faults = read(fields, state, original, team)
+        arguments, faults = read_form(fields, state, original, team)
         if faults:
             return _faulty(faults, fields)
         verb = Verb.EDIT if _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
@@ -350,13 +361,6 @@ class SlackPresses:
         if reply.answer is Answer.INVALID and reply.fields:
             return _faulty(reply.fields, fields)
         return _answer(press, reply)
-
-
-_TOGETHER = frozenset({screens.REVIEW_ALL, screens.CHOOSE, screens.SURE})
-_VIEWS = frozenset({cards.REVIEW, cards.REVIEW_STEPS, cards.VIEW})
-_READS = _VIEWS | {cards.CHOOSING, screens.ROW.removeprefix("nod:")}
-_OPENERS = _READS | {cards.DECLINE_REASON, cards.CONTEXT_SHOWN, Verb.FOR_REAL.value}
-_OPENERS |= {verb for verb in Verb if BUTTONS[verb].needs in (Needs.FORM, Needs.LADDER, Needs.WORDS)}
 
 
 def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:

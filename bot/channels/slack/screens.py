@@ -47,6 +47,8 @@ _PIECE = 2900
 _WORDS = 2000  # characters that a person may write
 _BUDGET = 200_000  # bytes of JSON; Slack takes 250,000
 _RUNG = 2000  # units; a permission that cannot be said in full is not offered
+_TEN = 10  # rows for which Slack has checkboxes in one element
+_ROOM = 12_000  # units for ten rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,6 @@ def context(words: str, subject: ModalSubject) -> Block:
     return _modal(CONTEXT, _everything(words)[0], f"nod:{CONTEXT_SHOWN}", subject)
 
 
-_TEN = 10  # rows for which Slack has checkboxes in one element
-_ROOM = 12_000  # units for ten rows
-
-
 def choose(card: Card, subject: ModalSubject) -> Review:
     """Show the rows of a batch with a checkbox for each that may be approved with others."""
     rows = card.rows
@@ -221,7 +219,7 @@ def sayable(ladder: Sequence[tuple[GrantScope, str]]) -> list[tuple[GrantScope, 
     return [(rung, words) for rung, words in ladder if text.width(text.link_text(words)) <= _RUNG]
 
 
-def similar(
+def make_grant_form(
     card: Card,
     subject: ModalSubject,
     ladder: Sequence[tuple[GrantScope, str]],
@@ -260,7 +258,7 @@ def _choice(label: str, block_id: str, options: list[Block]) -> Block:
     return b.input_block(block_id, label, element)
 
 
-def edit(
+def make_edit_form(
     card: Card, arguments: Mapping[str, Any], subject: ModalSubject, team: str, *, may_approve: bool = True
 ) -> Block:
     """Give a form made from the tool's schema, filled with the arguments as they are."""
@@ -278,7 +276,7 @@ def edit(
     return _modal(card.button(Verb.EDIT).label, shown, EDIT, subject, submit)
 
 
-def words(card: Card, verb: Verb, subject: ModalSubject) -> Block:
+def make_words_form(card: Card, verb: Verb, subject: ModalSubject) -> Block:
     """Ask for the words that go with a press: who is told reads them, and a reason is shown on the card."""
     pressed = card.button(verb)
     asked = pressed.asks

@@ -20,6 +20,10 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
+_WAITED = 0.5  # seconds that a turn waits for a status
+_PATIENCE = 20.0  # seconds after which Slack is not waited for in the background either
+_PAUSES = (1.0, 5.0)  # seconds before a last status is tried again
+
 
 class Status(StrEnum):
     """The status of an agent session."""
@@ -27,11 +31,6 @@ class Status(StrEnum):
     PROCESSING = "processing"  # a turn runs; Slack shows its stop button
     SUSPENDED = "suspended"  # open proposals: it waits for people
     ACTIVE = "active"  # the agent is silent
-
-
-_WAITED = 0.5  # seconds that a turn waits for a status
-_PATIENCE = 20.0  # seconds after which Slack is not waited for in the background either
-_PAUSES = (1.0, 5.0)  # seconds before a last status is tried again
 
 
 class Sessions:
@@ -54,7 +53,7 @@ class Sessions:
             await asyncio.wait({task}, timeout=_WAITED)
             task.cancel()
 
-    def noted(self, place: SlackPlace, status: Status) -> None:
+    def note_status(self, place: SlackPlace, status: Status) -> None:
         """Remember what Slack shows now."""
         if status is Status.PROCESSING:
             self._processing.add(place)
@@ -103,7 +102,7 @@ class Sessions:
         except (SlackClientError, aiohttp.ClientError, OSError, ChannelError) as error:
             log.info("session status not delivered", why=str(error) or type(error).__name__)
             return False
-        self.noted(place, status)
+        self.note_status(place, status)
         return True
 
     async def close(self) -> None:

@@ -107,7 +107,7 @@ def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
     return False
 
 
-def readable(body: bytes, content_type: str) -> bool:
+def is_readable(body: bytes, content_type: str) -> bool:
     """Tell if a body has a shape that Slack sends: a JSON object, or a form that may hold one."""
     try:
         text = body.decode()

@@ -268,7 +268,7 @@ class SlackStream:
                 await self._edit()
             return False
         if status is not None:
-            self.sessions.noted(self.place, status)
+            self.sessions.note_status(self.place, status)
         return status is not None
 
     async def _close(self, status: Status | None, word: str = "") -> bool:

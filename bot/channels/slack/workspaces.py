@@ -61,6 +61,8 @@ _POSTS = frozenset(
 sdk_logger = logging.getLogger("bot.slack.sdk")
 sdk_logger.setLevel(logging.WARNING)  # an explicit level: the SDK formats its debug lines at NOTSET
 
+_WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
+
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
@@ -78,9 +80,6 @@ class Workspace:
     def is_bot(self, bot: str, user: str) -> bool:
         """Tell whether it is Nod's bot here, by its id where Slack names it, else by its account."""
         return bot == self.bot_id if bot else user == self.bot_user
-
-
-_WITHIN: ContextVar[float] = ContextVar("within", default=PATIENCE)
 
 
 @asynccontextmanager
@@ -109,7 +108,7 @@ class Client(AsyncWebClient):
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
         waited = 0
         while True:
-            if (left := self.waits.left(place)) > _WITHIN.get():
+            if (left := self.waits.count_seconds_left(place)) > _WITHIN.get():
                 raise _make_limit_error()
             await asyncio.sleep(left)
             try:
@@ -226,7 +225,7 @@ class Workspaces(AsyncAuthorize):
         return self._own is None and self._settings.slack_bot_token is not None
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """True if Slack no longer accepts the bot token of the settings."""
         return self._own is not None and self._own.team in self._off
 

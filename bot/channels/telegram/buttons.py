@@ -16,6 +16,11 @@ from bot.channels.telegram.limits import CALLBACK_BYTES
 from bot.domain.chat import make_choice_buttons
 from bot.domain.verbs import BUTTONS, Needs, Verb
 
+_SHAPE = re.compile(
+    r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
+    r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
+)
+
 
 def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     """Return a button for each, one below the other; None without any."""
@@ -142,11 +147,6 @@ LADDER = frozenset({Does.SIMILAR, Does.RUNG, Does.REACH, Does.LASTING})
 
 CHOOSING = frozenset({Does.PICK, Does.TOGGLE, Does.LOOK, Does.DECIDE, Does.DECIDE_SOME, Does.FOLD})
 """The buttons on the card of a batch that pick some of its rows."""
-
-_SHAPE = re.compile(
-    r"([a-z_]{2,14})\.([A-Za-z0-9_-]{1,48})\.(0|[1-9][0-9]{0,8})"
-    r"(?:\.(0|[1-9][0-9]{0,3})(?:\.([A-Za-z0-9_-]{1,18}))?)?"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ _PLACED = frozenset({*CHOICES, *(verb for row in _ROWS for verb in row)})
 _MORE = "⋯ More"
 _GROUP = (Verb.APPROVE_ALL, Verb.DECLINE_ALL)
 _APPROVING = frozenset({Verb.APPROVE, Verb.APPROVE_STEPS, Verb.SIMILAR, Verb.APPROVE_ALL, Verb.FOR_REAL})
+_IN_ROW = 5
+_OF_ALL = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +163,6 @@ def _for_rows(
 
 def _write_context_row(card: Card) -> list[list[InlineKeyboardButton]]:
     return [[_viewing(card, Does.CONTEXT, CONTEXT, style=None)]] if card.led else []
-
-
-_IN_ROW = 5
-_OF_ALL = (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:

@@ -269,7 +269,7 @@ class TelegramChannel(Platform):
         """
         if not self._app.running or self._connection is None or not self._connection.up:
             return Hearing(fault="it isn't connected")
-        if self._requests.refused or self._polls.refused:
+        if self._requests.is_refused or self._polls.is_refused:
             return Hearing(fault="Telegram no longer accepts TELEGRAM_BOT_TOKEN")
         if self._webhook is not None:
             return heard(self._received, self._elapsed(), told=True)
@@ -353,7 +353,7 @@ class TelegramChannel(Platform):
                 if len(self._ends) > _ENDS:
                     del self._ends[next(iter(self._ends))]
         except CopyGone:
-            if card.pending and self._moves.left(message.chat_id):
+            if card.pending and self._moves.has_moved(message.chat_id):
                 await self._views.post_once(card, self._moves.place(address))
             raise
         await self._views.settle(card, message.chat_id)

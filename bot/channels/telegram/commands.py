@@ -22,6 +22,16 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
+_HELLO = (
+    "Hi, I'm Nod. Tell me what you need, in your own words. "
+    "I look things up right away, and ask with buttons before I change anything."
+)
+_GROUPS = "In a group, mention me or reply to me."
+_SHORTLY = ("status", "pending", "new", "help")
+"""What `/start` names; the rest is in `/help`."""
+_OWN = ("link", "console", "memory", "status", "schedules")  # what it tells may be from other chats
+_ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
+
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
@@ -39,14 +49,6 @@ class MenuEntry:
     decides: bool = False  # for those who may; listed for approvers and admins
     listed: bool = True
 
-
-_HELLO = (
-    "Hi, I'm Nod. Tell me what you need, in your own words. "
-    "I look things up right away, and ask with buttons before I change anything."
-)
-_GROUPS = "In a group, mention me or reply to me."
-_SHORTLY = ("status", "pending", "new", "help")
-"""What `/start` names; the rest is in `/help`."""
 
 ENTRIES = (
     MenuEntry("help", "What I am and what I understand", "nod", "help"),
@@ -67,9 +69,7 @@ ENTRIES = (
     MenuEntry("approvals", "Rules, grants, audit log: /approvals help", "approvals", "", admins=True),
     MenuEntry("nod", "The same commands, as they are called elsewhere", "nod", "", listed=False),
 )
-_OWN = ("link", "console", "memory", "status", "schedules")  # what it tells may be from other chats
 _BY_NAME = {e.typed: e for e in ENTRIES} | {"start": ENTRIES[0]}
-_ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def link_to(me: User, proposal_id: str) -> str:
     return f"https://t.me/{me.username}?start={proposal_id}"
 
 
-def read(text: str) -> Typed | None:
+def read_command(text: str) -> Typed | None:
     """Parse a command; None for other text. A link to a proposal becomes the command that shows it."""
     if not text.startswith("/"):
         return None

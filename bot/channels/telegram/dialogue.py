@@ -23,6 +23,9 @@ from bot.domain.verbs import Verb
 from bot.store.database import Database
 from bot.store.state import keep_state, load_state
 
+NOT_YOURS = "This form is not open for you. Begin on the card."
+MOVED_ON = "This was decided or changed in the meantime."
+
 
 class DialogueStep(StrEnum):
     """The question that a dialogue asks now."""
@@ -55,7 +58,7 @@ class Dialogue:
     verb: Verb = Verb.EDIT  # what the answer leads to
 
     @classmethod
-    def edit(cls, card: Card, now: datetime) -> Self:
+    def begin_edit(cls, card: Card, now: datetime) -> Self:
         return cls(card.proposal_id, card.round, DialogueStep.PICK, now)
 
     @classmethod
@@ -104,7 +107,7 @@ class Dialogue:
         """Return whether a reply to this message is the answer; a text that replies to nothing never is."""
         return self.awaits_text and reply_to == self.prompt
 
-    def asked_in(self, text: str) -> bool:
+    def is_asked_in(self, text: str) -> bool:
         """Return whether a message with this text asks the question, although it is not known as its message.
 
         It was sent, and Telegram's answer with its id was lost, or the process was, right after.
@@ -137,10 +140,6 @@ _FORMER = {
     "lasting": (DialogueStep.RUNG, Verb.EDIT),
 }
 """Steps as earlier releases kept them."""
-
-
-NOT_YOURS = "This form is not open for you. Begin on the card."
-MOVED_ON = "This was decided or changed in the meantime."
 
 
 async def _nothing_to_answer() -> None:
@@ -181,7 +180,7 @@ class Dialogues:
         state = await self.database.read(load_state, NAME, who.key)
         return Dialogue.from_state(state) if state else None
 
-    async def prompted(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
+    async def store_prompt(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
         """Remember the message that asks, unless something else has been begun while it was on its way."""
         if await self.load(who) == dialogue:
             await self.keep(who, dialogue.prompted(message_id))

@@ -64,7 +64,7 @@ class Offer:
         return dialogue.rung in dict(self.rungs) and dialogue.reach in dict(self.reaches)
 
     def screen(self, dialogue: Dialogue, card: Card, who: Who) -> Screen:
-        return screens.similar(dialogue, self.rungs, self.reaches, card, who.user)
+        return screens.ask_grant(dialogue, self.rungs, self.reaches, card, who.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Asker:
             return False
         if dialogue and dialogue.listens(find_posted(replied).message_id):
             trouble = await self._take_answer(who, dialogue, text)
-        elif dialogue and dialogue.asked_in(replied.text or ""):
+        elif dialogue and dialogue.is_asked_in(replied.text or ""):
             trouble = await self._take_answer(who, dialogue, None)
         elif screens.has_asked(replied, who.user):
             trouble = _OVER
@@ -116,7 +116,7 @@ class Asker:
         dialogue = await self.dialogues.load(who)
         if dialogue is None:
             return False
-        return dialogue.listens(find_posted(replied).message_id) or dialogue.asked_in(replied.text or "")
+        return dialogue.listens(find_posted(replied).message_id) or dialogue.is_asked_in(replied.text or "")
 
     async def cancel(self, who: Who) -> bool:
         """Stop asking; False when nothing was being asked."""
@@ -155,7 +155,7 @@ class Asker:
         if form is None:
             return "You may not edit this one."
         if callback.does is Does.EDIT:
-            await self._show_form(who, Dialogue.edit(card, self.clock()), form)
+            await self._show_form(who, Dialogue.begin_edit(card, self.clock()), form)
             return ""
         return await self._step(who, found, callback, form, message) if found else NOT_YOURS
 
@@ -163,7 +163,7 @@ class Asker:
         """Ask for the words that go with a press."""
         if not await self.lookup.may_press(card.proposal_id, who.actor, who.place.address, verb):
             return "You may not decide this one."
-        screen = screens.words(who.user, card.button(verb), card.title)
+        screen = screens.ask_words(who.user, card.button(verb), card.title)
         await self._show(who, Dialogue.words(card, verb, self.clock()), screen)
         return ""
 
@@ -178,7 +178,7 @@ class Asker:
             return await self._describe_change_since(who, dialogue.proposal_id, dialogue.round)
         if dialogue.step is not DialogueStep.ASK:
             if text is None:
-                screen = screens.words(who.user, card.button(dialogue.verb), card.title)
+                screen = screens.ask_words(who.user, card.button(dialogue.verb), card.title)
                 return await self._ask_again(who, dialogue, screen)
             reply = await self.inbox(who.press(dialogue.verb, card.proposal_id, card.round, reason=text))
             await self.dialogues.keep(who, None)
@@ -189,11 +189,11 @@ class Asker:
             await self.dialogues.keep(who, None)
             return MOVED_ON
         if text is None:
-            return await self._ask_again(who, dialogue, screens.ask(dialogue, asked, who.user))
+            return await self._ask_again(who, dialogue, screens.ask_value(dialogue, asked, who.user))
         try:
             value = None if asked.nullable and text.strip() == _EMPTY else asked.read(text)
         except BadAnswer as trouble:
-            await self._show(who, dialogue, screens.ask(dialogue, asked, who.user, str(trouble)))
+            await self._show(who, dialogue, screens.ask_value(dialogue, asked, who.user, str(trouble)))
             return ""
         await self._show_form(who, dialogue.give(asked, value, self.clock()), form)
         return ""
@@ -216,13 +216,13 @@ class Asker:
             return ""
         if callback.does is Does.FIELD and index < len(form.fields):
             asking = dialogue.pick(form.fields[index], now)
-            await self._show(who, asking, screens.ask(asking, form.fields[index], who.user), message)
+            await self._show(who, asking, screens.ask_value(asking, form.fields[index], who.user), message)
             return ""
         asked = form.field(dialogue.asked)
         if asked is None or (callback.does is Does.CHOOSE and index >= len(asked.choices)):
             return NOT_YOURS
         try:
-            value = asked.checked(None if callback.does is Does.CLEAR else asked.choices[index])
+            value = asked.check_value(None if callback.does is Does.CLEAR else asked.choices[index])
         except BadAnswer as trouble:
             return str(trouble)
         await self._show_form(who, dialogue.give(asked, value, now), form, message)
@@ -290,7 +290,7 @@ class Asker:
         sent = await self.transport.send(
             who.place, screen.rich, screen.markup, urgency=Urgency.PRESSED, alone=who.alone
         )
-        await self.dialogues.prompted(who, dialogue, sent.message_id)
+        await self.dialogues.store_prompt(who, dialogue, sent.message_id)
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)

@@ -45,6 +45,33 @@ _WORDS_NEEDED = "I can't take {} as an answer. Please answer in words. The quest
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
+_PLACES = 200  # groups and topics whose last messages are kept
+_MESSAGES = 30  # of each
+_LONGEST = 2_000  # characters of one
+_MARKED = 200  # and of what is said of an attachment
+_KINDS = {
+    "animation": "an animation",  # before document: Telegram fills both
+    "photo": "a photo",
+    "video": "a video",
+    "video_note": "a video message",
+    "voice": "a voice message",
+    "audio": "an audio file",
+    "document": "a file",
+    "sticker": "a sticker",
+    "location": "a location",
+    "contact": "a contact",
+    "poll": "a poll",
+    "checklist": "a checklist",  # not among the library's `effective_attachment`
+}
+_FILES = {  # what is a file, and how it is named where its sender does not say
+    "animation": "animation.mp4",
+    "document": "document",
+    "video": "video.mp4",
+    "video_note": "video-message.mp4",
+    "voice": "voice-message.ogg",
+    "audio": "audio",
+}
+_MARKS: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
 
 
 def actor_of(user: User) -> Actor:
@@ -70,7 +97,7 @@ def is_meant_for(message: Message, me: User) -> bool:
     answered = message.reply_to_message
     if answered and answered.from_user == me and not answered.forum_topic_created:
         return True
-    typed = commands.read(message.text or "")
+    typed = commands.read_command(message.text or "")
     if typed is not None:
         return typed.bot.lower() == (me.username or "").lower() if typed.bot else typed.known
     return any(_names(each, words, me) for each, words in _list_marks(message))
@@ -122,27 +149,6 @@ def _names(entity: MessageEntity, words: str, me: User) -> bool:
     return entity.user is not None and entity.user.id == me.id
 
 
-_MARKS: list[str | None] = [MessageEntity.MENTION, MessageEntity.TEXT_MENTION, MessageEntity.TEXT_LINK]
-_PLACES = 200  # groups and topics whose last messages are kept
-_MESSAGES = 30  # of each
-_LONGEST = 2_000  # characters of one
-_MARKED = 200  # and of what is said of an attachment
-_KINDS = {
-    "animation": "an animation",  # before document: Telegram fills both
-    "photo": "a photo",
-    "video": "a video",
-    "video_note": "a video message",
-    "voice": "a voice message",
-    "audio": "an audio file",
-    "document": "a file",
-    "sticker": "a sticker",
-    "location": "a location",
-    "contact": "a contact",
-    "poll": "a poll",
-    "checklist": "a checklist",  # not among the library's `effective_attachment`
-}
-
-
 class Overheard:
     """The last messages between people in groups, for Nod's next turn; a restart forgets them."""
 
@@ -191,16 +197,6 @@ def describe_attachment(message: Message | ExternalReplyInfo) -> str:
     if kind is not None:
         return _KINDS[kind]
     return "an attachment" if isinstance(message, Message) and message.effective_attachment else ""
-
-
-_FILES = {  # what is a file, and how it is named where its sender does not say
-    "animation": "animation.mp4",
-    "document": "document",
-    "video": "video.mp4",
-    "video_note": "video-message.mp4",
-    "voice": "voice-message.ogg",
-    "audio": "audio",
-}
 
 
 def files_of(message: Message) -> list[Upload]:
@@ -301,7 +297,7 @@ class Inbound:
                 await self._say(place, _EDITED, message)
         elif not user.is_bot:
             # words of another author command nothing
-            typed = None if message.forward_origin else commands.read(words_of(message, self.me))
+            typed = None if message.forward_origin else commands.read_command(words_of(message, self.me))
             if typed is not None:
                 await self._command(who, typed, message)
             else:
@@ -311,7 +307,7 @@ class Inbound:
     async def _decides(self, who: Who, message: Message) -> bool:
         """Handle a reply to a card by a decider who is not admitted; False for any other message."""
         words = words_of(message, self.me)
-        typed, dialogue = commands.read(words), await self.asker.dialogues.load(who)
+        typed, dialogue = commands.read_command(words), await self.asker.dialogues.load(who)
         about = dialogue.proposal_id if dialogue and words else ""
         if typed and typed.name != "cancel":
             about = typed.arguments if typed.name == "show" else ""
@@ -365,7 +361,7 @@ class Inbound:
             return False
         if await self.asker.asks(who, replied):
             return True
-        shown = await self.views.known(find_posted(replied))
+        shown = await self.views.find_proposal_id(find_posted(replied))
         card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
         return card is not None and card.pending and card.kind.is_answer
 

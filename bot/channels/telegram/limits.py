@@ -29,6 +29,18 @@ CAPTION_UNITS = 1024
 ENTITIES = 100
 TOAST = 200  # characters in the answer to a button
 CALLBACK_BYTES = 64
+_ALL_CHATS = (30, 1.1)  # requests, seconds: a little longer than Telegram's, for what is on its way
+_GROUP = (20, 61.0)
+_PERSON = (30, 31.0)  # 1/s sustained; short bursts are allowed
+_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
+_GROUP_GAP = 3.0  # seconds between two previews
+_PERSON_GAP = 0.5
+_RETRIES = 3
+_QUIET_CHATS = 1000
+_PRESSED_IN_LINE = 40  # of a chat; only a client that presses by itself has more
+_ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
+_UNPACED = ("sendMessageDraft", "sendChatAction")
+_SENT = "telegram sent"  # what processes tell each other
 
 
 class Urgency(IntEnum):
@@ -41,20 +53,8 @@ class Urgency(IntEnum):
     PREVIEW = 4  # not worth waiting for: a 429 is raised straight away
 
 
-_ALL_CHATS = (30, 1.1)  # requests, seconds: a little longer than Telegram's, for what is on its way
-_GROUP = (20, 61.0)
-_PERSON = (30, 31.0)  # 1/s sustained; short bursts are allowed
-_GROUP_PREVIEWS = 12  # of the 20 a minute; the rest is kept for cards and final texts
 _SHARES = {Urgency.ENDED: 0.85, Urgency.OPEN: 0.5}
 """Of a chat's requests; the rest is kept for what people wait for."""
-_GROUP_GAP = 3.0  # seconds between two previews
-_PERSON_GAP = 0.5
-_RETRIES = 3
-_QUIET_CHATS = 1000
-_PRESSED_IN_LINE = 40  # of a chat; only a client that presses by itself has more
-_ENDED_IN_LINE = 5  # cards of a chat that wait to say how they ended; the rest is drawn a moment later
-_UNPACED = ("sendMessageDraft", "sendChatAction")
-_SENT = "telegram sent"  # what processes tell each other
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class _Line:
         free = self.sent[-count] + seconds if len(self.sent) >= count else now
         return max(now + self.blocked(), free)
 
-    def used(self, now: float) -> bool:
+    def is_used(self, now: float) -> bool:
         """Return whether anything of it counts still."""
         recent = self.due(now, *_GROUP) > now or now - self.last_preview <= _GROUP_GAP
         return bool(self.waiting or recent or self.sent)
@@ -197,8 +197,8 @@ class ChatPace(BaseRateLimiter[int]):
     def _line(self, chat_id: int) -> _Line:
         if len(self._lines) > _QUIET_CHATS:
             now = self._now()
-            self._lines = {chat: line for chat, line in self._lines.items() if line.used(now)}
-        return self._lines.setdefault(chat_id, _Line(lambda: self._waits.left(str(chat_id))))
+            self._lines = {chat: line for chat, line in self._lines.items() if line.is_used(now)}
+        return self._lines.setdefault(chat_id, _Line(lambda: self._waits.count_seconds_left(str(chat_id))))
 
 
 def _window(chat_id: int) -> tuple[int, float]:

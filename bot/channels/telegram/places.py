@@ -20,6 +20,8 @@ from bot.store.state import keep_state, list_states
 from bot.telemetry.logs import logger
 
 NAME = "telegram"
+_KEY = "moved:"
+_TOLD = "telegram moved"  # what processes tell each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,6 @@ class Alone:
         return {"ephemeral_message_parameters": to, "reply_parameters": reply}
 
 
-_KEY = "moved:"
-_TOLD = "telegram moved"  # what processes tell each other
-
 log = logger(__name__)
 
 
@@ -150,7 +149,7 @@ class Moves:
             self._others.broadcast(_TOLD, [old, state])
         log.info("a telegram group has a new id", old=old, new=new)
 
-    def left(self, chat_id: int) -> bool:
+    def has_moved(self, chat_id: int) -> bool:
         """Return whether the chat moved away from this id, so that its messages can't be changed."""
         return chat_id in self._to
 

@@ -255,7 +255,7 @@ class TelegramPresses:
         if callback.does not in (Does.DECIDE, Does.DECIDE_SOME):
             toggles = callback.does is Does.TOGGLE
             page = place // PAGE if toggles else place
-            picked = picked.toggled(place) if toggles else picked
+            picked = picked.toggle(place) if toggles else picked
             await who.answered()
             await self.views.choose(card, message, page, picked, looks=callback.does is Does.LOOK)
             return "", False
@@ -342,7 +342,7 @@ class _PressAnswer:
 
     async def moment(self) -> None:
         """Answer with "a moment" when the press has to wait: now in a busy chat, else after a pause."""
-        self.leave()
+        self.stop_waiting()
         if self.busy(self.chat_id):
             await self.tell(_MOMENT)
         elif self._soon is None:
@@ -357,7 +357,7 @@ class _PressAnswer:
         if self.told:
             return
         self.told = True
-        self.leave()
+        self.stop_waiting()
         try:
             await self.transport.toast(self.query.id, text, alert=alert)
         except ChannelError as error:
@@ -365,11 +365,11 @@ class _PressAnswer:
 
     def close(self) -> None:
         """End the press, done or failed."""
-        self.leave()
+        self.stop_waiting()
         if self._soon is not None:
             self._soon.cancel()
 
-    def leave(self) -> None:
+    def stop_waiting(self) -> None:
         """Let the next press of this person start."""
         if self.line is not None:
             self.line.release()

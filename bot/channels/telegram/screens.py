@@ -20,6 +20,11 @@ _VALUE = 1200  # characters of a value in a question
 _LABEL = 40  # characters on a button
 _HINT = 60  # characters in the empty reply field
 _CHANGES = 8  # changes shown before "and so many more"
+_HOW = {
+    Shape.LINES: ", one entry a line",
+    Shape.DATA: " as JSON",
+    Shape.DATE: ", such as 2026-11-30",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ def pick(dialogue: Dialogue, fields: Sequence[Field], title: str, left_out: str 
     return Screen(text, InlineKeyboardMarkup(rows))
 
 
-def ask(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
+def ask_value(dialogue: Dialogue, field: Field, person: User, trouble: str = "") -> Screen:
     """Ask for a new value; ``trouble`` says why the last answer was not accepted."""
     now = _format_value(field, _current(dialogue, field))
     lines = [_name_person(person) + plain("new value for ") + style(field.label, "bold") + plain("?")]
@@ -88,7 +93,7 @@ def confirm(dialogue: Dialogue, fields: Sequence[Field]) -> Screen:
     return Screen(join(lines), InlineKeyboardMarkup(rows))
 
 
-def words(person: User, pressed: Button, title: str) -> Screen:
+def ask_words(person: User, pressed: Button, title: str) -> Screen:
     """Ask for the words that go with a press."""
     asked = pressed.asks
     question, hint = (asked.question, asked.hint) if asked else (pressed.label, "")
@@ -98,7 +103,7 @@ def words(person: User, pressed: Button, title: str) -> Screen:
     return Screen(text, reply, replies=True)
 
 
-def similar(
+def ask_grant(
     dialogue: Dialogue,
     ladder: Sequence[tuple[GrantScope, str]],
     reaches: Sequence[tuple[GrantAudience, str]],
@@ -135,13 +140,6 @@ def similar(
     rows.append([lasting(each) for each in GrantDuration if each.span])
     rows.append([_button(dialogue, Does.CLOSE, "Cancel")])
     return Screen(join(lines), InlineKeyboardMarkup(rows))
-
-
-_HOW = {
-    Shape.LINES: ", one entry a line",
-    Shape.DATA: " as JSON",
-    Shape.DATE: ", such as 2026-11-30",
-}
 
 
 def has_asked(message: Message, person: User) -> bool:

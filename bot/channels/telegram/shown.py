@@ -92,7 +92,7 @@ class ShownCards:
         self._transport = transport
         self._clock = clock
 
-    async def known(self, message: TelegramPosted) -> str:
+    async def find_proposal_id(self, message: TelegramPosted) -> str:
         """Return the id of the proposal that a card shows; empty for any other message."""
         found = await self._database.read(posted_cards.find_known, NAME, str(message))
         return found.proposal_id if found else ""
@@ -174,7 +174,7 @@ class ShownCards:
         else:
             await self._transport.edit(message, view.rich, view.keyboard)
         shown = (str(message), card.version, card.fingerprint)
-        add = posted_cards.add
+        add = posted_cards.add_card
         return message, await self._database.write(add, card.proposal_id, place.address, *shown)
 
     async def post_once(self, card: Card, place: TelegramPlace) -> None:

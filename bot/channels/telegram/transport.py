@@ -38,6 +38,19 @@ from bot.domain.text import shorten
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.telemetry.logs import logger
 
+_GONE = (
+    "message to edit not found",
+    "message can't be edited",
+    "message_id_invalid",
+    "message to delete not found",
+    "message to be replied not found",
+    "message to reply not found",
+)
+T = TypeVar("T")
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
+_NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
+_BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
+
 
 class BotRequests(HTTPXRequest):
     """PTB's HTTP client; at most ``connections``. ``elapsed`` is in seconds, only differences count."""
@@ -48,7 +61,7 @@ class BotRequests(HTTPXRequest):
         self._refused: float | None = None
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """True if Telegram refused the token lately, and accepted it in nothing since."""
         return self._refused is not None and self._elapsed() - self._refused <= SILENT
 
@@ -59,16 +72,6 @@ class BotRequests(HTTPXRequest):
         elif status == HTTPStatus.OK:
             self._refused = None
         return status, payload
-
-
-_GONE = (
-    "message to edit not found",
-    "message can't be edited",
-    "message_id_invalid",
-    "message to delete not found",
-    "message to be replied not found",
-    "message to reply not found",
-)
 
 
 class Moved(ChannelError):
@@ -102,15 +105,10 @@ def translate_errors() -> Iterator[None]:
         raise ChannelError(f"Telegram: {error.message}") from error
 
 
-T = TypeVar("T")
 Markup = InlineKeyboardMarkup | ForceReply | None
 _Sends = Callable[[dict[str, Any] | None], Awaitable[Message]]  # given what makes it one for one person alone
 
 log = logger(__name__)
-
-_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
-_NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
-_BAD_TEXT = ("can't parse entities", "entity", "entities", "wrong http url", "button_url_invalid")
 
 
 class Transport:
@@ -274,7 +272,7 @@ class Transport:
     async def _changing(self, ref: TelegramPosted) -> AsyncIterator[None]:
         """Change a message where it stands; at a chat's new id the same number would be another message."""
         stayed_behind = CopyGone("The group became a supergroup, and its old messages can't be changed.")
-        if self.moves.left(ref.chat_id):
+        if self.moves.has_moved(ref.chat_id):
             raise stayed_behind
         try:
             with translate_errors():

@@ -29,4 +29,4 @@ class InsightCommands:
                 length = timedelta(seconds=seconds(word))
         now = self._clock()
         found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
-        return counting.OFF if found is None else counting.words(found, facet, now)
+        return counting.OFF if found is None else counting.format_insights(found, facet, now)

@@ -16,6 +16,7 @@ from bot.store.rules import Policies
 MONTH = timedelta(days=30)
 OFF = "Insights are turned off here (NOD_INSIGHTS)."
 _TOLD = 10  # parts in a chat
+_NUMBERS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 
 
 def find_insights(session: Session, policies: Policies, actor: Actor, since: datetime) -> Insights | None:
@@ -30,7 +31,7 @@ def find_insights(session: Session, policies: Policies, actor: Actor, since: dat
     )
 
 
-def words(found: Insights, facet: Facet, now: datetime) -> str:
+def format_insights(found: Insights, facet: Facet, now: datetime) -> str:
     """Render the insights as text for a chat."""
     whose = "Everyone's" if found.everyone else "Your"
     lines = [f"**{whose} approvals in the last {span(now - found.since)}**: {found.total.words}"]
@@ -43,9 +44,6 @@ def words(found: Insights, facet: Facet, now: datetime) -> str:
     lines += [f"Decided by: {', '.join(decided)}"] if found.deciders else []
     lines += [f"Looked back only {when(found.back_to, now)}: there is too much."] if found.back_to else []
     return "\n".join(lines)
-
-
-_NUMBERS = ("asked", *ENDS, "median_seconds", "slowest_seconds")
 
 
 def as_csv(found: Insights) -> str:

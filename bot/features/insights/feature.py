@@ -24,5 +24,5 @@ INSIGHTS = Feature(
     make_toolsets=lambda parts: (suggestion_tools(parts.database, parts.policies, parts.clock),),
     make_commands=lambda parts: CommandSet(approvals=InsightCommands(parts).words),
     make_sweeps=_make_sweeps,
-    make_hooks=lambda _: Hooks(send_digest=(suggestions.tell,)),
+    make_hooks=lambda _: Hooks(send_digest=(suggestions.tell_suggestion,)),
 )

@@ -113,7 +113,7 @@ def _set(session: Session, policies: Policies, rule: Rule, key: str, now: dateti
     bound = policies.bound_to(session, by)
     if Role.ADMIN not in policy.roles_for(person, p) or (bound and not covers(bound, rule.scope)):
         raise ToolError("Only an admin there may set a rule.")
-    set_now = rules.add(session, rule, by, now)
+    set_now = rules.set_rule(session, rule, by, now)
     return people.put_names_in(session, f"Set: {set_now.words}. Each run still has a card and an audit row.")
 
 
@@ -197,13 +197,13 @@ def suggest(
 ) -> None:
     """Open each as a proposal for the admins there, unless it was opened since; no chat is told."""
     made = available.get(TOOL)
-    proposals.keep(session, made.name, made.version, made.form)
+    proposals.store_schema(session, made.name, made.version, made.form)
     for each in wanted:
         if _was_suggested(session, each, now) or not policies.load(session).holders(Role.ADMIN, each.place):
             continue
         title = each.words(people.find_known_names(session, [each.place]))
         at = Request(_NOD, TOOL, {}, Address(NOD, "suggestions"), title, private=True)
-        ident = conversations.open_at(session, at.address) or conversations.begin(
+        ident = conversations.open_at(session, at.address) or conversations.begin_conversation(
             session, at, "Suggestions", now
         )
         verdict = Verdict(
@@ -221,8 +221,8 @@ def suggest(
         transitions.insert_all(session, [opened], By.nod(Act.PROPOSE))
 
 
-def tell(session: Session, scope: str, to: Address, now: datetime) -> None:
+def tell_suggestion(session: Session, scope: str, to: Address, now: datetime) -> None:
     """Have the cards of open suggestions about the places of a scope posted there, each once."""
     for p in _earlier(session, [State.PROPOSED]):
         if covers(scope, p.arguments["place"]):
-            notices.keep(session, to, "", now, p.id)
+            notices.store_notice(session, to, "", now, p.id)

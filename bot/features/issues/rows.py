@@ -163,7 +163,7 @@ def differences(issue: Issue, wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in wanted.items() if getattr(issue, field) != value}
 
 
-def change(session: Session, number: int, wanted: Mapping[str, Any], now: datetime) -> Issue:
+def change_issue(session: Session, number: int, wanted: Mapping[str, Any], now: datetime) -> Issue:
     """Set the fields of ``wanted`` (named as in `Issue`); what is so already is left alone."""
     real = differences(find(session, number, lock=True), wanted)
     if "labels" in real:
@@ -212,10 +212,10 @@ def close(
     """Close an issue; a reason is added as a comment."""
     if reason:
         comment(session, number, reason, author=author, key=key, now=now)
-    return change(session, number, {"state": "closed"}, now)
+    return change_issue(session, number, {"state": "closed"}, now)
 
 
-def remove(session: Session, number: int) -> tuple[Issue, int]:
+def remove_issue(session: Session, number: int) -> tuple[Issue, int]:
     """Delete an issue with its comments; tells what it was and how many comments it had."""
     issue = find(session, number, lock=True)
     said = len(comments(session, number))

@@ -40,6 +40,46 @@ T = TypeVar("T")
 _LISTED = 50  # issues in one answer
 _CHANGEABLE = ("title", "body", "assignee", "priority", "labels", "state")
 _LINE_BREAK = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_SAMPLES: tuple[dict[str, Any], ...] = (
+    {
+        "title": "Login fails after a password reset",
+        "body": "The new password is accepted on the reset page, then refused at login for about a minute. "
+        "Probably the cached session of the old password.",
+        "assignee": "Ana",
+        "priority": "urgent",
+        "labels": ["auth", "bug"],
+    },
+    {
+        "title": "Exported CSV has wrong dates for users east of Berlin",
+        "body": "Dates shift by one day. The export formats local midnight as UTC.",
+        "assignee": "Sam",
+        "priority": "high",
+        "labels": ["bug", "export"],
+    },
+    {
+        "title": "Dark mode for the settings page",
+        "body": "The rest of the application has it; settings still glow.",
+        "priority": "low",
+        "labels": ["design"],
+    },
+    {
+        "title": "Invoices are sent twice when the mail server is slow",
+        "body": "A time-out is taken for a failure and the job is run again. Three customers wrote to us.",
+        "priority": "urgent",
+        "labels": ["billing", "bug"],
+    },
+    {
+        "title": "Document the rate limits of the public API",
+        "assignee": "Ana",
+        "labels": ["docs"],
+    },
+    {
+        "title": "Upgrade the staging database",
+        "body": "The version in use no longer gets security fixes.",
+        "assignee": "Priya",
+        "labels": ["operations"],
+    },
+)
 
 
 def _one_line(text: str) -> str:
@@ -243,7 +283,7 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             context,
             _preview_update,
             {"number": number, **given},
-            lambda session: issues.change(session, number, wanted, clock()),
+            lambda session: issues.change_issue(session, number, wanted, clock()),
         )
         kept = {name: getattr(before, name) for name in wanted}
         return ToolOutput(
@@ -309,7 +349,10 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
 
         """
         _, (issue, comments) = await as_shown(
-            context, _preview_deletion, {"number": number}, lambda session: issues.remove(session, number)
+            context,
+            _preview_deletion,
+            {"number": number},
+            lambda session: issues.remove_issue(session, number),
         )
         gone = {"deleted": issue.number, "title": issue.title, "comments_deleted": comments}
         return ToolOutput(gone, told=f"Deleted {_name_issue(issue)}{_with_its(comments)}")
@@ -334,7 +377,7 @@ def _undoes(database: Database, clock: Clock) -> Tool:
         def change(session: Session) -> Issue:
             if comment is not None:
                 issues.remove_comment(session, number, comment, clock())
-            return issues.change(session, number, {"state": "open"} if reopen else {}, clock())
+            return issues.change_issue(session, number, {"state": "open"} if reopen else {}, clock())
 
         given = {"number": number, "comment": comment, "reopen": reopen}
         _, issue = await _as_shown(database, context, _preview_taking_back, given, change)
@@ -532,47 +575,6 @@ def _page(found: list[Issue], total: int) -> dict[str, Any]:
 
 # -- the demo
 
-_SAMPLES: tuple[dict[str, Any], ...] = (
-    {
-        "title": "Login fails after a password reset",
-        "body": "The new password is accepted on the reset page, then refused at login for about a minute. "
-        "Probably the cached session of the old password.",
-        "assignee": "Ana",
-        "priority": "urgent",
-        "labels": ["auth", "bug"],
-    },
-    {
-        "title": "Exported CSV has wrong dates for users east of Berlin",
-        "body": "Dates shift by one day. The export formats local midnight as UTC.",
-        "assignee": "Sam",
-        "priority": "high",
-        "labels": ["bug", "export"],
-    },
-    {
-        "title": "Dark mode for the settings page",
-        "body": "The rest of the application has it; settings still glow.",
-        "priority": "low",
-        "labels": ["design"],
-    },
-    {
-        "title": "Invoices are sent twice when the mail server is slow",
-        "body": "A time-out is taken for a failure and the job is run again. Three customers wrote to us.",
-        "priority": "urgent",
-        "labels": ["billing", "bug"],
-    },
-    {
-        "title": "Document the rate limits of the public API",
-        "assignee": "Ana",
-        "labels": ["docs"],
-    },
-    {
-        "title": "Upgrade the staging database",
-        "body": "The version in use no longer gets security fixes.",
-        "assignee": "Priya",
-        "labels": ["operations"],
-    },
-)
-
 
 def seed(session: Session, now: datetime) -> None:
     """Fill an empty tracker; one that has issues is left alone."""
@@ -590,4 +592,4 @@ def seed(session: Session, now: datetime) -> None:
         key=None,
         now=now - timedelta(hours=3),
     )
-    issues.change(session, made[-1].number, {"state": "closed"}, now - timedelta(hours=2))
+    issues.change_issue(session, made[-1].number, {"state": "closed"}, now - timedelta(hours=2))

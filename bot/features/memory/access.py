@@ -52,15 +52,15 @@ def remember(session: Session, fact: Fact) -> bool:
     Raises ToolError where there is no room for it.
     """
     conversation_lock.everywhere(session)
-    there = rows.of(session, [fact.scope], fact.said_at)
+    there = rows.list_facts(session, [fact.scope], fact.said_at)
     by = people.by(session, Act.REMEMBER, fact.asked_by)
     for each in there:
         if each.text == fact.text:
             if each.until and (fact.until is None or fact.until > each.until):
-                rows.change(session, replace(each, until=fact.until, said_at=fact.said_at), by)
+                rows.change_fact(session, replace(each, until=fact.until, said_at=fact.said_at), by)
             return False
     _check_room(there, fact)
-    rows.add(session, fact, by)
+    rows.add_fact(session, fact, by)
     return True
 
 
@@ -84,7 +84,7 @@ def list_for_prompt(session: Session, here: Conversation, asker: Actor, now: dat
     """
     person = people.person_of(session, asker)
     alone = here.private and people.person_of(session, here.requester) == person
-    return rows.of(session, find_scopes_there(person, asker, here.origin, alone=alone), now)
+    return rows.list_facts(session, find_scopes_there(person, asker, here.origin, alone=alone), now)
 
 
 def list_visible(
@@ -128,7 +128,7 @@ def _whose(session: Session, fact: Fact) -> str:
     return people.put_names_in(session, fact.scope[1]) or "the team"
 
 
-def change(
+def change_fact(
     session: Session, policies: Policies, actor: Actor, ident: int, words: str, now: datetime
 ) -> str | None:
     """Put other words in its place and return them as they are kept; None where this person may not.
@@ -141,17 +141,17 @@ def change(
     if fact is None:
         return None
     changed = replace(fact, text=text, said_at=now)
-    _check_room(rows.of(session, [fact.scope], now), changed)
-    rows.change(session, changed, By.press(Act.REMEMBER, actor, reader.person))
+    _check_room(rows.list_facts(session, [fact.scope], now), changed)
+    rows.change_fact(session, changed, By.press(Act.REMEMBER, actor, reader.person))
     return text
 
 
-def forget(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
+def forget_fact(session: Session, policies: Policies, actor: Actor, ident: int, now: datetime) -> str | None:
     """Forget a fact and return it; None where this person may not, or it is gone."""
     reader, fact = _changeable(session, policies, actor, ident, now)
     if fact is None:
         return None
-    rows.remove(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
+    rows.remove_facts(session, [ident], By.press(Act.FORGET, actor, reader.person), now)
     return fact.text
 
 

@@ -52,7 +52,7 @@ class MemoryCommands:
             case "forget" if rest:
                 number = _number(rest)
                 forgotten = await self._database.write(
-                    access.forget, self._policies, command.actor, number, self._clock()
+                    access.forget_fact, self._policies, command.actor, number, self._clock()
                 )
                 return _reply(f"Forgotten: {forgotten}" if forgotten else "", number)
             case "edit" if rest:
@@ -78,7 +78,7 @@ class MemoryCommands:
         number = _number(which)
         try:
             fact = await self._database.write(
-                access.change, self._policies, command.actor, number, words, self._clock()
+                access.change_fact, self._policies, command.actor, number, words, self._clock()
             )
         except (ValueError, ToolError) as error:
             raise CommandError(str(error)) from None

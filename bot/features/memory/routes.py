@@ -65,7 +65,9 @@ class FactChangedBody(SaidBody):
 @router.patch("/memory/{number}", summary="Put other words in the place of a fact")
 async def edit(number: Number, body: FactBody, actor: Caller, over: Over) -> FactChangedBody:
     try:
-        fact = await over.database.write(access.change, over.policies, actor, number, body.fact, over.clock())
+        fact = await over.database.write(
+            access.change_fact, over.policies, actor, number, body.fact, over.clock()
+        )
     except (ValueError, ToolError) as error:
         raise Fault(422, str(error)) from None
     fact = existing(fact, access.not_yours_text(number))
@@ -74,6 +76,6 @@ async def edit(number: Number, body: FactBody, actor: Caller, over: Over) -> Fac
 
 @router.delete("/memory/{number}", summary="Forget a fact")
 async def forget(number: Number, actor: Caller, over: Over) -> FactChangedBody:
-    forgotten = await over.database.write(access.forget, over.policies, actor, number, over.clock())
+    forgotten = await over.database.write(access.forget_fact, over.policies, actor, number, over.clock())
     fact = existing(forgotten, access.not_yours_text(number))
     return FactChangedBody(id=number, fact=fact, text=f"Forgotten: {fact}")

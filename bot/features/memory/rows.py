@@ -24,7 +24,7 @@ _ABOUT, _SCOPE, _UNTIL = col(MemoryRow.about), col(MemoryRow.scope), col(MemoryR
 _MOST = 1_000  # facts in one list
 
 
-def add(session: Session, fact: Fact, by: By) -> None:
+def add_fact(session: Session, fact: Fact, by: By) -> None:
     about, scope = fact.scope
     row = MemoryRow(
         about=about,
@@ -40,7 +40,7 @@ def add(session: Session, fact: Fact, by: By) -> None:
     admin_changes.record(session, FACT, str(row.id), by, None, _state(row), fact.said_at)
 
 
-def change(session: Session, fact: Fact, by: By) -> None:
+def change_fact(session: Session, fact: Fact, by: By) -> None:
     """Put other words, or another end, in the place of those that are there."""
     row = session.get_one(MemoryRow, fact.id)
     before = _state(row)
@@ -50,7 +50,7 @@ def change(session: Session, fact: Fact, by: By) -> None:
     admin_changes.record(session, FACT, str(row.id), by, before, _state(row), fact.said_at)
 
 
-def remove(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
+def remove_facts(session: Session, idents: Collection[int], by: By, now: datetime) -> int:
     """Forget these facts; returns how many there were."""
     return _remove(session, col(MemoryRow.id).in_(sorted(idents)), by, now)
 
@@ -77,7 +77,7 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
     return len(rows)
 
 
-def of(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
+def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:
     """Return the facts for these, but not those whose time is over."""
     return _select_facts(session, tuple_(_ABOUT, _SCOPE).in_(sorted(scopes)), now)
 

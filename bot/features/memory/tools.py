@@ -166,5 +166,5 @@ def _forget(
     """Forget what is told there in these words; gives until when it was to be remembered."""
     found = _find_facts(session, context, text, about, now)
     asker, person, _ = _there(session, context)
-    rows.remove(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
+    rows.remove_facts(session, [each.id for each in found], By.press(Act.FORGET, asker, person), now)
     return found[0].until

@@ -37,7 +37,7 @@ def end(session: Session, accounts: Collection[str], actor: Actor, now: datetime
     ended = rows.end(session, accounts, people.by(session, Act.RETURN, actor), now)
     for each in ended:
         over = f"{each.who.label} is no longer away. You decide for them no longer."
-        notices.keep(session, Address.parse(str(each.stand_in)), over, now)
+        notices.store_notice(session, Address.parse(str(each.stand_in)), over, now)
     return ended, redraw_jobs(posted_cards.show_again(session)) if ended else []
 
 

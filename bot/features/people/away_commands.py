@@ -55,11 +55,11 @@ class AwayCommands:
         await self._check(stand_in, command.address if same else Address.parse(str(stand_in)))
 
         def begin(session: Session) -> tuple[Absence, list[int]]:
-            found = rows.begin(session, command.actor, stand_in, until.astimezone(UTC), now)
+            found = rows.begin_absence(session, command.actor, stand_in, until.astimezone(UTC), now)
             zone = self._policies.load(session).book.zone
             words = f"{found.who.label} is away until {found.end(zone)}, and you may decide what they may."
             told = f"{words} What you decide that way says “{found.words}”."
-            notices.keep(session, Address.parse(str(stand_in)), told, now)
+            notices.store_notice(session, Address.parse(str(stand_in)), told, now)
             return found, posted_cards.show_again(session)
 
         found, behind = await self._database.write(begin)

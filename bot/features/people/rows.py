@@ -20,7 +20,7 @@ from bot.store.rules import absence_of, raise_version
 from bot.store.tables.people import AbsenceRow
 
 
-def begin(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
+def begin_absence(session: Session, who: Actor, stand_in: Actor, until: datetime, now: datetime) -> Absence:
     """Begin an absence; an earlier one of the person ends."""
     person = people.person_of(session, who)
     end(session, person.accounts, By.press(Act.RETURN, who, person), now)

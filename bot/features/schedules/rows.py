@@ -35,7 +35,7 @@ _TOLERATED = timedelta(minutes=1)  # between the clocks of two processes
 _LISTED = 200
 
 
-def add(session: Session, made: Schedule, by: By, now: datetime) -> None:
+def add_schedule(session: Session, made: Schedule, by: By, now: datetime) -> None:
     """Store a new one."""
     same = {each.name: getattr(made, each.name) for each in fields(made)}
     row = ScheduleRow(**same | {"person": str(made.person), "name": made.person.name})
@@ -77,7 +77,7 @@ def count(session: Session, accounts: Collection[str], place: str) -> tuple[int,
     return theirs, session.execute(there.where(runs, inside(place))).scalar_one()
 
 
-def due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
+def list_due(session: Session, now: datetime, limit: int, held: Collection[str] = ()) -> list[Schedule]:
     """Return the schedules that are due, or whose proposal has ended, the longest waiting first.
 
     Of each conversation the one that waited longest, none where a turn is under way: each waits for its end.
@@ -114,7 +114,7 @@ def put_right(session: Session, now: datetime) -> int:
     return len(found)
 
 
-def change(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
+def change_schedule(session: Session, ident: str, by: By, now: datetime, **columns: Any) -> bool:
     """Set these columns, with a row in the audit log; False where it was ended."""
     row = session.get(ScheduleRow, ident, with_for_update=True)
     if row is None or row.ended_at is not None:

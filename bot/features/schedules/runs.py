@@ -70,7 +70,7 @@ class ScheduleChange:
     text: str  # for people
 
 
-def begin(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
+def begin_schedule(session: Session, policies: Policies, made: Schedule, most: int, now: datetime) -> None:
     """Store what was approved. Raises Hopeless, in words, where it can't run."""
     if rows.get(session, made.id):
         return  # an earlier run of the same approved call has made it
@@ -86,7 +86,7 @@ def begin(session: Session, policies: Policies, made: Schedule, most: int, now: 
     if theirs >= most or there >= PLACE * most:
         whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
         raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
-    rows.add(session, made, people.by(session, Act.SET, made.person), now)
+    rows.add_schedule(session, made, people.by(session, Act.SET, made.person), now)
 
 
 def find_followed(session: Session, policies: Policies, begins: str, where: str, person: Actor) -> str:
@@ -102,7 +102,7 @@ def find_followed(session: Session, policies: Policies, begins: str, where: str,
     return named[0].id
 
 
-def run(
+def run_schedule(
     session: Session, policies: Policies, due: Schedule, standing: Membership | None, now: datetime
 ) -> tuple[Job, ...]:
     """Begin a run of what is due, once, or end it where its person can no longer be there.
@@ -164,10 +164,10 @@ def _when(session: Session, due: Schedule) -> str:
 
 def _late(due: Schedule, now: datetime) -> str:
     """Return the note on missed runs for people and the model; empty for none."""
-    missed = due.times.missed(due.due_at, now) if due.times and due.due_at else 0
+    missed = due.times.count_missed(due.due_at, now) if due.times and due.due_at else 0
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""
-    told = f" It was due {due.times.said(due.due_at)}."
+    told = f" It was due {due.times.format_moment(due.due_at)}."
     if missed:
         many = f"more than {MISSED}" if missed == MISSED else str(missed)
         told += f" This run stands for {many} more that {'was' if missed == 1 else 'were'} missed since."
@@ -185,7 +185,7 @@ def change(
         case ScheduleAction.RUN:
             changed = run_now(session, found, actor, now)
         case ScheduleAction.DELETE:
-            changed = delete(session, found, actor, now)
+            changed = end_schedule(session, found, actor, now)
         case ScheduleAction.PAUSE | ScheduleAction.RESUME:
             changed = set_paused(session, found, actor, now, paused=action is ScheduleAction.PAUSE)
     if changed:
@@ -211,24 +211,24 @@ def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, p
     due_at = found.due_at if paused or not found.times else found.times.after(now) or found.due_at
     columns = {"paused_at": now if paused else None, "due_at": due_at}
     who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
-    return rows.change(session, found.id, who, now, **columns)
+    return rows.change_schedule(session, found.id, who, now, **columns)
 
 
 def run_now(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """Have it run as soon as may be; False where it is paused or was ended."""
     who = people.by(session, Act.RUN, by)
-    return found.paused_at is None and rows.change(session, found.id, who, now, due_at=now)
+    return found.paused_at is None and rows.change_schedule(session, found.id, who, now, due_at=now)
 
 
 def hold(session: Session, policies: Policies, due: Schedule, why: str, now: datetime) -> tuple[Job, ...]:
     """Pause a schedule whose platform can't say if its person is still there."""
-    if not rows.change(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
+    if not rows.change_schedule(session, due.id, By.nod(Act.PAUSE, why), now, paused_at=now):
         return ()
     how = f"is paused. {why} /nod schedules resume {due.label} lets it run again"
     return _tell(session, policies, due, how, now)
 
 
-def delete(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
+def end_schedule(session: Session, found: Schedule, by: Actor, now: datetime) -> bool:
     """End it, and what was allowed for its runs; False where that is so already."""
     return _over(session, found, people.by(session, Act.DROP, by), now)
 
@@ -245,7 +245,7 @@ def _tell(session: Session, policies: Policies, due: Schedule, what: str, now: d
     told, where = f"A schedule for {due.person.label} {what}", due.conversation_id
     place = conversations.place_of(session, where).address
     for admin in sorted(policies.load(session).holders(Role.ADMIN, place)):
-        notices.keep(session, Address.parse(admin), f"{told}: {due.label}.", now)
+        notices.store_notice(session, Address.parse(admin), f"{told}: {due.label}.", now)
     after = messages.last_heard(session, where)
     messages.add_notice(session, where, f"{told}: {due.task}", after, now, delivered=False)
     return (Job(Work.DELIVER, where),)
@@ -260,7 +260,7 @@ def _over(session: Session, found: Schedule, by: By, now: datetime, why: str = "
     """End a schedule and its grants. Return False if it has ended already."""
     grants.end_with_schedule(session, found.id, by, now)
     ended = {"ended_at": now, "ended_by": by.actor, "why": why}
-    return rows.change(session, found.id, by, now, **ended)
+    return rows.change_schedule(session, found.id, by, now, **ended)
 
 
 def may_change(session: Session, policies: Policies, found: Schedule, actor: Actor) -> bool:

@@ -77,7 +77,7 @@ class Times:
         """Return the next times after a moment, at most so many."""
         return list(islice(self._from(moment), count))
 
-    def missed(self, due: datetime, now: datetime) -> int:
+    def count_missed(self, due: datetime, now: datetime) -> int:
         """Return the number of times after ``due`` up to now, counted up to `MISSED`."""
         return sum(each <= now for each in islice(self._from(due), MISSED))
 
@@ -150,7 +150,7 @@ class Times:
     def words(self) -> str:
         """For example ``every weekday at 09:00``, ``every 2 h from Monday 2 Mar 2026, 09:00`` or one time."""
         if not self.every:
-            return self.said(self.start)
+            return self.format_moment(self.start)
         first = self.start.astimezone(self.zone)
         if self.every == "month":
             last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
@@ -161,11 +161,11 @@ class Times:
         length = duration(self.every)
         if self.is_span:
             hours = f"{length // _HOUR} h" if length % _HOUR == timedelta() else span(length)
-            return f"every {hours} from {self.said(self.start)}"
+            return f"every {hours} from {self.format_moment(self.start)}"
         how = "every day" if length == _DAY else f"every {length.days} d"
         return f"{how} at {first:%H:%M}"
 
-    def said(self, at: datetime) -> str:
+    def format_moment(self, at: datetime) -> str:
         """Return a moment as people there say it: ``Thursday 26 Nov 2026, 16:00``."""
         local = at.astimezone(self.zone)
         which = f" {local:%Z}" if is_repeated(local) else ""
@@ -238,4 +238,4 @@ class Schedule:
     @property
     def next(self) -> str:
         """When it runs next, in words; empty where it does not."""
-        return self.times.said(self.due_at) if self.times and self.due_at else ""
+        return self.times.format_moment(self.due_at) if self.times and self.due_at else ""

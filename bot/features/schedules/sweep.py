@@ -46,7 +46,7 @@ class Schedules:
         """Begin what is due, some at a time, and nothing while everything is paused; returns how many."""
         if (await self.database.read(self.policies.load)).book.paused:
             return 0
-        found = await self.database.read(rows.due, now, _BATCH, self._pauses.held())
+        found = await self.database.read(rows.list_due, now, _BATCH, self._pauses.list_held())
         first = dict[str, Schedule]()  # of each conversation: one runs there at a time
         for each in found:
             first.setdefault(each.conversation_id, each)
@@ -64,7 +64,7 @@ class Schedules:
     async def _run(self, due: Schedule, now: datetime) -> bool:
         try:
             standing = await self._ask(due)
-            jobs = await self.database.write(runs.run, self.policies, due, standing, now)
+            jobs = await self.database.write(runs.run_schedule, self.policies, due, standing, now)
         except LostRace:
             return False  # something else is under way there, so it is next
         except NotDeliverable as error:
@@ -72,7 +72,7 @@ class Schedules:
             await self.wake(*jobs)
             return False
         except ChannelError as error:
-            self._pauses.refused(due.id)
+            self._pauses.note_refusal(due.id)
             log.warning("a schedule waits for its platform", schedule=due.id, why=error.message)
             return False
         self._pauses.over(due.id)

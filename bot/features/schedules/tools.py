@@ -96,7 +96,7 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
             if asked is None:
                 raise Hopeless("Only an approved proposal schedules something.")
             schedule = _new(asked, teams.home(session, asked), task, given, after_proposal, clock())
-            runs.begin(session, policies, schedule, most, clock())
+            runs.begin_schedule(session, policies, schedule, most, clock())
             return schedule
 
         kept = await database.write(keep)
@@ -155,7 +155,7 @@ def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
             asked = proposals.get(session, context.idempotency_key.removeprefix("nod-"))
             if found is None or asked is None or not _may(session, policies, found, asked):
                 raise Hopeless("Only the person whose it is, or an admin, can delete it.")
-            runs.delete(session, found, asked.requester, clock())
+            runs.end_schedule(session, found, asked.requester, clock())
             return found.label
 
         label = await database.write(end)
@@ -218,9 +218,9 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
         rows["when"] = f"{times.words} ({times.zone})"
         if times.every:
             rows["until"] = "no end"
-            rows["next_times"] = "\n".join(map(times.said, times.following(now, _SHOWN)))
+            rows["next_times"] = "\n".join(map(times.format_moment, times.following(now, _SHOWN)))
         if times.until:
-            rows["until"] = times.said(times.until)
+            rows["until"] = times.format_moment(times.until)
         once = clock_change(times.start.astimezone(times.zone))
         rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
     rows["each_run"] = "in the name of who asks; its changes ask as always"

@@ -82,7 +82,7 @@ def record(
         "after": after,
         "holds": {name: _now(session, name) for name in _name_rows(thing, key, before, after)},
     }
-    chain.add(session, _INSERT, row)
+    chain.record_row(session, _INSERT, row)
 
 
 def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, now: datetime) -> None:
@@ -94,7 +94,7 @@ def record_reading(session: Session, p: Proposal, actor: Actor, person: Person, 
         record(session, Thing.CONTEXT, p.id, by, None, None, now, p.tool_name)
 
 
-def newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
+def find_newest(session: Session, thing: str, verb: Act) -> LedgerRow | None:
     """Return the last time that this was done to a thing."""
     chain.link_added(session)
     which = select(LedgerRow).where(LedgerRow.thing == thing, LedgerRow.verb == verb)

@@ -62,6 +62,19 @@ _LEAST = 16  # of them that an anchor to check must have
 ADDED: Mapping[str, Any] = {}
 """Columns that were added to hashed tables later, with the value at which they are left out of a hash."""
 
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
+_OLD = {
+    "audit": (
+        *("id", "proposal_id", "version", "at", "verb", "state", "actor", "person", "channel", "reason"),
+        *("digest", "rule", "grant_id", "content", "previous", "hash"),
+    ),
+    "ledger": (
+        *("id", "at", "thing", "key", "tool", "verb", "actor", "person", "channel", "before", "after"),
+        *("previous", "hash"),
+    ),
+}
+"""The columns of rows that are older than the one chain."""
+
 
 class OtherKey(NodError):
     """The record is sealed with a key that is not set here."""
@@ -115,7 +128,7 @@ class Additions:
     adopts: bool = False
 
 
-def add(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
+def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> None:
     """Record this row, which ``insert_one`` inserts, when the transaction ends."""
     session.info[ADDITIONS].rows.append((insert_one, row))
 
@@ -201,9 +214,6 @@ def blank(connection: Connection) -> dict[str, Any]:
 def name_of(key: bytes) -> str:
     """Return a name for a key that does not reveal it; empty for none."""
     return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8] if key else ""
-
-
-_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 
 
 def _plain(value: Any) -> Any:
@@ -376,19 +386,6 @@ def check_upgraded(session: Session) -> tuple[int, list[str]]:
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
     ).first()
     return (row[0], row[1]["faults"]) if row else (0, [])
-
-
-_OLD = {
-    "audit": (
-        *("id", "proposal_id", "version", "at", "verb", "state", "actor", "person", "channel", "reason"),
-        *("digest", "rule", "grant_id", "content", "previous", "hash"),
-    ),
-    "ledger": (
-        *("id", "at", "thing", "key", "tool", "verb", "actor", "person", "channel", "before", "after"),
-        *("previous", "hash"),
-    ),
-}
-"""The columns of rows that are older than the one chain."""
 
 
 def before_the_chain(connection: Connection, least: int) -> str:

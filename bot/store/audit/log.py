@@ -27,6 +27,54 @@ from bot.store.tables.proposals import ProposalRow, ToolVersionRow
 from bot.store.tables.record import AuditRow
 from bot.store.tables.row import table_of
 
+_TABLE = table_of(AuditRow)
+_INSERT = insert(_TABLE)
+_CONVERSATIONS = table_of(ConversationRow)
+_SCHEMAS = table_of(ToolVersionRow)
+PLACE_AND_SCHEMA = (
+    select(_CONVERSATIONS.c.channel + ":" + _CONVERSATIONS.c.key)
+    .where(_CONVERSATIONS.c.id == bindparam("asked_in"))
+    .scalar_subquery(),
+    select(_SCHEMAS.c.parameters)
+    .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
+    .scalar_subquery(),
+)
+"""What `about` needs to know: where a proposal was asked for, and its tool's kept schema."""
+_SINCE = (
+    select(_TABLE.c.id, _TABLE.c.proposal_id)
+    .where(_TABLE.c.id > bindparam("last_id"))
+    .order_by(_TABLE.c.id)
+    .limit(bindparam("most"))
+)
+_BATCH = 2000
+_P = table_of(ProposalRow)
+_UNDER_WAY = frozenset({"owner", "progress", "thing", "undo_until"})
+"""What changes without a row: which process runs it, how far it is, what it changes, who offers Undo."""
+_LAST = (
+    select(  # type: ignore[call-overload]
+        *(column for column in _P.columns if column.name not in _UNDER_WAY),
+        _TABLE.c.id.label("audit_id"),
+        _TABLE.c.content.label("audit_content"),
+    )
+    .outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
+    .where(_P.c.id > bindparam("after"))
+    .order_by(_P.c.id)
+    .limit(_BATCH)
+)
+_GONE = (
+    select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
+    .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
+    .where(_P.c.id.is_(None) | (_P.c.version < _TABLE.c.version))
+    .group_by(_TABLE.c.proposal_id, _P.c.version)
+    .order_by(_TABLE.c.proposal_id)
+)
+_ASKED = (
+    select(_TABLE.c.id, _TABLE.c.about)
+    .where(_TABLE.c.about.is_not(None), _TABLE.c.id > bindparam("after"))
+    .order_by(_TABLE.c.id)
+    .limit(_BATCH)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class By:
@@ -47,32 +95,9 @@ class By:
         return cls(verb, "nod", "nod", "nod", reason)
 
 
-_TABLE = table_of(AuditRow)
-_INSERT = insert(_TABLE)
-_CONVERSATIONS = table_of(ConversationRow)
-_SCHEMAS = table_of(ToolVersionRow)
-PLACE_AND_SCHEMA = (
-    select(_CONVERSATIONS.c.channel + ":" + _CONVERSATIONS.c.key)
-    .where(_CONVERSATIONS.c.id == bindparam("asked_in"))
-    .scalar_subquery(),
-    select(_SCHEMAS.c.parameters)
-    .where(_SCHEMAS.c.name == bindparam("asked_tool"), _SCHEMAS.c.version == bindparam("asked_version"))
-    .scalar_subquery(),
-)
-"""What `about` needs to know: where a proposal was asked for, and its tool's kept schema."""
-
-
 def key_of_place_and_schema(p: Proposal) -> dict[str, str]:
     """Return the parameters of `PLACE_AND_SCHEMA` for a proposal."""
     return {"asked_in": p.conversation_id, "asked_tool": p.tool_name, "asked_version": p.tool_version}
-
-
-_SINCE = (
-    select(_TABLE.c.id, _TABLE.c.proposal_id)
-    .where(_TABLE.c.id > bindparam("last_id"))
-    .order_by(_TABLE.c.id)
-    .limit(bindparam("most"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +113,7 @@ class Change:
 def append(session: Session, changes: Sequence[Change]) -> None:
     """Record what brought each of these proposals to what it is now."""
     for change in changes:
-        chain.add(session, _INSERT, _make_row(change))
+        chain.record_row(session, _INSERT, _make_row(change))
 
 
 def _make_row(change: Change) -> dict[str, Any]:
@@ -111,7 +136,7 @@ def _make_row(change: Change) -> dict[str, Any]:
     }
 
 
-def about(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the facts on a new proposal for the log, without secrets, with the hash of the tool's schema."""
     name, summary = storable((proposal.requester.name, redact_text(proposal.description)))
     lines = [redact_text(each.words) for each in proposal.frozen_annotations]
@@ -149,7 +174,7 @@ def history(session: Session, proposal_id: str) -> list[AuditRow]:
     return list(session.exec(its.order_by(col(AuditRow.version))))
 
 
-def newest(session: Session, limit: int) -> list[AuditRow]:
+def list_newest(session: Session, limit: int) -> list[AuditRow]:
     return list(session.exec(select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit)))
 
 
@@ -164,30 +189,6 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
     for ident, version, now_at in read(lambda session: session.execute(_GONE).all()):
         what = "its row is gone" if now_at is None else f"its row is at version {now_at}"
         yield f"proposal {ident}: {what}, its audit at {version}"
-
-
-_BATCH = 2000
-_P = table_of(ProposalRow)
-_UNDER_WAY = frozenset({"owner", "progress", "thing", "undo_until"})
-"""What changes without a row: which process runs it, how far it is, what it changes, who offers Undo."""
-_LAST = (
-    select(  # type: ignore[call-overload]
-        *(column for column in _P.columns if column.name not in _UNDER_WAY),
-        _TABLE.c.id.label("audit_id"),
-        _TABLE.c.content.label("audit_content"),
-    )
-    .outerjoin_from(_P, _TABLE, (_TABLE.c.proposal_id == _P.c.id) & (_TABLE.c.version == _P.c.version))
-    .where(_P.c.id > bindparam("after"))
-    .order_by(_P.c.id)
-    .limit(_BATCH)
-)
-_GONE = (
-    select(_TABLE.c.proposal_id, func.max(_TABLE.c.version).label("version"), _P.c.version.label("now_at"))
-    .outerjoin_from(_TABLE, _P, _P.c.id == _TABLE.c.proposal_id)
-    .where(_P.c.id.is_(None) | (_P.c.version < _TABLE.c.version))
-    .group_by(_TABLE.c.proposal_id, _P.c.version)
-    .order_by(_TABLE.c.proposal_id)
-)
 
 
 def _read_last(session: Session, after: str) -> Sequence[Mapping[str, Any]]:
@@ -209,14 +210,6 @@ def _difference(row: Any) -> str | None:
     if digest(row["tool_name"], row["tool_version"], row["arguments"]) != row["digest"]:
         return "its tool or arguments were altered"
     return None
-
-
-_ASKED = (
-    select(_TABLE.c.id, _TABLE.c.about)
-    .where(_TABLE.c.about.is_not(None), _TABLE.c.id > bindparam("after"))
-    .order_by(_TABLE.c.id)
-    .limit(_BATCH)
-)
 
 
 def list_proposed_schemas(read: chain.SnapshotReader, count: Counter) -> Iterator[tuple[str, str, str]]:

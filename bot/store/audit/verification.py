@@ -68,6 +68,9 @@ _ASKED_THEN = (
 _HASHES = frozenset({"digest", "content", "previous", "hash", "holds"})
 """The columns that have nothing to hide."""
 
+ANCHOR_EVERY = timedelta(hours=1)
+_ANCHOR = "audit anchor"
+
 
 def intact(session: Session) -> str:
     """Return the text for a log without faults."""
@@ -114,9 +117,6 @@ def _rows_to_check(session: Session) -> int:
     return sum(int(session.execute(select(each)).scalar_one()) for each in counts)
 
 
-ANCHOR_EVERY = timedelta(hours=1)
-
-
 def anchor_due(session: Session, now: datetime) -> str | None:
     """Return the anchor to keep outside now: at most one an hour, and none where nothing was recorded."""
     last = load_task_state(session, _ANCHOR)
@@ -127,9 +127,6 @@ def anchor_due(session: Session, now: datetime) -> str | None:
         return None
     keep_task_state(session, _ANCHOR, {"anchor": anchor, "at": now.isoformat()})
     return anchor
-
-
-_ANCHOR = "audit anchor"
 
 
 def rows(session: Session, wanted: Wanted, limit: int | None = None) -> list[dict[str, Any]]:

@@ -20,6 +20,8 @@ _EVERYWHERE = ""
 
 _PROPOSAL = table_of(ProposalRow)
 _TEAMMATE = table_of(TeammateRow)
+_GIVEN = bindparam("conversation_id", type_=_TEAMMATE.c.id.type)
+_LEAD = select(_TEAMMATE.c.lead_id).where(_TEAMMATE.c.id == _GIVEN).scalar_subquery()
 
 
 def _number(name: Any) -> Any:
@@ -32,8 +34,6 @@ def _number(name: Any) -> Any:
 
 _ALL = _number(literal_column(f"'{_EVERYWHERE}'"))
 _NOT_ALL = func.pg_advisory_xact_lock_shared(_ALL)
-_GIVEN = bindparam("conversation_id", type_=_TEAMMATE.c.id.type)
-_LEAD = select(_TEAMMATE.c.lead_id).where(_TEAMMATE.c.id == _GIVEN).scalar_subquery()
 _HOLD_ALL = select(func.pg_advisory_xact_lock(_ALL))
 _HOLD_CONVERSATION = select(_NOT_ALL, func.pg_advisory_xact_lock(_number(func.coalesce(_LEAD, _GIVEN))))
 _HOLD_PROPOSAL = (

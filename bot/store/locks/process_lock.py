@@ -34,7 +34,7 @@ _RING = text(f"SELECT pg_notify({CHANNEL}, '')")
 def at_work(url: str) -> bool:
     """Return whether a process works on this database. Makes no file. Raises DBAPIError."""
     if make_url(url).drivername == "sqlite":
-        return FileLock(Path(make_url(url).database or "")).taken()
+        return FileLock(Path(make_url(url).database or "")).is_taken()
     with apart(url).connect() as connection:
         return not connection.execute(_NO_ONE).scalar_one()
 
@@ -77,7 +77,7 @@ class FileLock:
         self._handle: int | None = None
         self._pipe: int | None = None
 
-    def taken(self) -> bool:
+    def is_taken(self) -> bool:
         """Return whether another process holds it right now. Makes no file."""
         if not _beside(self._database, ".lock").exists():
             return False

@@ -41,7 +41,7 @@ def upgrade(engine: Engine, progress: Progress = ignore) -> None:
 
     Raises SettingsError where the database is not one of Nod's, is from a newer one, or parts of it are gone.
     """
-    if current(engine) != newest():
+    if read_version(engine) != find_newest_version():
         from alembic import command
 
         with alone(engine):
@@ -81,7 +81,7 @@ def damage(engine: Engine) -> str:
     """Return the fault of the present tables and its fix; empty for none."""
     if encoding := _narrow(engine):
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
-    version = current(engine)
+    version = read_version(engine)
     columns = inspect(engine).get_multi_columns()
     there = {name: {each["name"] for each in held} for (_, name), held in columns.items()}
     if version is None:
@@ -90,7 +90,7 @@ def damage(engine: Engine) -> str:
             there_is = f"it has tables ({name_some(strange, _NAMED)}) but no schema version"
             return f"{there_is}. Restore a backup, or name an empty one."
         return ""
-    if version != newest():
+    if version != find_newest_version():
         return ""
     from bot.store.migrations.schema import SCHEMA
 
@@ -114,7 +114,7 @@ def _narrow(engine: Engine) -> str:
 
 def unknown(engine: Engine) -> str:
     """Return why this release can't upgrade the schema; empty where it can."""
-    version = current(engine)
+    version = read_version(engine)
     if version is None or version in list_known_versions() | ADOPTED:
         return ""
     if not version.isdecimal():
@@ -126,7 +126,7 @@ def unknown(engine: Engine) -> str:
     return f"schema {version} is from a newer nod. Upgrade this one."
 
 
-def current(engine: Engine) -> str | None:
+def read_version(engine: Engine) -> str | None:
     """Return the version the database is at; None for an empty one."""
     if not inspect(engine).has_table(_VERSIONS):
         return None
@@ -135,7 +135,7 @@ def current(engine: Engine) -> str | None:
     return found
 
 
-def newest() -> str:
+def find_newest_version() -> str:
     """Return the version this release knows."""
     return max(list_known_versions())
 

@@ -17,7 +17,7 @@ def revise(name: str) -> Path:
         settings = migrations.config(engine)
         command.upgrade(settings, "head")
         settings.set_main_option("truncate_slug_length", "60")
-        number = f"{int(migrations.newest()) + 1:04}"
+        number = f"{int(migrations.find_newest_version()) + 1:04}"
         made = command.revision(settings, name, autogenerate=True, rev_id=number)
         engine.dispose()
     if made is None or isinstance(made, list):

@@ -114,7 +114,7 @@ def count_changed(done: Any) -> int:
     return int(done.rowcount)
 
 
-def forget(session: Session, row: type[SQLModel], time: str, before: datetime, most: int) -> int:
+def delete_older(session: Session, row: type[SQLModel], time: str, before: datetime, most: int) -> int:
     """Delete up to ``most`` rows whose column ``time`` is before then, oldest first; returns how many."""
     columns = table_of(row).c
     old = select(columns.id).where(columns[time] < before).order_by(columns[time]).limit(most)

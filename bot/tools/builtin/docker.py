@@ -12,7 +12,7 @@ from pydantic import Field
 from bot.domain.proposals import PreviewField
 from bot.domain.spellings import Referent
 from bot.errors import ToolError
-from bot.tools.builtin.docker_daemon import Daemon, describe_inspected, describe_listed, readable
+from bot.tools.builtin.docker_daemon import Daemon, decode_log, describe_inspected, describe_listed
 from bot.tools.tool import Arguments, Current, FixedToolset, Preview, Tool, tool
 
 _GRACE = 10  # seconds a container has to stop by itself
@@ -59,7 +59,11 @@ def _reads(daemon: Daemon) -> tuple[Tool, ...]:
 
         """
         log, cut = await daemon.log(container, lines)
-        return {"container": container, "log": readable(log), **({"cut": "the log is longer"} if cut else {})}
+        return {
+            "container": container,
+            "log": decode_log(log),
+            **({"cut": "the log is longer"} if cut else {}),
+        }
 
     return docker_list, docker_inspect, docker_logs
 
@@ -168,6 +172,6 @@ def _state(daemon: Daemon, wanted: str | None) -> Current:
 
 async def _change_state(daemon: Daemon, container: str, verb: str, **query: int) -> dict[str, Any]:
     before = describe_inspected(await daemon.inspect(container))
-    await daemon.change(before["id"], verb, **query)
+    await daemon.send_change(before["id"], verb, **query)
     after = describe_inspected(await daemon.inspect(before["id"]))
     return {"container": after["name"], "id": after["id"], "was": before["state"], "is": after["state"]}

@@ -49,7 +49,7 @@ class Daemon:
             raise ToolError(f"{container} is no container's name. Give a name, or an id of {_ID} characters.")
         return found
 
-    async def change(self, container: str, verb: str, **query: int) -> None:
+    async def send_change(self, container: str, verb: str, **query: int) -> None:
         async with self._send_request("POST", f"/containers/{container}/{verb}", **query):
             pass
 
@@ -140,7 +140,7 @@ async def _remove_frames(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             rest, left = rest[left:], max(left - len(rest), 0)
 
 
-def readable(log: bytes) -> str:
+def decode_log(log: bytes) -> str:
     return log.decode(errors="backslashreplace").replace("\0", "\\x00")
 
 

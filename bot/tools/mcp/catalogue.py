@@ -88,7 +88,7 @@ class Catalogue:
                 log.debug("an mcp server stopped telling of changes", server=self._config.name)
             await self._sleep(min(2.0**failures, LONGEST_PAUSE))
 
-    async def notified(self, message: Any) -> None:
+    async def take_notification(self, message: Any) -> None:
         """Take in what the server says unasked."""
         if isinstance(message, types.ToolListChangedNotification):
             self._stale.set()

@@ -27,9 +27,10 @@ from bot.tools.child import serve
 
 _MOST = 160  # characters of what a schema asks for in an error
 _MOST_ERRORS = 50
+_NAMED = 30  # fields of a server's schema
 
 
-def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one question. References reach inside the schema only, nothing is fetched."""
     schema, given = question["schema"], question["given"]
     kind = extend(validator_for(schema, default=Draft202012Validator), {"pattern": _check_pattern})
@@ -119,9 +120,6 @@ def _null(error: Any) -> str | None:
     return str(path[0]) if len(path) == 1 and error.instance is None else None
 
 
-_NAMED = 30  # fields of a server's schema
-
-
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
     """Return the fields that do not fit, each with what would."""
     path = [str(step) for step in error.absolute_path]
@@ -149,4 +147,4 @@ def _words(keyword: str, wanted: Any) -> str:
 
 
 if __name__ == "__main__":
-    serve(answer, float(sys.argv[1]))
+    serve(answer_question, float(sys.argv[1]))

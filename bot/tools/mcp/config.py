@@ -159,7 +159,7 @@ class ServerConfig:
         return redact_text(text)
 
 
-def load(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
+def load_servers(path: Path, environment: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """Read the file; variables (`_fill_variables`) are taken from ``environment``.
 
     Raises SettingsError that names the file and, for every fault in it, the server, the key and the fix.

@@ -45,6 +45,17 @@ _LOOK_SECONDS = 0.5  # how often a sign-in of another process is looked at
 _BROUGHT = ("code", "iss", "error", "error_description")
 _MAX_BROUGHT_CHARS = 4000
 _LONGEST_LOOK = 30.0  # seconds for that process to end it
+_HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": types.LATEST_PROTOCOL_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "nod", "version": "1"},
+    },
+}
+_HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 @dataclass(eq=False)
@@ -147,7 +158,9 @@ class Logins(SignIns):
     async def _elsewhere(self, key: str, unknown: str) -> str:
         """Wait for the end of a sign-in that another process runs. Raises SignInError."""
         last = self.clock() + timedelta(seconds=_LONGEST_LOOK)
-        while (found := await self.database.read(store.look, key)) is not None and found.ended is None:
+        while (
+            found := await self.database.read(store.find_sign_in, key)
+        ) is not None and found.ended is None:
             if self.clock() >= last:
                 break
             await self.sleep(_LOOK_SECONDS)
@@ -161,7 +174,7 @@ class Logins(SignIns):
     async def sign_out(self, name: str) -> bool:
         """Forget the tokens; False where no one was signed in. Raises SignInError."""
         self.check(name)
-        return await self.database.write(store.forget, name)
+        return await self.database.write(store.forget_sign_in, name)
 
     async def stop(self) -> None:
         """End those under way."""
@@ -198,7 +211,7 @@ class Logins(SignIns):
         except (httpx2.HTTPError, httpx2.StreamError, TooLarge) as error:
             log.warning("a sign-in failed", server=name, why=type(error).__name__)
             raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
-        await self.database.write(store.keep, made)
+        await self.database.write(store.store_sign_in, made)
         going.server.signed_in()
         log.info("signed in at an mcp server", server=name, by=going.by)
         return f"You are signed in at {name}."
@@ -234,7 +247,7 @@ class Logins(SignIns):
             going.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
-            await self.database.write(store.begin, going.ident, going.state, name, now, until)
+            await self.database.write(store.begin_sign_in, going.ident, going.state, name, now, until)
             going.page.set_result(str(_asking_for(page, about.scope)))
 
         async def callback() -> AuthorizationCodeResult:
@@ -280,19 +293,6 @@ class Logins(SignIns):
             going.by,
             now,
         )
-
-
-_HELLO = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": types.LATEST_PROTOCOL_VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": "nod", "version": "1"},
-    },
-}
-_HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 class _Asked(httpx2.Auth):

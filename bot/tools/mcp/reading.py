@@ -18,7 +18,7 @@ from bot.domain.proposals import Level, Risk
 from bot.tools.mcp.catalogue import read_pages
 from bot.tools.mcp.config import Trust
 from bot.tools.mcp.server import LOOK_SECONDS, READABLE, Server
-from bot.tools.mcp.tools import content_text, cut, name_of, read
+from bot.tools.mcp.tools import content_text, cut, name_of, read_content
 from bot.tools.tool import Arguments as Given
 from bot.tools.tool import CallContext, Tool, ToolOutput, tool
 
@@ -89,7 +89,7 @@ class ReadingTools:
             """
             result = await self._server.ask(lambda client: client.read_resource(uri), context)
             parts = [types.EmbeddedResource(type="resource", resource=each) for each in result.contents]
-            texts, notes, files = read(parts)
+            texts, notes, files = read_content(parts)
             return ToolOutput("\n".join([*texts, *notes]) or "nothing in it", files=files)
 
         return list_resources, read_resource

@@ -459,7 +459,7 @@ class Server:
         return Client(
             open_streams(self.config, line, self._heard, self.keys),
             read_timeout_seconds=max(self.config.startup_seconds, self.config.timeout, LOOK_SECONDS),
-            message_handler=self._catalogue.notified,
+            message_handler=self._catalogue.take_notification,
             elicitation_callback=self._answer,
             client_info=types.Implementation(name="nod", version="1"),
             cache=None,

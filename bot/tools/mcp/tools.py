@@ -166,7 +166,7 @@ def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = T
     Data that does not ``fits`` its schema is given with the text: the tool ran, and this is all that it said.
     Raises ToolError where the tool says that it failed.
     """
-    texts, notes, files = read(result.content)
+    texts, notes, files = read_content(result.content)
     text = "\n".join([*texts, *notes])
     if result.is_error:
         raise ToolError(config.scrub(text)[:_LONGEST_ERROR] or f"{config.name} failed and did not say why.")
@@ -184,11 +184,11 @@ def output(config: ServerConfig, result: types.CallToolResult, *, fits: bool = T
 
 def content_text(content: Sequence[types.ContentBlock]) -> str:
     """Return all readable content, with notes on the rest."""
-    texts, notes, _ = read(content, "not shown")
+    texts, notes, _ = read_content(content, "not shown")
     return "\n".join([*texts, *notes])
 
 
-def read(
+def read_content(
     content: Sequence[types.ContentBlock], where: str = "people get it as a file"
 ) -> tuple[list[str], list[str], tuple[File, ...]]:
     """Return the texts, a note for each other part, and those parts as files while there is room."""

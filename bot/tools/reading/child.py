@@ -22,7 +22,7 @@ _NESTED_TEXT = "it is nested more deeply than I read"
 _EMPTY_TEXT = "there is no text in it"
 
 
-def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
     """Read the file that follows the question."""
     data, kind = sys.stdin.buffer.read(question["size"]), question["kind"]
     report = Report()
@@ -94,4 +94,4 @@ def _read_text(data: bytes, kind: str, package: Package | None, report: Report) 
 
 
 if __name__ == "__main__":
-    serve(answer, float(sys.argv[1]))
+    serve(answer_question, float(sys.argv[1]))

@@ -31,7 +31,7 @@ from bot.web.ag_ui.stream import RefusedMessage, RunStream, parts_of
 from bot.web.answers import Fault, Later, existing
 from bot.web.broadcaster import Heard, Listener
 from bot.web.channel import NAME, HttpChannel, key_of
-from bot.web.chat import NO_CONVERSATION, own, proposals_of
+from bot.web.chat import NO_CONVERSATION, find_own, proposals_of
 from bot.web.limits import max_run_bytes
 from bot.web.schemas.conversations import TeamView
 from bot.web.schemas.events import AguiEvent, ProposalEvent, TeamEvent
@@ -163,7 +163,7 @@ class _Run:
                 why = payload.answer or payload.reason or payload.revise
                 press = Press(self.actor, verb, ident, number, why, payload.edited, address=there)
                 reply = await site.take_in(press)
-                told.append(self.stream.answered(entry.interrupt_id, ident, reply))
+                told.append(self.stream.tell_answer(entry.interrupt_id, ident, reply))
         return told
 
     async def take_in(
@@ -221,9 +221,9 @@ class _Run:
             "proposals": _plain(waiting),
             "team": TeamView.model_validate(board).model_dump(mode="json"),
         }
-        caught_up = self.stream.caught_up(said)
-        in_words = [*self.stream.too_late(waiting), *self.stream.refused(refused)]
-        return [*self.stream.started(state), *caught_up, *answers, *in_words]
+        caught_up = self.stream.catch_up(said)
+        in_words = [*self.stream.too_late(waiting), *self.stream.refuse_messages(refused)]
+        return [*self.stream.begin(state), *caught_up, *answers, *in_words]
 
     async def to_rest(self) -> AsyncIterator[str]:
         """Yield the events until the agent and its team are silent or wait for people, then the run's end."""
@@ -244,7 +244,7 @@ class _Run:
                 if ended:
                     break
             if not ended:
-                for event in self.stream.broken_off(_STOPPING):
+                for event in self.stream.break_off(_STOPPING):
                     yield sse(event)
                 return
         while not self.listener.empty():
@@ -268,13 +268,13 @@ class _Run:
             told += self._news(await proposals_of(self.http, self.actor, self.conversation_id))
         match said:
             case ProposalEvent(type="proposal_opened"):
-                return [*told, *self.stream.opened(said.proposal)]
+                return [*told, *self.stream.tell_proposal(said.proposal)]
             case TeamEvent():
                 return [*told, *self.stream.state(team=said.team.model_dump(mode="json"))]
         return [*told, *(self.stream.of_turn(event, said) if event is not None else ())]
 
     def _news(self, every: Sequence[ProposalView]) -> list[BaseEvent]:
-        ended = [event for each in every for event in self.stream.ended(each)]
+        ended = [event for each in every for event in self.stream.tell_end(each)]
         return [*ended, *self.stream.state(proposals=_plain(_open(every)))]
 
     async def _at_rest(self) -> bool:
@@ -291,10 +291,10 @@ def _plain(every: Sequence[ProposalView]) -> list[dict[str, Any]]:
 
 async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> str | None:
     """Return the caller's conversation of this id, or the id made for the thread; None for a deleted one."""
-    if await own(http, actor, thread_id) is not None:
+    if await find_own(http, actor, thread_id) is not None:
         return thread_id
     ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
-    return None if await http.conversations.deleted(ident) else ident
+    return None if await http.conversations.is_deleted(ident) else ident
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:

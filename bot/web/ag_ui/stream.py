@@ -92,7 +92,7 @@ class RunStream:
         self._state: dict[str, Any] = {}
         self._answers: dict[str, str] = {}  # why a press was not taken, by its proposal
 
-    def started(self, state: dict[str, Any]) -> list[BaseEvent]:
+    def begin(self, state: dict[str, Any]) -> list[BaseEvent]:
         """Return the first events."""
         self._state = state
         begun = RunStartedEvent(
@@ -103,7 +103,7 @@ class RunStream:
         )
         return [begun, StateSnapshotEvent(snapshot=state)]
 
-    def caught_up(self, said: Sequence[Message]) -> list[BaseEvent]:
+    def catch_up(self, said: Sequence[Message]) -> list[BaseEvent]:
         """Return all messages, for a front end that lacks some of them or has them in another order.
 
         Clients leave a message that they have where it is, and add others below: where that would be wrong,
@@ -146,7 +146,7 @@ class RunStream:
             kept.append(sent if sent is not None and is_same else message)
         return kept
 
-    def answered(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
+    def tell_answer(self, interrupt_id: str, proposal_id: str, reply: Reply) -> BaseEvent:
         """Return the event on how an entry of ``resume`` was taken, in words for people."""
         if reply.answer not in (Answer.ACCEPTED, Answer.DUPLICATE):
             self._answers[proposal_id] = reply.text
@@ -159,7 +159,7 @@ class RunStream:
         late = [words for ident, words in self._answers.items() if ident not in still]
         return [event for words in late for event in self._tell(secrets.token_hex(8), words)]
 
-    def refused(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
+    def refuse_messages(self, messages: Sequence[RefusedMessage]) -> list[BaseEvent]:
         """Answer each message in words. The front end keeps them, so that the next run comes after it."""
         events: list[BaseEvent] = []
         for refused in messages:
@@ -204,14 +204,14 @@ class RunStream:
                 return [self._result(call_id(self._answer, said.call_id), said.result)]
         return []
 
-    def opened(self, proposal: ProposalView) -> list[BaseEvent]:
+    def tell_proposal(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the call that became a proposal; nothing for one that the front end knows."""
         if self._knows(proposal.id):
             return []
         self._awaited.add(proposal.id)
         return self._announce(proposal)
 
-    def ended(self, proposal: ProposalView) -> list[BaseEvent]:
+    def tell_end(self, proposal: ProposalView) -> list[BaseEvent]:
         """Return the result of a proposal that this run opened or answered, once it has one."""
         if result_of(proposal) is None or proposal.id not in self._awaited:
             return []
@@ -233,10 +233,10 @@ class RunStream:
         ``said``: all of the conversation, as `history` gives it. ``end``: how the run's last turn ended; None
         where it had none.
         """
-        last = [*self._close_all(), *(event for each in waiting for event in self.opened(each))]
+        last = [*self._close_all(), *(event for each in waiting for event in self.tell_proposal(each))]
         if end is not None and end.error is not None:
-            return [*last, self.failed(end.error, "turn_failed")]
-        last += self.caught_up(said)
+            return [*last, self.make_failure(end.error, "turn_failed")]
+        last += self.catch_up(said)
         outcome: RunFinishedInterruptOutcome | RunFinishedCancelledOutcome | RunFinishedSuccessOutcome
         if waiting:
             outcome = RunFinishedInterruptOutcome(interrupts=[self._interrupt(each) for each in waiting])
@@ -249,12 +249,12 @@ class RunStream:
             RunFinishedEvent(thread_id=self._run.thread_id, run_id=self._run.run_id, outcome=outcome),
         ]
 
-    def broken_off(self, text: str) -> list[BaseEvent]:
+    def break_off(self, text: str) -> list[BaseEvent]:
         """Return the events for a run that continues without this stream."""
-        return [*self._close_all(), self.failed(text, "stream_ended")]
+        return [*self._close_all(), self.make_failure(text, "stream_ended")]
 
     @staticmethod
-    def failed(text: str, code: str) -> BaseEvent:
+    def make_failure(text: str, code: str) -> BaseEvent:
         return RunErrorEvent(message=text, code=code)
 
     def _begin(self, key: str) -> list[BaseEvent]:

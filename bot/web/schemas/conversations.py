@@ -76,7 +76,7 @@ class MessageView(View):
     files: list[AttachmentView]
 
     @classmethod
-    def said(
+    def make_view(
         cls,
         line: Line,
         found: Mapping[tuple[int, str], Proposal],
@@ -115,12 +115,14 @@ class Messages(DoneBody):
         if transcript is None:
             return cls(messages=[])
         found, files = transcript.proposals, transcript.files
-        return cls(messages=[MessageView.said(each, found, available, files) for each in transcript.lines])
+        return cls(
+            messages=[MessageView.make_view(each, found, available, files) for each in transcript.lines]
+        )
 
     @classmethod
     def read(cls, lines: Iterable[Line]) -> Self:
         """Return lines whose secrets are hidden already, without their proposals."""
-        return cls(messages=[MessageView.said(each, {}, AvailableTools({}), {}) for each in lines])
+        return cls(messages=[MessageView.make_view(each, {}, AvailableTools({}), {}) for each in lines])
 
 
 class Export(ConversationView):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bot.agent.demo.model import DemoModel, respond
-from bot.agent.demo.sentences import EXAMPLES, LONGEST, read
+from bot.agent.demo.sentences import EXAMPLES, LONGEST, read_message
 from bot.domain.model import AssistantText, Finished, Stop, SystemText, Text, ToolResult, ToolSpec, UserText
 from bot.errors import ToolError
 from bot.features.issues.tools import issue_tools
@@ -165,7 +165,7 @@ async def test_a_sentence_becomes_proposals_the_tools_accept(talk, said, wanted)
     ],
 )
 def test_lists_are_narrowed_as_said(said, wanted):
-    (wish,) = read(said, speaker="Zoe")
+    (wish,) = read_message(said, speaker="Zoe")
     assert (wish.tool, wish.arguments) == ("list_issues", wanted)
 
 
@@ -350,7 +350,11 @@ async def test_a_hostile_message_is_answered(talk, piece):
 
 
 async def test_each_example_that_it_offers_is_understood(talk):
-    said = [each for each in EXAMPLES if not read(each, "Zoe") or "understand" in str(read(each, "Zoe"))]
+    said = [
+        each
+        for each in EXAMPLES
+        if not read_message(each, "Zoe") or "understand" in str(read_message(each, "Zoe"))
+    ]
     assert said == []
 
 

@@ -46,7 +46,7 @@ class Demo:
                 for call in calls:
                     arguments = json.loads(call.arguments)
                     if arguments.pop("approval_reason", None):
-                        writes.append((call.name, await self._tools[call.name].checked(arguments)))
+                        writes.append((call.name, await self._tools[call.name].check_arguments(arguments)))
                         result = "AWAITING APPROVAL: nothing has happened yet."
                     else:
                         result = await self._result(call.name, call.arguments)
@@ -59,7 +59,9 @@ class Demo:
         if (name, arguments) not in self._read:
             tool = self._tools[name]
             try:
-                output = await tool.run(await tool.checked(json.loads(arguments)), CallContext("c", "x"))
+                output = await tool.run(
+                    await tool.check_arguments(json.loads(arguments)), CallContext("c", "x")
+                )
                 self._read[name, arguments] = output.text
             except ToolError as error:
                 self._read[name, arguments] = f"ERROR: {error}"

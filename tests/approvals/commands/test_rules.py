@@ -482,7 +482,7 @@ async def test_a_rule_cannot_call_reading_what_cannot_be_undone(ruled: Nod) -> N
     assert "smash" in reply.text
     assert "can't be undone" in reply.text
     rule = Rule(0, Subject.RISK, EVERYWHERE, "s*", Level.READ)
-    await ruled.database.write(rules.add, rule, ADA, ruled.clock())
+    await ruled.database.write(rules.set_rule, rule, ADA, ruled.clock())
     (smashed,) = await ruled.asked(call("smash", lamp="desk"))
     assert smashed.state is State.PROPOSED
 

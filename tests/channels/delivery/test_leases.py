@@ -53,7 +53,7 @@ async def pair(clock: FakeClock) -> AsyncIterator[Pair]:
         first = Nod(url, clock, channels=[channel])
         both = first, first.beside()
         for nod in both:
-            nod.database.write_now(processes.enter, nod.process, clock())
+            nod.database.write_now(processes.enter_process, nod.process, clock())
         yield Pair(*both, channel)
         for nod in both:
             await nod.close()
@@ -122,10 +122,10 @@ async def test_what_a_gone_process_held_is_free(pair: Pair) -> None:
 
     assert lease(pair.first) == pair.first.process.id
     assert lease(pair.second) == pair.first.process.id
-    pair.first.database.write_now(processes.forget, {pair.first.process.id: 0})
+    pair.first.database.write_now(processes.forget_processes, {pair.first.process.id: 0})
     assert lease(pair.second) == pair.second.process.id
     pair.second.database.write_now(processes.release, "posts in c1", pair.first.process.id)
     assert lease(pair.second) == pair.second.process.id
     pair.second.database.write_now(processes.release, "posts in c1", pair.second.process.id)
-    pair.second.database.write_now(processes.enter, pair.first.process, pair.first.clock())
+    pair.second.database.write_now(processes.enter_process, pair.first.process, pair.first.clock())
     assert lease(pair.first) == pair.first.process.id

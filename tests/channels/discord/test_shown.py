@@ -118,12 +118,12 @@ def test_a_form_is_shown_in_pages_of_five_that_discord_takes():
 def test_a_form_changes_what_was_changed_and_says_what_does_not_fit():
     (first, second) = forms.pages(fields_of(SCHEMA, GIVEN))
     sent = {"0": "New", "1": "3", "2": ["1"], "3": "a\nb", "4": ["1"]}
-    assert forms.read(first, sent, GIVEN) == (
+    assert forms.read_form(first, sent, GIVEN) == (
         GIVEN | {"title": "New", "count": 3, "state": "closed", "loud": False},
         {},
     )
-    assert forms.read(second, {"0": ""}, GIVEN) == (GIVEN | {"note": None}, {})
-    assert forms.read(first, sent | {"1": "many"}, GIVEN)[1] == {"count": "Write a whole number."}
+    assert forms.read_form(second, {"0": ""}, GIVEN) == (GIVEN | {"note": None}, {})
+    assert forms.read_form(first, sent | {"1": "many"}, GIVEN)[1] == {"count": "Write a whole number."}
 
 
 @given(HOSTILE)
@@ -131,7 +131,7 @@ def test_the_windows_for_words_and_for_similar_calls_are_taken(words):
     card = make_card(title=words)
     check_window(forms.reason(card, Verb.DECLINE))
     check_window(
-        forms.similar(
+        forms.ask_grant(
             card,
             [(each, words + each) for each in GrantScope],
             [(each, words + each) for each in GrantAudience],

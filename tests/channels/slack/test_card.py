@@ -102,11 +102,11 @@ def test_no_content_makes_a_card_a_modal_or_a_home_that_slack_refuses(card: Card
         (GrantScope.TOOL, card.tool_name),
     ]
     if allowed := screens.sayable(ladder):
-        check_view(screens.similar(card, subject, allowed, REACHES, read_all=True).view)
+        check_view(screens.make_grant_form(card, subject, allowed, REACHES, read_all=True).view)
     check_view(screens.review_all([card] * 3, subject, "Approve all 3").view)
     check_view(screens.review(card, subject, may_approve=True).view)
-    check_view(screens.words(card, Verb.DECLINE, subject))
-    check_view(screens.edit(card, card.arguments, subject, "T1"))
+    check_view(screens.make_words_form(card, Verb.DECLINE, subject))
+    check_view(screens.make_edit_form(card, card.arguments, subject, "T1"))
     check_view(home_view(Overview((card,) * 30, (card,) * 30, (card,) * 30)))
 
 
@@ -157,7 +157,7 @@ def test_a_persons_name_never_becomes_a_mention(card_factory: Factory) -> None:
 def test_one_who_may_not_approve_is_offered_to_ask_again_with_other_values(card_factory: Factory) -> None:
     card = card_factory()
     subject = ModalSubject("p1", 1, "T1/C1")
-    view = screens.edit(card, card.arguments, subject, "T1", may_approve=False)
+    view = screens.make_edit_form(card, card.arguments, subject, "T1", may_approve=False)
     check_view(view)
     assert "Approve as edited" not in json.dumps(view)
     assert view["submit"]["text"] == "Ask again"
@@ -192,7 +192,7 @@ def test_a_verb_that_asks_for_words_is_offered_and_asked_without_being_known_her
     card = card_factory()
 
     assert "reassign:p1:1" in str(render(replace(card, verbs=(*card.verbs, Verb.REASSIGN))).blocks)
-    view = screens.words(card, Verb.REASSIGN, ModalSubject("p1", 1))
+    view = screens.make_words_form(card, Verb.REASSIGN, ModalSubject("p1", 1))
     check_view(view)
     assert "Who should decide?" in str(view)
     assert screens.asks_words(view["callback_id"]) is Verb.REASSIGN
@@ -410,7 +410,9 @@ def test_a_permission_too_long_for_a_radio_button_is_written_out_above(card_fact
     )
     assert [rung for rung, _ in ladder] == [GrantScope.EXACT, GrantScope.KEY]
 
-    view = screens.similar(card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False).view
+    view = screens.make_grant_form(
+        card_factory(), ModalSubject("p1", 1), ladder, REACHES, read_all=False
+    ).view
     check_view(view)
     assert f"2. {long.strip()}" in "\n".join(shown_text(view["blocks"]))
 
@@ -467,7 +469,7 @@ def test_a_servers_question_reads_as_a_question_and_is_filled_in(card_factory: F
     assert buttons["Fill in"]["action_id"] == "nod:edit"
     assert {"Decline"} <= buttons.keys()
     assert not {"Approve", "Edit"} & buttons.keys()
-    form = screens.edit(card, {}, ModalSubject("p1", 1), "T1")
+    form = screens.make_edit_form(card, {}, ModalSubject("p1", 1), "T1")
     check_view(form)
     assert form["title"]["text"] == "Fill in"
     assert all(words in json.dumps(form["blocks"]) for words in ("Send it", "Keep it and send later"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.channels.slack.forms import blocks_of, inputs, read
-from bot.channels.slack.screens import ModalSubject, edit
+from bot.channels.slack.forms import blocks_of, inputs, read_form
+from bot.channels.slack.screens import ModalSubject, make_edit_form
 from bot.domain.cards import card_of
 from bot.domain.forms import fields_of
 from tests.channels.slack.conftest import SCHEMA, make_proposal
@@ -30,10 +30,10 @@ FULL: dict[str, Any] = {
 def _filled(schema: dict[str, Any], arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
     """Open the edit form, change some inputs by label, and read it back."""
     card = card_of(make_proposal(arguments=arguments), schema)
-    view = edit(card, arguments, ModalSubject("p1", 1), "T1")
+    view = make_edit_form(card, arguments, ModalSubject("p1", 1), "T1")
     check_view(view)
     state = Modal("U7", view).state(changes)["values"]
-    return read(fields_of(schema, arguments), state, arguments, "T1")
+    return read_form(fields_of(schema, arguments), state, arguments, "T1")
 
 
 def test_an_untouched_form_gives_the_same_arguments() -> None:
@@ -146,7 +146,7 @@ def test_options_that_begin_alike_look_different_and_more_fields_than_fit_are_to
     named = {"branch": {"enum": branches}} | {f"field_{n}": {"type": "string"} for n in range(130)}
     arguments = {"branch": branches[0]}
     card = card_of(make_proposal(arguments=arguments), {"type": "object", "properties": named})
-    view = edit(card, arguments, ModalSubject("p1", 1), "T1")
+    view = make_edit_form(card, arguments, ModalSubject("p1", 1), "T1")
     check_view(view)
     options = [each["text"]["text"] for each in view["blocks"][1]["element"]["options"]]
     assert [each[-4:] for each in options] == ["-one", "-two"]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.slack.card import brief_team, render, render_team
-from bot.channels.slack.screens import ModalSubject, review_steps, words
+from bot.channels.slack.screens import ModalSubject, make_words_form, review_steps
 from bot.domain import kinds
 from bot.domain.cards import Card, card_of
 from bot.domain.chat import Address
@@ -93,7 +93,7 @@ def test_a_plan_too_long_for_a_card_is_read_whole_before_it_or_its_steps_are_app
 
 
 def test_asking_for_changes_is_a_window_that_slack_takes():
-    check_view(words(plan_card(), Verb.REVISE, ModalSubject("p", 1)))
+    check_view(make_words_form(plan_card(), Verb.REVISE, ModalSubject("p", 1)))
 
 
 @examples(60)

@@ -160,7 +160,7 @@ async def test_a_reminder_in_a_group_links_to_a_private_chat_that_shows_the_prop
     here, card = Address("telegram", str(TEAM)), make_card()
     core.propose(card, here)
     ref = await channel.post_card(here, card)
-    await database.write(posted_cards.add, card.proposal_id, here, ref, card.version, "")
+    await database.write(posted_cards.add_card, card.proposal_id, here, ref, card.version, "")
     await channel.remind(here, ref, "Expires in 5 min", ())
     reminder = await telegram.see(TEAM, "Expires in 5 min")
     assert [e["url"] for e in reminder.entities] == [f"https://t.me/nod_test_bot?start={card.proposal_id}"]
@@ -879,7 +879,7 @@ async def test_a_voice_message_below_the_card_of_a_question_is_answered_with_wor
 ):
     card = core.propose(make_card(kind=kinds.QUESTION), HERE)
     ref = await channel.post_card(HERE, card)
-    await database.write(posted_cards.add, PROPOSAL, HERE, ref, card.version)
+    await database.write(posted_cards.add_card, PROPOSAL, HERE, ref, card.version)
     posted = await telegram.see(ANA, "Close issue")
     voice = {"file_id": "v", "file_unique_id": "v", "duration": 3}
     await telegram.say(ANA, None, voice=voice, reply_to=posted)

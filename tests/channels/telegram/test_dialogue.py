@@ -25,7 +25,7 @@ TITLE = next(f for f in fields_of(SCHEMA, ARGUMENTS) if f.name == "title")
 
 
 def test_picking_and_answering_leads_to_confirming():
-    asked = Dialogue.edit(make_card(), NOW).pick(TITLE, NOW).prompted(5)
+    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).prompted(5)
     assert asked.listens(5)
     given = asked.give(TITLE, "New", NOW)
     assert (given.step, given.changes, given.prompt) == (DialogueStep.CONFIRM, {"title": "New"}, None)
@@ -33,22 +33,26 @@ def test_picking_and_answering_leads_to_confirming():
 
 
 def test_the_old_value_is_no_change():
-    asked = Dialogue.edit(make_card(), NOW).pick(TITLE, NOW).give(TITLE, "New", NOW)
+    asked = Dialogue.begin_edit(make_card(), NOW).pick(TITLE, NOW).give(TITLE, "New", NOW)
     assert asked.give(TITLE, "Old title", NOW).step is DialogueStep.PICK
 
 
 def test_only_a_reply_to_the_question_is_taken_as_its_answer():
     asked = Dialogue.words(make_card(), Verb.DECLINE, NOW).asking("why not? ")
     assert not asked.listens(5)
-    assert asked.asked_in("why not?")
-    assert not asked.asked_in("")
+    assert asked.is_asked_in("why not?")
+    assert not asked.is_asked_in("")
     assert asked.prompted(5).listens(5)
     assert not asked.prompted(5).listens(6)
 
 
 def test_it_comes_back_from_json_the_same():
     asked = (
-        Dialogue.edit(make_card(), NOW).pick(TITLE, NOW).give(TITLE, "x", NOW).pick(TITLE, NOW).prompted(9)
+        Dialogue.begin_edit(make_card(), NOW)
+        .pick(TITLE, NOW)
+        .give(TITLE, "x", NOW)
+        .pick(TITLE, NOW)
+        .prompted(9)
     )
     assert Dialogue.from_state(json.loads(json.dumps(asked.state()))) == asked
 

@@ -94,7 +94,7 @@ async def test_an_open_card_is_posted_again_once_and_can_be_pressed_there(
 ):
     card = core.propose(make_card(), HERE)
     ref = await channel.post_card(HERE, card)
-    await database.write(posted_cards.add, PROPOSAL, HERE, ref, card.version)
+    await database.write(posted_cards.add_card, PROPOSAL, HERE, ref, card.version)
     assert await database.read(posted_cards.all_behind) == []
     await moved(telegram, core)
     assert await database.read(posted_cards.all_behind) == [1]  # so that it is redrawn
@@ -177,7 +177,7 @@ async def test_a_card_posted_by_a_route_with_the_new_id_is_pressed_at_that_addre
     route = Address("telegram", str(NEW))
     card = core.propose(make_card(), route)
     ref = await channel.post_card(route, card)
-    await database.write(posted_cards.add, PROPOSAL, route, ref, card.version)
+    await database.write(posted_cards.add_card, PROPOSAL, route, ref, card.version)
     await telegram.press(BEN, await telegram.see(NEW, "Close issue #7"), "Approve")
     assert core.presses[0].address == route
     assert core.presses[0].actor == Actor("telegram", str(BEN))

@@ -110,7 +110,7 @@ async def test_what_an_old_card_of_a_topic_asks_is_asked_in_its_topic(
     topic = Address("telegram", f"{TEAM}/5")
     card = core.propose(make_card(verbs=VERBS), topic)
     ref = await channel.post_card(topic, card)
-    await database.write(posted_cards.add, PROPOSAL, topic, ref, card.version, card.fingerprint)
+    await database.write(posted_cards.add_card, PROPOSAL, topic, ref, card.version, card.fingerprint)
     shown = telegram.shown(TEAM)[0]
     shown.inaccessible = True
     await telegram.press(ANA, shown, label)

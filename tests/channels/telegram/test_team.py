@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.telegram.card import keyboard, render_card
-from bot.channels.telegram.screens import words
+from bot.channels.telegram.screens import ask_words
 from bot.channels.telegram.text import OUTLINER
 from bot.domain import kinds
 from bot.domain.plans import Plan, fields
@@ -70,6 +70,6 @@ def test_a_board_says_how_each_stands():
 def test_what_should_change_is_asked_by_a_reply():
     from telegram import User
 
-    screen = words(User(1, "Ana", is_bot=False), BUTTONS[Verb.REVISE], "painter's plan")
+    screen = ask_words(User(1, "Ana", is_bot=False), BUTTONS[Verb.REVISE], "painter's plan")
     assert screen.replies
     check_markup(screen.markup.to_dict())

@@ -217,7 +217,7 @@ def test_row_by_row_it_is_what_judging_each_call_again_says(
     policies = Policies(Policy(admins=frozenset({str(ADA)})))
     for _ in range(draw.randrange(3)):
         set_now = _rule(draw)
-        database.write_now(rules.add, set_now, ADA, clock())
+        database.write_now(rules.set_rule, set_now, ADA, clock())
     for _ in range(10):
         tried = _rule(draw)
         found = _in_pages(database, policies, tried, clock)

@@ -445,8 +445,8 @@ async def test_changes_of_one_issue_wait_for_each_other_whichever_tool_makes_the
         "close_issue": {"number": 1},
         "delete_issue": {"number": 1},
     }
-    assert {await tracker.tools[name].touched(given) for name, given in changes.items()} == {"issue 1"}
-    assert await tracker.tools["close_issue"].touched({"number": 2}) == "issue 2"
+    assert {await tracker.tools[name].name_touched(given) for name, given in changes.items()} == {"issue 1"}
+    assert await tracker.tools["close_issue"].name_touched({"number": 2}) == "issue 2"
 
 
 @pytest.mark.slow  # it imports all of Nod

@@ -161,7 +161,7 @@ async def test_those_that_wait_for_their_platform_hold_up_no_others(nod: Nod) ->
     nod.clock.forward(2 * HOUR)
 
     async def found(limit: int, *held: str) -> list[Schedule]:
-        return await nod.database.read(schedules.due, nod.clock(), limit, held)
+        return await nod.database.read(schedules.list_due, nod.clock(), limit, held)
 
     first, bens = await found(3)
     assert [first.task, bens.task] == ["at 10:00", "greet Ben"]
@@ -479,7 +479,7 @@ async def test_it_survives_a_restart_and_ends_with_its_deleted_conversation(nod:
     assert runs(nod) == 1
     from bot.approvals import lifecycle
 
-    await nod.database.write(lifecycle.forget, done.conversation_id, nod.clock())
+    await nod.database.write(lifecycle.forget_conversation, done.conversation_id, nod.clock())
     found = await only(nod)
     assert (found.state, found.why) == (ScheduleState.ENDED, "Its conversation was deleted")
 

@@ -67,8 +67,11 @@ def test_it_ends_and_starts_when_it_says() -> None:
 
 
 def test_a_week_away_is_counted_and_a_year_of_quarters_is_not() -> None:
-    assert times("2026-03-02 09:00", "day").missed(at("2026-03-03 09:00"), at("2026-03-10 12:00")) == 7
-    assert times("2026-03-02 09:00", "15m").missed(at("2026-03-03 09:00"), at("2027-03-03 09:00")) == MISSED
+    assert times("2026-03-02 09:00", "day").count_missed(at("2026-03-03 09:00"), at("2026-03-10 12:00")) == 7
+    assert (
+        times("2026-03-02 09:00", "15m").count_missed(at("2026-03-03 09:00"), at("2027-03-03 09:00"))
+        == MISSED
+    )
 
 
 @pytest.mark.parametrize(

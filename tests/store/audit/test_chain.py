@@ -40,7 +40,7 @@ from bot.features.schedules.schedule import Schedule
 from bot.store import people, proposals, rules, tokens, transitions
 from bot.store.audit import admin_changes, chain, log, verification
 from bot.store.audit.log import By
-from bot.store.database import Database, run
+from bot.store.database import Database, run_in_transaction
 from bot.store.migrations.schema import SCHEMA
 from bot.store.tables.proposals import ProposalRow
 from bot.store.tables.record import AuditRow, ChainEndRow, LedgerRow
@@ -98,7 +98,7 @@ NOT_COVERED = {
 def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
     """A database with something of everything that is recorded."""
     schema = {"type": "object", "properties": {"lamp": {"type": "string"}}}
-    database.write_now(proposals.keep, "paint", "1", schema)
+    database.write_now(proposals.store_schema, "paint", "1", schema)
     [p] = rows.running()
     database.write_now(lifecycle.finish, p, State.FAILED, clock(), error="no paint")
     [declined] = rows.propose(remind_at=clock() + timedelta(hours=1))
@@ -110,25 +110,25 @@ def full(rows: Rows, database: Database, clock: FakeClock) -> Database:
         database.write_now(
             grants.give, declined, ANA, ana, scope, "paint", lasting, GrantAudience.HERE, clock()
         )
-    database.write_now(grants.revoke, 1, ADA, clock())
+    database.write_now(grants.revoke_grants, 1, ADA, clock())
     for value in ("always", "never"):
         rule = Rule(0, Subject.POLICY, EVERYWHERE, "pay", Mode(value))
-        database.write_now(rules.add, rule, ADA, clock())
+        database.write_now(rules.set_rule, rule, ADA, clock())
     database.write_now(linking.join, POLICIES, ANA, Actor("phone", "9", "Ana K"), ANA, clock())
     for _ in range(2):
         until = clock() + timedelta(days=3)
-        database.write_now(absences.begin, ANA, Actor("chat", "ben", "Ben"), until, clock())
+        database.write_now(absences.begin_absence, ANA, Actor("chat", "ben", "Ben"), until, clock())
     by = By.press(Act.REMEMBER, ANA, ana)
     for said in ("The desk is red.", "The door is open."):
         fact = Fact(0, said, (About.PERSON, str(ANA)), ANA, clock(), None)
-        database.write_now(memory.add, fact, by)
-    database.write_now(memory.remove, [1], by, clock())
-    database.write_now(rules.pause, ADA, clock())
+        database.write_now(memory.add_fact, fact, by)
+    database.write_now(memory.remove_facts, [1], by, clock())
+    database.write_now(rules.pause_all, ADA, clock())
     for _ in range(2):
         token = database.write_now(tokens.issue, "ci", ADA, clock())
-    database.write_now(tokens.revoke, token.split("_")[1], ADA, clock())
+    database.write_now(tokens.revoke_token, token.split("_")[1], ADA, clock())
     schedule = Schedule(p.id, p.conversation_id, ANA, "look", clock(), follows=declined.id)
-    database.write_now(schedules.add, schedule, By.nod(Act.SET), clock())
+    database.write_now(schedules.add_schedule, schedule, By.nod(Act.SET), clock())
     assert faults(database) == []
     return database
 
@@ -401,7 +401,9 @@ def test_rows_are_committed_in_the_order_of_their_numbers(
         connection.begin()
         if database.dialect == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        assert run(connection, lambda session: transitions.move(session, first, By.nod("open"), rows.clock()))
+        assert run_in_transaction(
+            connection, lambda session: transitions.move(session, first, By.nod("open"), rows.clock())
+        )
         later = thread.submit(other.write_now, transitions.move, second, By.nod("later"), rows.clock())
         if database.dialect == "postgresql":
             _until(lambda: later.done() or _waits(database))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bot.domain.proposals import Level
 from bot.errors import BadArguments, SettingsError
-from bot.tools.builtin.shell.process import run
+from bot.tools.builtin.shell.process import run_process
 from bot.tools.builtin.shell.tools import shell_tools
 from bot.tools.tool import CallContext
 from tests.tools.calls import Hands
@@ -273,7 +273,7 @@ async def test_what_a_command_prints_is_told_while_it_runs(tmp_path):
 
     script = "echo one; echo two >&2; while [ ! -e go ]; do sleep 0.02; done; echo three"
     around = {"PATH": os.environ["PATH"]}
-    ended = await run(["sh", "-c", script], tmp_path, around, seconds=30, most=1000, printed=printed)
+    ended = await run_process(["sh", "-c", script], tmp_path, around, seconds=30, most=1000, printed=printed)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "one\nthree\n", "two\n")
     assert "three" not in "".join(heard)
 

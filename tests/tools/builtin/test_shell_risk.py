@@ -13,7 +13,7 @@ from bot.domain.proposals import Level
 from bot.domain.rules import Mode
 from bot.tools.builtin.shell.harm import program_name
 from bot.tools.builtin.shell.risk import classifier
-from bot.tools.builtin.shell.script import NotUnderstood, parse
+from bot.tools.builtin.shell.script import NotUnderstood, parse_script
 from tests.kit.examples import examples
 from tests.tools.builtin.corpora import lines
 
@@ -185,7 +185,7 @@ def test_one_program_has_one_name():
 
 
 def test_a_script_is_read_as_its_commands_with_their_words_unquoted():
-    found = parse('grep -n "a \\"b\\"" \'c d\'e | head -5 2>/dev/null; (pwd && ls) &')
+    found = parse_script('grep -n "a \\"b\\"" \'c d\'e | head -5 2>/dev/null; (pwd && ls) &')
     assert [[word.text for word in each.words] for each in found] == [
         ["grep", "-n", 'a "b"', "c de"],
         ["head", "-5"],
@@ -220,7 +220,7 @@ RAW = st.text(alphabet="lsrmcat .;&|<>'\"\\$(){}*~-=#!\n\t[]`/xEOF", max_size=40
 def test_words_that_the_parser_reads_are_the_words_that_a_shell_runs(script):
     """The program is replaced by one that prints its words, so nothing that is invented here does harm."""
     try:
-        commands = parse(script)
+        commands = parse_script(script)
     except NotUnderstood:
         return
     if any(each.redirects or any(word.open for word in each.words) for each in commands):

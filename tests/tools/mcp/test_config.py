@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.errors import SettingsError
-from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load
+from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load_servers
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def write(tmp_path: Path):
 
 
 def one(path: Path, **environment: str) -> ServerConfig:
-    [config] = load(path, environment)
+    [config] = load_servers(path, environment)
     return config
 
 
@@ -40,7 +40,7 @@ def test_a_file_of_another_client_is_read_as_it_is(write):
             "old": {"command": "gone", "disabled": True},
         }
     )
-    github, docs = load(path, {"GITHUB_TOKEN": "t-1", "KEY": "k"})
+    github, docs = load_servers(path, {"GITHUB_TOKEN": "t-1", "KEY": "k"})
     assert github == ServerConfig(
         "github",
         Stdio("npx", ("-y", "server-github"), {"TOKEN": "t-1", "LANG": "C"}),
@@ -79,7 +79,7 @@ def test_the_documents_example_is_read_and_every_key_of_ours_is_explained(write)
     page = (Path(__file__).parents[3] / "docs" / "tools.md").read_text()
     section = page[page.index("## MCP servers") :]
     [example] = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
-    git, tracker = load(write(json.loads(example)["mcpServers"]), {"TRACKER_TOKEN": "t0p"})
+    git, tracker = load_servers(write(json.loads(example)["mcpServers"]), {"TRACKER_TOKEN": "t0p"})
     assert (git.trust, tracker.trust) == (Trust.TRUSTED, Trust.UNTRUSTED)
     assert tracker.launch.headers == {"Authorization": "Bearer t0p"}
     assert [tracker.offers(name) for name in ("list_all", "list_admin", "drop")] == [True, False, False]
@@ -93,7 +93,7 @@ def test_what_is_empty_is_as_if_it_were_not_there(write):
 
 def test_a_text_with_half_a_character_is_a_fault_like_others(write):
     with pytest.raises(SettingsError, match="server 'a': it can't be read"):
-        load(write({"a": {"command": "\ud800"}}), {})
+        load_servers(write({"a": {"command": "\ud800"}}), {})
 
 
 def test_an_address_may_hold_a_variable_too(write):
@@ -134,7 +134,7 @@ def test_an_address_may_hold_a_variable_too(write):
 def test_a_fault_names_the_file_the_server_the_key_and_the_fix(write, server, words):
     path = write({"lamps": server})
     with pytest.raises(SettingsError) as caught:
-        load(path, {})
+        load_servers(path, {})
     assert caught.value.message.startswith(f"{path}: server 'lamps': ")
     assert words in caught.value.message
 
@@ -142,7 +142,7 @@ def test_a_fault_names_the_file_the_server_the_key_and_the_fix(write, server, wo
 def test_every_fault_of_the_file_is_told_together(write):
     path = write({"a": {"command": "x", "timeout": -1, "trust": "?"}, "b": {}, "c d": {"command": "x"}})
     with pytest.raises(SettingsError) as caught:
-        load(path, {})
+        load_servers(path, {})
     for words in (
         "server 'a': timeout",
         "server 'a': trust",
@@ -163,17 +163,17 @@ def test_every_fault_of_the_file_is_told_together(write):
 )
 def test_a_file_that_is_not_of_the_kind_says_so(write, text, words):
     with pytest.raises(SettingsError) as caught:
-        load(write(text), {})
+        load_servers(write(text), {})
     assert words in caught.value.message
 
 
 def test_a_file_that_is_not_there_names_the_variable(tmp_path):
     with pytest.raises(SettingsError, match=r"NOD_MCP_CONFIG: .*nothing\.json cannot be read"):
-        load(tmp_path / "nothing.json", {})
+        load_servers(tmp_path / "nothing.json", {})
 
 
 def test_a_disabled_server_may_miss_its_variables(write):
-    assert load(write({"a": {"command": "x", "env": {"T": "${NOPE}"}, "disabled": True}}), {}) == ()
+    assert load_servers(write({"a": {"command": "x", "env": {"T": "${NOPE}"}, "disabled": True}}), {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_configuration_shows_none_of_its_secrets(write):
             "b": {"url": "https://h.example/?key=${T}", "headers": {"Authorization": "Bearer ${T}"}},
         }
     )
-    configs = load(path, {"T": "tok-4711-very-secret"})
+    configs = load_servers(path, {"T": "tok-4711-very-secret"})
     assert "4711" not in repr(configs)
     assert "4711" not in configs[0].scrub("it said tok-4711-very-secret")
     assert "4711" not in configs[1].scrub(
@@ -225,7 +225,7 @@ def test_variables_are_filled_as_other_clients_write_them(write, tmp_path):
 )
 def test_a_variable_that_is_not_there_is_told(write, arguments, words):
     with pytest.raises(SettingsError, match=re.escape(words)):
-        load(write({"a": {"command": "x", "args": arguments}}), {})
+        load_servers(write({"a": {"command": "x", "args": arguments}}), {})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ def test_a_file_is_listed_with_its_conversation_and_saved(nod: Served, new_page:
     [proposal] = nod.ask("close #4")
 
     def keep(session: Session) -> None:
-        outputs.keep(session, proposal["conversation_id"], File("Report of today.csv", "a;b\n" * 700), now())
+        outputs.store_output(
+            session, proposal["conversation_id"], File("Report of today.csv", "a;b\n" * 700), now()
+        )
 
     asyncio.run_coroutine_threadsafe(nod.app.database.write(keep), nod.loop).result(20)
     page.reload()

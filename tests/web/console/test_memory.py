@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 def keep(nod: Served, text: str, about: About, scope: str) -> None:
     by = By(Act.REMEMBER, str(LOCAL), str(LOCAL), LOCAL.channel)
     fact = Fact(0, text, (about, scope), LOCAL, nod.app.clock(), None)
-    nod.app.database.write_now(memory.add, fact, by)
+    nod.app.database.write_now(memory.add_fact, fact, by)
 
 
 def test_a_fact_is_edited_and_forgotten_on_the_page(nod: Served, new_page: NewPage):

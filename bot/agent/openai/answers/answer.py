@@ -71,7 +71,7 @@ class StreamedAnswer(ABC):
         parts: list[Part] = []
         if self._thoughts.take_retraction():
             parts.append(Retracted())
-        if thought := self._thoughts.thought(thought):
+        if thought := self._thoughts.take_thought(thought):
             parts.append(Thought(thought))
         if text:
             parts.append(Text(text))

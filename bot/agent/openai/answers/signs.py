@@ -7,11 +7,6 @@ llama.cpp, LM Studio and Ollama answer. All of it is matched against lower case.
 
 import re
 
-
-def _signs(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
 _ASKED = (
     r"(?:prompt|inputs?|messages?|request|conversation|content|query|payload|body|text|history|transcript)"
 )
@@ -21,6 +16,18 @@ _MORE = (
     r"|must (?:be|have) (?:<|less|at most|shorter|under|no more)"
     r"|but (?:the )?(?:limit|maximum|configured))"
 )
+IS_OUTPUT = re.compile(
+    r"(?=.*(?:max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens))"
+    r"(?!.*(?:context|prompt|input|message|got -)).*",
+    re.DOTALL,
+)
+"""A limit of the answer's length, which a shorter history does not change."""
+
+
+def _signs(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns))
+
+
 SURELY_LONG = _signs(
     r"context_length_exceeded|context_window_exceeded|exceed_context_size|model_context_window|context_overflow",
     r"request_too_large|prompt_too_long|input_too_long|max_prompt_tokens_exceeded|request entity too large",
@@ -51,12 +58,6 @@ NOT_LONG = _signs(
     r"'[\w.\[\]]{0,80}\b(?:name|description|id|metadata|user|stop|prompt_cache_key)'",
     r"\bdescription\b|\bfile (?:is )?too|images?\b[^.]{0,40}(?:large|exceed|size)",
 )
-IS_OUTPUT = re.compile(
-    r"(?=.*(?:max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens))"
-    r"(?!.*(?:context|prompt|input|message|got -)).*",
-    re.DOTALL,
-)
-"""A limit of the answer's length, which a shorter history does not change."""
 PASSING = _signs(
     r"overload|busy|capacity|unavailable|temporar|time.?out|timed out|rate.?limit|too many requests|throttl",
     r"try again|retry|server.?error|internal|bad gateway|gateway|upstream|disconnect|connection|network",

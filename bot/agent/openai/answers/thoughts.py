@@ -89,7 +89,7 @@ class Thoughts:
             self._shown = self._shown[:-1]
         return join_surrogates(shown)
 
-    def thought(self, text: str = "") -> str:
+    def take_thought(self, text: str = "") -> str:
         """Return the reasoning since the last call, with ``text`` from a field of its own."""
         thought, self._thought = self._thought + text, ""
         return join_surrogates(thought)

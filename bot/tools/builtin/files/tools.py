@@ -25,8 +25,8 @@ from bot.tools.builtin.files.workspace import (
     ConfinedFolder,
     Names,
     Shown,
-    as_text,
     changeable,
+    decode_text,
     file_names,
     format_path,
     names,
@@ -61,6 +61,7 @@ Line = Annotated[int, Field(ge=1, le=10_000_000)]
 T = TypeVar("T")
 Key = Callable[[Arguments], Awaitable[dict[str, str]]]
 _PATH: Mapping[str, Referent] = {"path": Referent.PATH}
+_WORKSPACE = "workspace"  # one change of files at a time: a path may lead to another's file
 
 
 def file_tools(workspace: Path, *, max_read: int = 1_000_000, max_write: int = 256_000) -> FixedToolset:
@@ -141,7 +142,7 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         found = file_names(path)
         content = await asyncio.to_thread(confined.read, found)
-        text, whole = as_text(content)
+        text, whole = decode_text(content)
         left_out = {}
         if not whole:
             document = await documents.read(content)
@@ -188,9 +189,6 @@ def _reads(confined: ConfinedFolder) -> tuple[Tool, ...]:
         return await asyncio.to_thread(Search(confined, text, pattern).run, names(path))
 
     return file_list, file_read, file_search
-
-
-_WORKSPACE = "workspace"  # one change of files at a time: a path may lead to another's file
 
 
 def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
@@ -273,7 +271,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         """
         found = changeable(path)
         kept = await asyncio.to_thread(_describe_kept, confined, found)
-        await asyncio.to_thread(confined.delete, found)
+        await asyncio.to_thread(confined.delete_entry, found)
         return ToolOutput({"deleted": format_path(found)}, kept=kept)
 
     @changing(
@@ -303,7 +301,7 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
         if folder:
             await asyncio.to_thread(confined.make, found, mode)
         elif content is None:
-            await asyncio.to_thread(confined.delete, found)
+            await asyncio.to_thread(confined.delete_entry, found)
         else:
             [old] = [each.old_value for each in context.preview]
             new = _bytes(content, encoding)
@@ -317,14 +315,14 @@ def _writes(confined: ConfinedFolder) -> tuple[Tool, ...]:
 def _describe_kept(confined: ConfinedFolder, found: Names) -> dict[str, Any] | str:
     """Return the present content as `file_restore` takes it, or why it can't be put back."""
     try:
-        kept = confined.kept(found)
+        kept = confined.keep_before(found)
     except ToolError as error:
         return error.message
     if kept is None:
         return {}
     if kept.content is None:
         return {"folder": True, "mode": kept.mode}
-    text, whole = as_text(kept.content)
+    text, whole = decode_text(kept.content)
     content = text if whole else base64.b64encode(kept.content).decode()
     return {"content": content, "encoding": "text" if whole else "base64", "mode": kept.mode}
 
@@ -380,7 +378,7 @@ def _preview_write(confined: ConfinedFolder, arguments: Arguments) -> Sequence[P
 def _apply_edit(confined: ConfinedFolder, arguments: Arguments) -> str:
     """Return all of a file's text after an edit. Raises ToolError where it is not clear what to replace."""
     found, old = changeable(arguments["path"]), str(arguments["old"])
-    state = as_text(confined.read(found))
+    state = decode_text(confined.read(found))
     if not state.whole:
         raise ToolError(f"{format_path(found)} can't be edited: it is binary.")
     count = state.text.count(old)
@@ -421,7 +419,7 @@ def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence
     old = None if confined.look(found) is None else confined.state(found).text
     new = arguments.get("content")
     if new is not None:
-        new = as_text(_bytes(new, arguments.get("encoding", "text"))).text
+        new = decode_text(_bytes(new, arguments.get("encoding", "text"))).text
     elif arguments.get("folder"):
         new = "folder with 0 entries"
     if old == new:

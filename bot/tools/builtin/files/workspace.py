@@ -257,9 +257,9 @@ class ConfinedFolder:
     def _state_at(self, names: Names, fd: int, entry: FolderEntry) -> Shown:
         if entry.size > self.max_read or entry.links > 1:
             return Shown(f"{entry.kind}, {entry.size} bytes, not shown, {entry.identity}", whole=False)
-        return as_text(self.read_at(names, fd))
+        return decode_text(self.read_at(names, fd))
 
-    def kept(self, names: Names) -> Kept | None:
+    def keep_before(self, names: Names) -> Kept | None:
         """Return the content of a path to put back later, or None.
 
         Raises ToolError where it can't be kept.
@@ -338,7 +338,7 @@ class ConfinedFolder:
                 os.fsync(fd)
                 os.fsync(to_fd)
 
-    def delete(self, names: Names) -> None:
+    def delete_entry(self, names: Names) -> None:
         """Remove a file or an empty folder."""
         with self.folder(names[:-1]) as fd, _as_tool_error(names):
             entry = _there(names, look_at(names[-1], fd))
@@ -351,7 +351,7 @@ class ConfinedFolder:
             os.fsync(fd)
 
 
-def as_text(content: bytes) -> Shown:
+def decode_text(content: bytes) -> Shown:
     """Return a file's text, or a note in its place where it is not text."""
     if b"\0" not in content:
         with contextlib.suppress(UnicodeDecodeError):
@@ -463,7 +463,7 @@ class AgentsFile:
         """Return the file's text, shortened; empty for none. Blocks, and never raises."""
         try:
             there = self._confined.look((AGENTS,)) is not None
-            found = as_text(self._confined.read((AGENTS,))) if there else None
+            found = decode_text(self._confined.read((AGENTS,))) if there else None
             text = shorten(storable(found.text).strip(), _LONGEST_AGENTS) if found and found.whole else ""
             why = "it is not text" if found and not found.whole else ""
         except ToolError as error:

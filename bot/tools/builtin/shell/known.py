@@ -30,43 +30,6 @@ VALUES = {
 }
 """The kinds of values that an option may have, as patterns of all of it."""
 
-
-class Follows(StrEnum):
-    """The plain words that may follow a command, in the words of the documents."""
-
-    NOTHING = "nothing"
-    NAME = "the name of a test"
-    PATHS = "paths"
-    TESTS = "test names and paths"
-    PACKAGES = "packages, such as `./parser/...`"
-    MODULES = "names of test modules"
-
-
-@dataclass(frozen=True, slots=True)
-class KnownCommand:
-    """One command: the words that it begins with, and what may follow them.
-
-    ``targets`` is a pattern of plain words that stay as they were seen, such as what is made; ``""``: it
-    takes none. Of ``options`` a call may have any; of ``kept`` exactly those that were seen, since with or
-    without them a run does more. A value stands in capitals (`VALUES`).
-    """
-
-    words: str
-    options: str
-    follows: Follows = Follows.NOTHING
-    targets: str = ""
-    most_targets: int = 0
-    least_targets: int = 0
-    kept: str = ""
-    settings: tuple[str, ...] = ()  # files of this name in a folder decide what runs for what is below
-
-    @property
-    def shown_options(self) -> list[str]:
-        """The first few names of its options, as a card says them."""
-        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in self.options.split(_SEPARATOR)]
-        return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
-
-
 _TARGET = r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 _SCRIPT = r"[A-Za-z][A-Za-z0-9_-]*([:.][A-Za-z0-9_-]+)*"
 FOLDER = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -74,7 +37,6 @@ _REMOTE = r"[A-Za-z][A-Za-z0-9_-]*([.-][A-Za-z0-9_]+)*"
 _ALL_PACKAGES = r"\./\.\.\."
 _GRADLE_TASKS = "test|check|build|assemble|classes|testClasses"
 _MAVEN_PHASES = "validate|compile|test-compile|test|package|verify"
-
 _STAYING = {
     _TARGET: " and targets",
     _SCRIPT: " and a script",
@@ -129,6 +91,43 @@ _MAVEN = (
     " · --no-transfer-progress · -T NUMBER"
 )
 _DOTNET = "--no-restore · --nologo · -v VERBOSITY · --verbosity VERBOSITY"
+
+
+class Follows(StrEnum):
+    """The plain words that may follow a command, in the words of the documents."""
+
+    NOTHING = "nothing"
+    NAME = "the name of a test"
+    PATHS = "paths"
+    TESTS = "test names and paths"
+    PACKAGES = "packages, such as `./parser/...`"
+    MODULES = "names of test modules"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCommand:
+    """One command: the words that it begins with, and what may follow them.
+
+    ``targets`` is a pattern of plain words that stay as they were seen, such as what is made; ``""``: it
+    takes none. Of ``options`` a call may have any; of ``kept`` exactly those that were seen, since with or
+    without them a run does more. A value stands in capitals (`VALUES`).
+    """
+
+    words: str
+    options: str
+    follows: Follows = Follows.NOTHING
+    targets: str = ""
+    most_targets: int = 0
+    least_targets: int = 0
+    kept: str = ""
+    settings: tuple[str, ...] = ()  # files of this name in a folder decide what runs for what is below
+
+    @property
+    def shown_options(self) -> list[str]:
+        """The first few names of its options, as a card says them."""
+        names = [re.split(r"[ =]|(?<=[a-z])NUMBER", option)[0] for option in self.options.split(_SEPARATOR)]
+        return list(dict.fromkeys(names))[:_SHOWN_OPTIONS]
+
 
 COMMANDS = (
     KnownCommand(

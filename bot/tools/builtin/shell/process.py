@@ -87,7 +87,7 @@ class _Tail:
 async def _no_one(_: str) -> None: ...
 
 
-async def run(
+async def run_process(
     argv: Sequence[str],
     folder: Path,
     environment: Mapping[str, str],

@@ -12,6 +12,47 @@ from itertools import pairwise
 
 Inside = Callable[[str], bool]
 
+_SED_PRINT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
+_AWK = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
+
+# paths, joined by pipes and commas, and a few words that make no more of what they are given
+_JQ_PART = (
+    r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
+    r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
+)
+_JQ_FILTER = re.compile(rf" *({_JQ_PART})( *[|,] *({_JQ_PART})){{0,9}} *")
+_VERSION_OF = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
+_FIND_ALONE = frozenset({
+    "-print", "-print0", "-empty", "-not", "!", "-o", "-or", "-a", "-and", "(", ")", "-prune", "-depth",
+    "-readable", "-executable", "-writable", "-xdev", "-mount", "-ls", "-quit", "-true",
+})  # fmt: skip
+_FIND_VALUED = frozenset({
+    "-name", "-iname", "-path", "-ipath", "-wholename", "-type", "-maxdepth", "-mindepth", "-size", "-mtime",
+    "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-regex", "-iregex", "-perm", "-user", "-group", "-printf",
+})  # fmt: skip
+_GIT_COMMON = re.compile(
+    r"-[0-9]{1,6}|-[pu]|-U[0-9]{1,4}|--(oneline|stat|numstat|shortstat|name-only|name-status|graph|decorate|all"
+    r"|cached|staged|patch|no-patch|no-color|no-ext-diff|no-textconv|reverse|merges|no-merges|first-parent"
+    r"|follow|abbrev-commit|no-renames|word-diff)"
+    r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
+    re.DOTALL,
+)
+_GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most operands
+    "log": (_GIT_COMMON, 20),
+    "show": (_GIT_COMMON, 20),
+    "diff": (_GIT_COMMON, 20),
+    "status": (re.compile(r"-[sbvz]+|--(short|branch|porcelain|long|ignored)|--porcelain=v[12]"), 20),
+    "rev-parse": (re.compile(r"--(short|abbrev-ref|show-toplevel|verify|is-inside-work-tree)"), 2),
+    "ls-files": (re.compile(r"-[comdsz]+|--(cached|others|modified|deleted|exclude-standard)"), 20),
+    "blame": (re.compile(r"-[wslf]|-L[0-9]+,[0-9+]+"), 2),
+    "describe": (re.compile(r"--(tags|always|long|all|dirty)"), 1),
+    "branch": (re.compile(r"-(a|r|v|vv|av|avv)|--(all|remotes|list|show-current)"), 0),
+    "tag": (re.compile(r"-l|--list"), 0),
+    "remote": (re.compile(r"-v"), 0),
+    "reflog": (re.compile(r"(?!)"), 0),
+    "shortlog": (re.compile(r"-[sne]+"), 2),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -115,17 +156,8 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys(("whoami", "nproc", "true", "false"), Reader(most=0)),
 }  # fmt: skip
 
-_SED_PRINT = re.compile(r"[0-9]+(,([0-9]+|\$))?[pd]|\$p|/[^/\\\n]*/[pd]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*")
 _SED = Reader(plain="nErsu", valued="e", texts=1, pattern_flag="e")
-_AWK = re.compile(r"\{ *print( +\$[0-9A-Z]+( *, *\$[0-9A-Z]+)*)? *\}")
 _JQ = Reader(plain="rcMSesnRaCj", texts=1)
-# paths, joined by pipes and commas, and a few words that make no more of what they are given
-_JQ_PART = (
-    r"((\.|\.[A-Za-z_][A-Za-z0-9_]*|\[(-?[0-9]+|\"[^\"\\]*\")?\])\??)+"
-    r"|keys|length|type|first|last|sort|unique|values|add|min|max|reverse|flatten|to_entries|map\(\.[A-Za-z0-9_]+\)"
-)
-_JQ_FILTER = re.compile(rf" *({_JQ_PART})( *[|,] *({_JQ_PART})){{0,9}} *")
-_VERSION_OF = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]*")  # a program of the system's PATH
 _RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out of the workspace
     plain="iSsnNlcvwxFoHIPUuap0",
     valued="eABCmgtTjME",
@@ -143,36 +175,6 @@ _RG = Reader(  # -z, -f, -L, --pre and --hostname-bin run programs or lead out o
     pattern_flag="e",
 )  # fmt: skip
 _RG_FILES = replace(_RG, long=(*_RG.long, "files"), texts=0)
-_FIND_ALONE = frozenset({
-    "-print", "-print0", "-empty", "-not", "!", "-o", "-or", "-a", "-and", "(", ")", "-prune", "-depth",
-    "-readable", "-executable", "-writable", "-xdev", "-mount", "-ls", "-quit", "-true",
-})  # fmt: skip
-_FIND_VALUED = frozenset({
-    "-name", "-iname", "-path", "-ipath", "-wholename", "-type", "-maxdepth", "-mindepth", "-size", "-mtime",
-    "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-regex", "-iregex", "-perm", "-user", "-group", "-printf",
-})  # fmt: skip
-_GIT_COMMON = re.compile(
-    r"-[0-9]{1,6}|-[pu]|-U[0-9]{1,4}|--(oneline|stat|numstat|shortstat|name-only|name-status|graph|decorate|all"
-    r"|cached|staged|patch|no-patch|no-color|no-ext-diff|no-textconv|reverse|merges|no-merges|first-parent"
-    r"|follow|abbrev-commit|no-renames|word-diff)"
-    r"|--(max-count|since|until|after|before|author|grep|format|pretty|unified|date)=.*",
-    re.DOTALL,
-)
-_GIT: dict[str, tuple[re.Pattern[str], int]] = {  # subcommand: its flags, most operands
-    "log": (_GIT_COMMON, 20),
-    "show": (_GIT_COMMON, 20),
-    "diff": (_GIT_COMMON, 20),
-    "status": (re.compile(r"-[sbvz]+|--(short|branch|porcelain|long|ignored)|--porcelain=v[12]"), 20),
-    "rev-parse": (re.compile(r"--(short|abbrev-ref|show-toplevel|verify|is-inside-work-tree)"), 2),
-    "ls-files": (re.compile(r"-[comdsz]+|--(cached|others|modified|deleted|exclude-standard)"), 20),
-    "blame": (re.compile(r"-[wslf]|-L[0-9]+,[0-9+]+"), 2),
-    "describe": (re.compile(r"--(tags|always|long|all|dirty)"), 1),
-    "branch": (re.compile(r"-(a|r|v|vv|av|avv)|--(all|remotes|list|show-current)"), 0),
-    "tag": (re.compile(r"-l|--list"), 0),
-    "remote": (re.compile(r"-v"), 0),
-    "reflog": (re.compile(r"(?!)"), 0),
-    "shortlog": (re.compile(r"-[sne]+"), 2),
-}
 
 
 def reading_objection(words: Sequence[str], inside: Inside) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bot.domain.proposals import Level, Risk
 from bot.tools.builtin.shell.harm import harm, on_system, program_name, runs_code
 from bot.tools.builtin.shell.reads import Inside, Reader, reading_objection
-from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse
+from bot.tools.builtin.shell.script import NotUnderstood, Redirect, ShellWord, Simple, parse_script
 
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/sh", "/usr/bin/bash"})
 _SCRIPT_FLAGS = frozenset({"-c", "-ec", "-euc"})
@@ -54,7 +54,7 @@ def risk_of(argv: Sequence[str], inside: Inside) -> Risk:
     if argv[2][:1] in ("-", "+"):
         return Risk(Level.DESTRUCTIVE, "the script is not understood: the shell takes it for a flag")
     try:
-        commands = parse(argv[2])
+        commands = parse_script(argv[2])
     except (NotUnderstood, RecursionError) as error:
         return Risk(Level.DESTRUCTIVE, f"the script is not understood: {error}")
     return _worst([_simple(each, inside) for each in commands])

@@ -50,7 +50,7 @@ class Simple:
     background: bool = False
 
 
-def parse(script: str) -> tuple[Simple, ...]:
+def parse_script(script: str) -> tuple[Simple, ...]:
     """Return every simple command that the script would run, in order. Raises NotUnderstood."""
     if len(script) > _LONGEST:
         raise NotUnderstood("it is very long")

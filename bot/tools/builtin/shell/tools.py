@@ -20,7 +20,7 @@ from bot.domain.rules import Mode
 from bot.domain.similarity import Beginning
 from bot.errors import SettingsError
 from bot.tools.builtin.shell.prefix import beginning
-from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run
+from bot.tools.builtin.shell.process import CHANGING, PATH, READING, run_process
 from bot.tools.builtin.shell.risk import classifier
 from bot.tools.signature import Storable
 from bot.tools.tool import Arguments, CallContext, FixedToolset, ToolOutput, tool
@@ -116,7 +116,7 @@ def shell_tools(
             around = {**given, "HOME": home}
             if not Mode.DESTRUCTIVE.asks(risk):
                 around |= careful
-            ended = await run(
+            ended = await run_process(
                 argv,
                 folder,
                 around,

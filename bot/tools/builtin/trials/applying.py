@@ -30,8 +30,8 @@ from bot.tools.builtin.files.workspace import (
     rename,
     write_new,
 )
-from bot.tools.builtin.trials.changes import FileChange, FileState, check, content_of
-from bot.tools.builtin.trials.copies import STAGE, Stamp, remove
+from bot.tools.builtin.trials.changes import FileChange, FileState, check_changes, content_of
+from bot.tools.builtin.trials.copies import STAGE, Stamp, remove_folder
 
 _READY = "ready"
 _DONE, _UNDONE = ".done", ".undone"
@@ -56,12 +56,12 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             raise ToolError(f"{why} Nothing was changed.")
         for how in ("", _DONE, _UNDONE):
             with contextlib.suppress(FileNotFoundError):
-                remove(workspace / f"{STAGE}{key}{how}")  # of an earlier try that came to nothing
+                remove_folder(workspace / f"{STAGE}{key}{how}")  # of an earlier try that came to nothing
         try:
             _prepare(root, changes, f"{STAGE}{key}")
         except OSError as error:
             with contextlib.suppress(OSError):
-                remove(workspace / f"{STAGE}{key}")
+                remove_folder(workspace / f"{STAGE}{key}")
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
         if why := _carry_out(workspace, root, changes, key):
             raise ToolError(f"{why} It was undone: nothing is changed.")
@@ -75,7 +75,7 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
     with _lock_workspace(workspace, changes) as root:
         for how in (_DONE, _UNDONE):
             if (cleared := workspace / f"{STAGE}{key}{how}").exists():
-                remove(cleared)
+                remove_folder(cleared)
                 if how == _DONE:
                     return True
                 raise ToolError("It could not be applied, and was undone: nothing is changed.")
@@ -94,7 +94,7 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
 
 def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None]:
     """Return the present state of each path."""
-    check(changes)
+    check_changes(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
         return [_at(root, each.path) for each in changes]
 
@@ -127,13 +127,13 @@ def _clear(workspace: Path, root: int, key: str, how: str) -> None:
     """Remove the staging folder, renamed first: a half-removed one must not look like an unfinished apply."""
     os.rename(f"{STAGE}{key}", f"{STAGE}{key}{how}", src_dir_fd=root, dst_dir_fd=root)
     os.fsync(root)
-    remove(workspace / f"{STAGE}{key}{how}")
+    remove_folder(workspace / f"{STAGE}{key}{how}")
 
 
 @contextlib.contextmanager
 def _lock_workspace(workspace: Path, changes: Sequence[FileChange]) -> Iterator[int]:
     """Open the workspace and lock it against other applies. Raises ToolError for bad changes."""
-    check(changes)
+    check_changes(changes)
     with open_descriptor(str(workspace), FOLDER) as root:
         fcntl.flock(root, fcntl.LOCK_EX)
         yield root

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run
-from bot.tools.builtin.trials.copies import find_crowding, folder_for, remove
+from bot.tools.builtin.shell.process import PATH, CommandLimits, Ended, run_process
+from bot.tools.builtin.trials.copies import find_crowding, folder_for, remove_folder
 
 _NO_ONE = 65533
 """The account of a command where Nod is root: one that owns nothing, and whose processes can be counted."""
@@ -87,11 +87,11 @@ class Cage:
             return "bubblewrap is not installed. Install your system's package bubblewrap."
         folder, lock = await asyncio.to_thread(folder_for, self.workspace, account())
         try:
-            version = await run(
+            version = await run_process(
                 ["bwrap", "--version"], Path("/"), {"PATH": PATH}, seconds=_LONGEST_PROBE, most=200
             )
             self.name = version.stdout.strip()
-            ended = await run(
+            ended = await run_process(
                 self.argv(["true"], folder),
                 Path("/"),
                 self.environment,
@@ -103,7 +103,7 @@ class Cage:
             return f"its cage can't be started ({error.strerror})."
         finally:
             os.close(lock)
-            await asyncio.to_thread(remove, folder)
+            await asyncio.to_thread(remove_folder, folder)
         if ended.exit_code == 0:
             return ""
         said = (ended.why or ended.stderr).strip().replace("\n", " ")[:200]
@@ -149,7 +149,7 @@ class Cage:
                     return why
                 pause = max(_LOOK, 3 * (time.monotonic() - began))
 
-        return await run(
+        return await run_process(
             self.argv(command, copy),
             Path("/"),
             self.environment,

@@ -18,7 +18,7 @@ from typing import Any
 from bot.domain.proposals import PreviewField
 from bot.domain.trials import TriedFile
 from bot.errors import ToolError
-from bot.tools.builtin.files.workspace import FOLDER, READ, as_text, kind_of, open_descriptor, plain
+from bot.tools.builtin.files.workspace import FOLDER, READ, decode_text, kind_of, open_descriptor, plain
 from bot.tools.builtin.trials.copies import Node, Nodes, Stamp
 
 _MOST = 1000  # paths that change
@@ -63,7 +63,7 @@ class FileState:
     @property
     def text(self) -> str | None:
         """Its text, or a line with size and hash for what is binary; None where it has none to show."""
-        return as_text(self.unpacked).text if self.content else None
+        return decode_text(self.unpacked).text if self.content else None
 
     @property
     def words(self) -> str:
@@ -319,7 +319,7 @@ def undoing(changes: Sequence[FileChange]) -> list[FileChange] | None:
     return [FileChange(each.path, each.new and each.new.bare, each.old) for each in reversed(changes)]
 
 
-def check(changes: Sequence[FileChange]) -> None:
+def check_changes(changes: Sequence[FileChange]) -> None:
     """Raise ToolError for what no trial gives: a path or a link that leads out."""
     for each in changes:
         names = each.path.split("/")

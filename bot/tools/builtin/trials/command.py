@@ -25,7 +25,7 @@ from bot.tools.builtin.trials.changes import (
     describe_changes,
     undoing,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, folder_for, remove, sweep
+from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, folder_for, remove_folder, sweep
 from bot.tools.tool import (
     Arguments,
     CallContext,
@@ -93,7 +93,7 @@ class CommandTrials:
             return await self._over(made, arguments["argv"], arguments.get("seconds") or self.seconds)
         finally:
             os.close(lock)
-            await _to_its_end(remove, made)
+            await _to_its_end(remove_folder, made)
 
     async def _over(self, made: Path, argv: Sequence[str], seconds: float) -> TrialOutput:
         copy = made / "w"

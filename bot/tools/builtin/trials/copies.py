@@ -199,10 +199,10 @@ def sweep(workspace: Path) -> None:
         for left in base.glob(f"{_PREFIX}*"):
             with contextlib.suppress(OSError), open_descriptor(str(left), FOLDER) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(left)
+                remove_folder(left)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Remove a folder with all that is in it, however deep, and whatever its modes are."""
     with open_descriptor(str(folder), FOLDER) as root:
         spare = 0

@@ -45,7 +45,7 @@ def read(text: str, size: int) -> tuple[str, str]:
         more = thoughts.rest() if piece is None else thoughts.add(piece)
         if thoughts.take_retraction():
             shown = ""
-        thought += thoughts.thought()
+        thought += thoughts.take_thought()
         shown += more
     return shown, thought
 

@@ -21,7 +21,7 @@ from bot.tools.builtin.trials.changes import (
     compare_copy,
     describe_changes,
 )
-from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, remove
+from bot.tools.builtin.trials.copies import CopyLimits, copy_workspace, remove_folder
 from tests.tools.builtin.trials.world import CRASHING, mark
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ class Trial:
         grow(self.workspace, before)
         nodes = copy_workspace(self.workspace, self.copy, CopyLimits())
         for each in self.copy.iterdir():
-            remove(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+            remove_folder(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         grow(self.copy, after)
         self.before, self.after = seen(self.workspace), seen(self.copy)
         changes = compare_copy(self.workspace, self.copy, nodes, os.geteuid())
