@@ -113,7 +113,7 @@ def show_proposal(proposal: str, *, as_json: bool) -> None:
             head += [card.undo_note] if card.undo_note else []
         head += [card.again] if card.again else []
         if card.undoing:
-            head += [f"Can be undone until {when(found.undo_until or now(), now())}: nod undo {found.id}"]
+            head += [f"Undo ends {when(found.undo_until or now(), now())}: nod undo {found.id}"]
         head += [*card.votes, *card.notes]
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
 
