@@ -158,7 +158,7 @@ async def test_a_server_that_cannot_start_is_tried_ever_more_rarely_and_holds_up
     for _ in range(9):
         pauses.append(await both.pauses.begun())
         both.pauses.end()
-    assert pauses == [1, 2, 4, 8, 16, 20, 20, 20, 20]
+    assert pauses == [1, 2, 4, 8, 10, 10, 10, 10, 10]
     with pytest.raises(ToolError, match=why):
         await broken.call("x", {}, CONTEXT)
 
