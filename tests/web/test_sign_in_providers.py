@@ -240,7 +240,7 @@ TAKEN = {
     "claims that mean nothing here": {"groups": ["a"] * 200, "address": {"street": None}, "amr": "pwd"},
     "no name": {"name": None},
     "a name that is no text": {"name": {"given": "Kim"}},
-    "a time as a text": {"exp": str(int(time.time()) + 300)},
+    "a time as a text": {"exp": str(int(time.time()) + 24 * 3600)},
 }
 
 REFUSED = {

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Attached } from "./attach.js";
-import { announce, DATA, data, h, icon, recall, redraw, remember, shown } from "./dom.js";
+import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
 import { Feed, nameOf } from "./feed.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
@@ -155,21 +155,27 @@ function pageOf(view) {
   return PAGES[view].admins && !me.admin ? "closed" : view;
 }
 
+// Kept while they are shown: a press that has begun on an element is lost where another takes its place.
+const pageLinks = {};
+const pageGroups = {};
+
 function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
   const open = Object.entries(PAGES).filter(([name, { group, admins }]) => group && (!admins || me.admin) && (name !== "insights" || me.insights));
   const link = ([name, { title, label, sign }]) => {
-    const to = h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), label ?? title), name === "inbox" && mine ? counted(mine) : null);
+    const to = (pageLinks[name] ??= h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), label ?? title)));
+    recount(to, name === "inbox" ? mine : 0);
     current(to, name === route.page);
     return to;
   };
-  const groups = [...new Set(open.map(([, { group }]) => group))];
-  redraw($("pages"), ...groups.map((group) => h("div", { role: "group", "aria-label": group },
-    h("h2", { class: "side-title" }, group),
-    open.filter(([, page]) => page.group === group).map(link))));
-  $("bar-inbox").replaceChildren(icon("inbox"), h("span", { class: "hidden" }, "Inbox"), ...(mine ? counted(mine) : []));
+  settle($("pages"), [...new Set(open.map(([, { group }]) => group))].map((group) => {
+    const section = (pageGroups[group] ??= h("div", { role: "group", "aria-label": group }, h("h2", { class: "side-title" }, group)));
+    settle(section, [section.firstElementChild, ...open.filter(([, page]) => page.group === group).map(link)]);
+    return section;
+  }));
+  recount($("bar-inbox"), mine);
   current($("new"), inChat && !thread.id);
   const title = route.page ? PAGES[route.page].title : titleOf(thread.id);
   $("conversation-menu").hidden = !(inChat && thread.id);
@@ -189,6 +195,12 @@ function drawSide() {
 
 /** A number in a bubble, with what it counts for who cannot see the bubble. */
 const counted = (mine) => [h("span", { class: "count" }, String(mine), h("span", { class: "hidden" }, " waiting for you"))];
+
+/** Show how many wait at the end of a link, and leave the rest of it alone. */
+function recount(link, mine) {
+  link.querySelector(".count")?.remove();
+  if (mine) link.append(...counted(mine));
+}
 
 function current(element, on) {
   if (on) element.setAttribute("aria-current", "page");
@@ -556,6 +568,7 @@ async function start() {
   setInterval(lookAgain, LOOK_AGAIN);
   $("sign-out").hidden = !api.signedIn() && !me.session;
   $("new").prepend(icon("plus"));
+  $("bar-inbox").append(icon("inbox"), h("span", { class: "hidden" }, "Inbox"));
   setUpSide();
   setUpConversations();
   setUpComposer();

@@ -110,7 +110,7 @@ def talking(
 
     @contextlib.asynccontextmanager
     async def start(*calls: tuple[str, dict[str, Any]], era: str = "", **more: Any) -> AsyncIterator[Talk]:
-        database = more.pop("NOD_DATABASE_URL", url)
+        database, patience = more.pop("NOD_DATABASE_URL", url), more.pop("patience", 60)
         settings = Settings.load(
             NOD_DATABASE_URL=database,
             NOD_PORT=0,
@@ -124,7 +124,7 @@ def talking(
             app.running(ticking=False),
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{app.web.port}", timeout=20) as client,
         ):
-            await app.mcp.settle(60)
+            await app.mcp.settle(patience)
             yield Talk(app, client)
 
     return start
@@ -321,7 +321,7 @@ async def test_a_call_that_belongs_to_no_conversation_bothers_no_one(talking):
 async def test_servers_begin_with_nod_and_one_that_says_nothing_holds_up_no_start(talking, tmp_path):
     started = tmp_path / "started"
     touch = f"import pathlib, sys; pathlib.Path({str(started)!r}).touch(); sys.stdin.read()"
-    async with talking(command=sys.executable, args=["-c", touch]) as talk:
+    async with talking(command=sys.executable, args=["-c", touch], patience=0) as talk:
         assert talk.app.site.up
         await until(started.exists)
         [trouble] = talk.app.site.logins.troubles().values()

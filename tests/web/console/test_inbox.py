@@ -460,3 +460,17 @@ def test_who_looks_elsewhere_is_notified_by_the_browser_if_they_turned_that_on(
     nod.ask("close #4")
     expect(page.locator(".row")).to_have_count(4)
     assert page.evaluate("told.length") == 1
+
+
+def test_a_press_on_a_link_of_the_menu_counts_although_its_number_changes(nod: Served, new_page: NewPage):
+    page = new_page(nod.url)
+    link = page.locator("#to-inbox")
+    expect(link).to_be_visible()
+    box = link.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    nod.ask("close #2")
+    expect(link.locator(".count")).to_contain_text("1")
+    page.mouse.up()
+    expect(page.locator("#inbox-detail .card")).to_contain_text("#2")
