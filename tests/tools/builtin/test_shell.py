@@ -188,10 +188,10 @@ async def test_when_nod_is_killed_its_commands_die_too(tmp_path):
         os.mkfifo(tmp_path / name)
     program = f"""
 import asyncio, pathlib
-from bot.tools.builtin.shell.process import run
+from bot.tools.builtin.shell.process import run_process
 script = "exec 3> held; setsid sleep 1000.{mark} & echo > started; sleep 1000.{mark}"
 folder, environment = pathlib.Path({str(tmp_path)!r}), {{"PATH": "/usr/bin:/bin"}}
-asyncio.run(run(["sh", "-c", script], folder, environment, seconds=900, most=9))
+asyncio.run(run_process(["sh", "-c", script], folder, environment, seconds=900, most=9))
 """
     nod = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
     # the pipe "held" is open in every process of the command; its end is the end of the last of them

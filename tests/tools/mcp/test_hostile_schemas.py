@@ -99,13 +99,13 @@ async def test_a_tool_whose_schema_cannot_be_checked_is_left_out_alone(offering,
 async def test_a_pattern_that_takes_centuries_holds_no_one_else_and_is_tried_once(offering):
     server = offering(tool("evil", PATTERN), tool("good", PLAIN))
     evil = await server.tool("evil")
-    assert await evil.checked({"name": "aaa"}) == {"name": "aaa"}
-    work = asyncio.create_task(evil.checked({"name": "a" * 40 + "!"}))
+    assert await evil.check_arguments({"name": "aaa"}) == {"name": "aaa"}
+    work = asyncio.create_task(evil.check_arguments({"name": "a" * 40 + "!"}))
     assert await beats_while(work) > 100
     with pytest.raises(BadArguments, match="in time"):
         await work
     with pytest.raises(BadArguments, match="in time"):
-        await evil.checked({"name": "aaa"})
+        await evil.check_arguments({"name": "aaa"})
     assert await server.run("good", lamp="desk") == "done"
 
 
