@@ -65,7 +65,8 @@ async def with_exact_calls(
 ) -> dict[str, Any]:
     """Return the arguments of a plan with the calls of its steps as they would run, each checked by its tool.
 
-    ``zone`` is as in `Tool.check_arguments`. Raises ToolError for a call that can't be made, or that holds a secret.
+    ``zone`` is as in `Tool.check_arguments`. Raises ToolError for a call that can't be made, or that holds
+    a secret.
     """
 
     async def exact(call: Mapping[str, Any]) -> dict[str, Any]:
