@@ -25,7 +25,7 @@ from bot.store.audit.log import By
 from bot.store.rules import Policies
 
 Scopes = Sequence[tuple[Scope, str]]
-"""What grants would cover, each with its words."""
+"""The scopes that a grant could cover, each with its words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def unlink(session: Session, policies: Policies, account: str, actor: Actor, now
     return part(session, account, actor, now)
 
 
-def unlinked_text(account: str, ended: int) -> str:
+def describe_unlinking(account: str, ended: int) -> str:
     """Return the text for people. ``ended``: the number of grants that ended with the link."""
     grants = f" {ended} of their grants ended with it." if ended else ""
     return f"Unlinked: {account} is a separate person again.{grants}"

@@ -33,7 +33,7 @@ _LONGEST = 3000  # characters; a platform's message holds that many, with who as
 AFTER = tuple(timedelta(seconds=s) for s in (1, 2, 5, 15, 30, 60))
 """After each refusal in a row; then always the last."""
 GIVE_UP = timedelta(hours=12)
-"""How long a platform that cannot be reached is tried again."""
+"""The time for which a platform that can't be reached is tried again."""
 _MANY = 1000
 
 

@@ -57,7 +57,7 @@ _ROWS_SURE = {
     Verb.STOP_ALL: "What runs already ends by itself. The rest is withdrawn.",
     Verb.UNDO_ALL: "",
 }
-"""What is asked before it counts for all rows of a batch."""
+"""The question before a press counts for all rows of a batch."""
 _WORDED = frozenset(verb for verb in Verb if BUTTONS[verb].needs is Needs.WORDS and not BUTTONS[verb].rare)
 _BUTTONS = frozenset({*CHOICES, *_WORDED, Verb.APPROVE_STEPS.value, REVIEW_STEPS})
 """What stands on a card as a button, and in a menu only where there is no card."""

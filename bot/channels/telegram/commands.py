@@ -28,7 +28,7 @@ _HELLO = (
 )
 _GROUPS = "In a group, mention me or reply to me."
 _SHORTLY = ("status", "pending", "new", "help")
-"""What `/start` names; the rest is in `/help`."""
+"""The commands that `/start` names; the rest is in `/help`."""
 _OWN = ("link", "console", "memory", "status", "schedules")  # what it tells may be from other chats
 _ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 

@@ -141,7 +141,7 @@ class LinkCommands:
         ended = await self._database.write(part)
         if ended is None:
             return f"{which} is not linked with another account."
-        return linking.unlinked_text(str(which), ended)
+        return linking.describe_unlinking(str(which), ended)
 
 
 def _name_account(actor: Actor) -> str:

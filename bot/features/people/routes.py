@@ -57,4 +57,4 @@ async def unlink(
     """One of yours; for admins anyone's. Grants that this person gave end with it."""
     done = await over.database.write(linking.unlink, over.policies, account, actor, over.clock())
     ended = existing(done, "That account is not linked with another one.")
-    return UnlinkedBody(account=account, grants_ended=ended, text=linking.unlinked_text(account, ended))
+    return UnlinkedBody(account=account, grants_ended=ended, text=linking.describe_unlinking(account, ended))
