@@ -186,7 +186,8 @@ class App:
             return
         from bot.tools.builtin.shell.prefix import FORM
 
-        if ended := self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock()):
+        ended = self.database.write_now(grants.end_outgrown, "shell_run", FORM, self.clock())
+        if ended:
             log.warning("grants of an older reach have ended; approve such a command again", grants=ended)
 
     async def _start_tools(self) -> None:

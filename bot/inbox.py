@@ -148,7 +148,8 @@ class Assistant:
             case Press() | Choice():
                 return await self._press(incoming)
             case Command():
-                if why := await self.database.read(self._not_allowed, incoming):
+                why = await self.database.read(self._not_allowed, incoming)
+                if why:
                     return Reply(Answer.REFUSED, why)
                 return await self._commands.handle(incoming)
             case Request():
@@ -179,12 +180,14 @@ class Assistant:
             return HERE
         if job.work is not Work.TURN:
             return self.own.queue_in_batch(job.key) or Queue("", sys.maxsize)
-        if (own := self.own.queue(job.key)) is not None:
+        own = self.own.queue(job.key)
+        if own is not None:
             return own
         return await self.database.read(turns.queue, job.key, self.bounds.turns_by_person, self.process)
 
     async def _message(self, message: Message, new: Names) -> Reply:
-        if refusal := self.bounds.files.refusal(message.files):
+        refusal = self.bounds.files.refusal(message.files)
+        if refusal:
             return Reply(Answer.INVALID, refusal)
         if not message.files and blank(message.text):
             return Reply(Answer.INVALID, "I can only read text. Please write what you need.")
@@ -398,7 +401,8 @@ def _give_up(session: Session, turn: Turn, now: datetime) -> tuple[Job, ...]:
     if not turns.give_up(session, turn.id, turn.owner, _MAX_ATTEMPTS, _GIVEN_UP, now):
         return ()  # a person stopped it, or another process runs it
     log.error("a turn was given up after repeated restarts", conversation=ident)
-    if jobs := plans.fail(session, ident, _GIVEN_UP, now):
+    jobs = plans.fail(session, ident, _GIVEN_UP, now)
+    if jobs:
         return jobs
     messages.add_notice(session, ident, _GIVEN_UP, turn.transcript.seen, now, delivered=False)
     if turns.has_joined(session, turn.id, ident):

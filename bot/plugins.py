@@ -39,7 +39,9 @@ def is_own(point: EntryPoint) -> bool:
 
 def origin(point: EntryPoint) -> str:
     """Return the package that brings an entry point, with its version."""
-    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+    if point.dist:
+        return f"{point.dist.name} {point.dist.version}"
+    return point.value
 
 
 def load_entry_point(group: str, setting: str, name: str) -> Any:
@@ -91,5 +93,8 @@ def where_it_failed(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}" if trace else ""
+    if trace:
+        at = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}"
+    else:
+        at = ""
     return f"{type(error).__name__}: {' '.join(str(error).split())}{at}"

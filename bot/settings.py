@@ -95,12 +95,16 @@ _PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 
 def _duration(text: object) -> object:
-    return duration(text) if isinstance(text, str) else text
+    if isinstance(text, str):
+        return duration(text)
+    return text
 
 
 def split_words(value: object) -> object:
     """Split a comma-separated list."""
-    return [w.strip() for w in value.split(",") if w.strip()] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [w.strip() for w in value.split(",") if w.strip()]
+    return value
 
 
 def is_of_a_cluster(name: str, value: str) -> bool:
@@ -125,7 +129,8 @@ def find_surrounding_faults(environment: Mapping[str, str]) -> list[str]:
         given = environment.get(name, "").strip()
         if given and not exists(Path(given)):
             faults.append(f"{name}: {given} does not exist. Name what is there, or start Nod without {name}")
-    if (bundle := environment.get("SSL_CERT_FILE", "").strip()) and Path(bundle).is_file():
+    bundle = environment.get("SSL_CERT_FILE", "").strip()
+    if bundle and Path(bundle).is_file():
         try:
             ssl.create_default_context(cafile=bundle)
         except OSError as error:
@@ -256,7 +261,9 @@ def _is_unset(name: str, value: object) -> bool:
 def _name_variable(field: str) -> str:
     """Return the name of a field's variable: with Nod's prefix, or that of the platform it is for."""
     name = field.upper()
-    return name if name.startswith(_PLATFORM_PREFIXES) else f"NOD_{name}"
+    if name.startswith(_PLATFORM_PREFIXES):
+        return name
+    return f"NOD_{name}"
 
 
 class Settings(BaseSettings):
@@ -424,7 +431,9 @@ class Settings(BaseSettings):
     )
     @classmethod
     def _check_header_secret(cls, secret: SecretStr | None) -> SecretStr | None:
-        return secret if secret is None else header_secret(secret)
+        if secret is None:
+            return secret
+        return header_secret(secret)
 
     @field_validator("webhook_secret")
     @classmethod
@@ -606,7 +615,8 @@ class Settings(BaseSettings):
         """Return the variables that make these settings, each that has a value as one writes it."""
         found = {}
         for name, field in type(self).model_fields.items():
-            if (value := getattr(self, name)) not in (None, "", ()):
+            value = getattr(self, name)
+            if value not in (None, "", ()):
                 found[str(field.validation_alias)] = _as_text(value)
         return found
 
@@ -631,7 +641,9 @@ class Settings(BaseSettings):
     def sqlite_file(self) -> Path | None:
         """The database file; None where the database is a server."""
         url = make_url(self.database_url)
-        return Path(url.database or "") if url.drivername == "sqlite" else None
+        if url.drivername == "sqlite":
+            return Path(url.database or "")
+        return None
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -674,7 +686,9 @@ def _as_text(value: Any) -> str:
             return ",".join(map(str, value))
         case timedelta():
             text = format_length(value.total_seconds())
-            return f"{round(value.total_seconds())}s" if " " in text else text
+            if " " in text:
+                return f"{round(value.total_seconds())}s"
+            return text
     return str(value)
 
 

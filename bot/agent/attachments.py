@@ -74,7 +74,8 @@ class AttachmentReader:
                 return FileContent("", fault=_SLOW)
             except ChannelError as error:
                 return FileContent("", fault=error.message)
-            if fault := self.bounds.too_large(len(data)):
+            fault = self.bounds.too_large(len(data))
+            if fault:
                 return FileContent("", fault=fault)
         return await self.documents.read(data)
 
@@ -95,7 +96,9 @@ class AttachmentReader:
 def _tell(name: str, fault: str, note: str) -> str:
     if fault:
         return f"I can't read {name}: {fault}."
-    return f"I read {name}. {note}" if note else ""
+    if note:
+        return f"I read {name}. {note}"
+    return ""
 
 
 def _encode_pictures(found: dict[str, tuple[str, bytes]]) -> dict[str, Picture]:

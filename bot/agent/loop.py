@@ -241,9 +241,11 @@ class Loop:
 
         Return the jobs, or None if nothing changed.
         """
-        if left := asking.overtaken(transcript):
+        left = asking.overtaken(transcript)
+        if left:
             return await self.database.write(asking.withdraw, left, self.clock)
-        if done := _find_done_steps(transcript):
+        done = _find_done_steps(transcript)
+        if done:
             return await self.database.write(plans.tick, *done, self.clock())
         return None
 
@@ -264,7 +266,8 @@ class Loop:
         if finished is None:
             raise ModelCut
         again = finished.stop is Stop.LENGTH and not _continues(turn.transcript)
-        if (note := _NOTES.get(finished.stop)) and not again:
+        note = _NOTES.get(finished.stop)
+        if note and not again:
             yield TextDelta(answer.add(note))
         said = answer.text
         # calls of an answer that was cut may be cut themselves
@@ -313,7 +316,8 @@ class Loop:
         if turn.transcript.teammate and (spent := self._find_reached_bound(turn.transcript.teammate)):
             raise ModelError(spent)
         for stop_model_call in self.hooks.stop_model_call:
-            if why := await stop_model_call(turn.transcript):
+            why = await stop_model_call(turn.transcript)
+            if why:
                 raise ModelError(why)
         book = self.gate.policies.held.book  # as it was when the turn was taken up, or newer
         if book.list_about(Subject.BUDGET):
@@ -385,13 +389,17 @@ class Loop:
 
     async def _with_pictures(self, transcript: Transcript) -> Transcript:
         shows = transcript.files and self.models.take_pictures
-        return await self.attachments.with_pictures(transcript) if shows else transcript
+        if shows:
+            return await self.attachments.with_pictures(transcript)
+        return transcript
 
     def _instead(self, model: Model, error: ModelError) -> Model | None:
         """Note the failure of a model, and return its stand-in where another may answer."""
         if not isinstance(error, ModelEmpty | ModelTooLong):
             self.models.note(model, error)
-        return self.models.stand_in(model) if error.away else None
+        if error.away:
+            return self.models.stand_in(model)
+        return None
 
     async def _summarise(self, run: _Run, asked: _Request) -> None:
         """Have the model summarise the oldest lines; where it writes nothing, they are cut."""
@@ -602,7 +610,8 @@ def _commit(
     if any(c.effect for c in judged):
         jobs += apply_effects(session, turn, available, message_id, judged, results, now)
     for p, _ in proposed:
-        if opening := find_procedure(p.kind).open:
+        opening = find_procedure(p.kind).open
+        if opening:
             jobs += opening(session, policies, p, now)
     opened = tuple(
         grants.use(session, policies, replace(p, message_id=message_id, batch=batch_of.get(p.id)), like, now)
@@ -632,7 +641,9 @@ def _tell(session: Session, transcript: Transcript, words: str, now: datetime) -
 def _tell_once(session: Session, transcript: Transcript, words: str, now: datetime) -> tuple[Job, ...]:
     """Store a notice like `_tell`, unless the same was posted there within ``_TOLD_FOR``."""
     known = messages.was_noticed(session, _home(transcript), words, now - _TOLD_FOR)
-    return () if known else tuple(_tell(session, transcript, words, now))
+    if known:
+        return ()
+    return tuple(_tell(session, transcript, words, now))
 
 
 def _tell_admins(session: Session, policies: Policies, words: str, now: datetime) -> tuple[Job, ...]:
@@ -644,7 +655,9 @@ def _tell_admins(session: Session, policies: Policies, words: str, now: datetime
 
 def _home(transcript: Transcript) -> str:
     """Return the id of the lead agent's conversation."""
-    return transcript.teammate.lead_id if transcript.teammate else transcript.conversation.id
+    if transcript.teammate:
+        return transcript.teammate.lead_id
+    return transcript.conversation.id
 
 
 def _keep_summary(session: Session, turn: Turn, text: str, upto: int, usage: Usage, now: datetime) -> None:
@@ -657,7 +670,9 @@ def _find_done_steps(transcript: Transcript) -> tuple[Proposal, tuple[int, ...]]
     found = transcript.proposals.values()
     plan = find_current_plan(found)
     done = list_carried_out(plan, found) if plan else ()
-    return (plan, done) if plan and done != plan.ticked else None
+    if plan and done != plan.ticked:
+        return (plan, done)
+    return None
 
 
 def _continues(transcript: Transcript) -> bool:
@@ -678,7 +693,9 @@ def _shorter(sent: int, offered: int, error: ModelError) -> int:
     """Return the number of characters to try next after a history of ``sent`` was refused."""
     told = error.window * _LEAST_PER_TOKEN - offered if error.window else sent
     share = _LESS if isinstance(error, ModelTooLong) else _HALF
-    return told if told < sent else int(sent * share)
+    if told < sent:
+        return told
+    return int(sent * share)
 
 
 def _steps(turn: Turn) -> int:
@@ -741,7 +758,10 @@ def _unique(calls: Sequence[ToolCall]) -> list[ToolCall]:
     taken: set[str] = set()
     kept = []
     for position, call in enumerate(calls):
-        fresh = call if call.id not in taken else replace(call, id=f"{call.id}-{position}")
+        if call.id not in taken:
+            fresh = call
+        else:
+            fresh = replace(call, id=f"{call.id}-{position}")
         taken.add(fresh.id)
         kept.append(fresh)
     return kept
@@ -754,7 +774,9 @@ def _show_more(answer: ModelOutput, text: str, *, further: bool) -> str:
     """
     first = further and not answer.pieces
     shown = answer.add(text)
-    return _BREAK + shown if shown and first else shown
+    if shown and first:
+        return _BREAK + shown
+    return shown
 
 
 def _join_paragraphs(said: Sequence[str]) -> str:

@@ -103,7 +103,9 @@ class ModelOutput:
 
     @property
     def _calls(self) -> Sequence[ToolCall]:
-        return self.finished.calls if self.finished else ()
+        if self.finished:
+            return self.finished.calls
+        return ()
 
 
 def _bare(text: str) -> str:

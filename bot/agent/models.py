@@ -77,7 +77,9 @@ class Models:
         """Return the model itself, or the one that stands in for it while it has just failed."""
         fault = self.faults.get(model.name)
         just = fault is not None and fault.away and self._clock() - fault.at < _LEFT_ALONE
-        return self.stand_in(model) or model if just else model
+        if just:
+            return self.stand_in(model) or model
+        return model
 
     def stand_in(self, model: Model) -> Model | None:
         """Return the model that is named to answer when this one can't."""

@@ -109,7 +109,9 @@ class Briefing:
 
         A private chat is in their time zone. Elsewhere the team's stays, and theirs is told as well.
         """
-        return replace(self, zone=asker or self.zone) if private else replace(self, theirs=asker)
+        if private:
+            return replace(self, zone=asker or self.zone)
+        return replace(self, theirs=asker)
 
 
 def system_prompt(
@@ -125,9 +127,13 @@ def system_prompt(
     those for this place.
     """
     whose = _as_teammate(teammate) if teammate else ""
-    if team := [tool.name for tool in available if tool.effect and tool.group == "team"]:
+    team = [tool.name for tool in available if tool.effect and tool.group == "team"]
+    if team:
         whose += _TEAM.format(tools=", ".join(team))
-    own = _INSTRUCTIONS.format(text=_indent(briefing.instructions)) if briefing.instructions else ""
+    if briefing.instructions:
+        own = _INSTRUCTIONS.format(text=_indent(briefing.instructions))
+    else:
+        own = ""
     files = _WORKSPACE.format(text=_indent(workspace)) if workspace else ""
     return f"{_RULES}{whose}{own}{files}{there}"
 
@@ -140,7 +146,10 @@ def write_surroundings(
     sections: Sequence[str] = (),
 ) -> str:
     """Return the end of a system prompt: what changes by place and time. ``sections`` are of features."""
-    asked = _THERE.format(text=_indent("\n".join(instructions))) if instructions else ""
+    if instructions:
+        asked = _THERE.format(text=_indent("\n".join(instructions)))
+    else:
+        asked = ""
     return f"{asked}{''.join(sections)}{scene(transcript, now, briefing)}"
 
 
@@ -148,9 +157,10 @@ def scene(transcript: Transcript, now: datetime, briefing: Briefing) -> str:
     """Return the day and hour, the place and who is there, as the end of a system prompt."""
     conversation, today = transcript.conversation, now.astimezone(briefing.zone)
     where = conversation.origin.channel
-    kind = (
-        "a private chat with one person" if conversation.private else "a chat where several people read along"
-    )
+    if conversation.private:
+        kind = "a private chat with one person"
+    else:
+        kind = "a chat where several people read along"
     wrote = [line.actor.label for line in transcript.lines if line.role is LineRole.USER and line.actor]
     labels = dict.fromkeys([*wrote, transcript.asker.label])
     names = list(dict.fromkeys(one_line(label)[:_NAME] for label in labels))

@@ -65,7 +65,10 @@ def _format_lines(transcript: Transcript, lines: Sequence[Line], most: int) -> s
     share = max(_LEAST, (most - len(before)) // max(1, len(lines)))
     told = [f"{NOTE} What was written down before:\n{before}"] if before else []
     for line in lines:
-        name = one_line(line.actor.label) if line.actor and line.role is LineRole.USER else "Nod"
+        if line.actor and line.role is LineRole.USER:
+            name = one_line(line.actor.label)
+        else:
+            name = "Nod"
         told.append(f"{name}: {shorten(line.text, share)}".strip())
         told += ends_of(transcript, line)
     return "\n".join("\n    ".join(each.splitlines()) for each in told)

@@ -63,13 +63,15 @@ class TextCalls:
         async for part in self._model.stream(list(_as_text(transcript, tools)), ()):
             match part:
                 case Text(text):
-                    if shown := blocks.add(text):
+                    shown = blocks.add(text)
+                    if shown:
                         yield Text(shown)
                 case Retracted():
                     blocks = _Blocks()
                     yield part
                 case Finished(stop):
-                    if shown := blocks.rest():
+                    shown = blocks.rest()
+                    if shown:
                         yield Text(shown)
                     whole = stop is Stop.FINISHED
                     yield replace(part, calls=tuple(_calls(blocks.found, transcript)) if whole else ())
@@ -120,7 +122,8 @@ class _Blocks:
         if not self._inside and bare == FENCE:
             self._inside = FENCE
             return ""
-        if found := _OTHER.match(bare):
+        found = _OTHER.match(bare)
+        if found:
             if not self._inside:
                 self._inside = found[0]
             elif bare == found[0] and bare.startswith(self._inside):
@@ -143,7 +146,8 @@ def _calls(blocks: Sequence[str], transcript: Sequence[Entry]) -> Iterator[ToolC
         except (ValueError, RecursionError):
             yield ToolCall(ident, "call", block, refused=_NO_JSON)
             continue
-        if (why := _misfit(found)) or _remove_spaces(block) in said:
+        why = _misfit(found)
+        if why or _remove_spaces(block) in said:
             yield ToolCall(ident, "call", json.dumps({"written": block}), refused=why or QUOTED)
         else:
             yield ToolCall(ident, found["name"], json.dumps(found["arguments"], ensure_ascii=False))

@@ -68,7 +68,9 @@ class _Part:
     @property
     def told(self) -> int:
         """The characters that the note itself takes."""
-        return self.size if self.length is _Length.GONE else 0
+        if self.length is _Length.GONE:
+            return self.size
+        return 0
 
     @property
     def lost(self) -> bool:
@@ -211,7 +213,9 @@ def _when(line: Line, before: Line | None, zone: tzinfo) -> str:
     if line.role is not LineRole.USER or before is None:
         return ""
     at, last = line.created_at.astimezone(zone), before.created_at.astimezone(zone)
-    return f"{at:%A} {at.day} {at:%B}, {at:%H:%M}" if at - last >= _GAP or at.date() > last.date() else ""
+    if at - last >= _GAP or at.date() > last.date():
+        return f"{at:%A} {at.day} {at:%B}, {at:%H:%M}"
+    return ""
 
 
 def _ends_before(transcript: Transcript, lines: Sequence[Line]) -> list[str]:
@@ -249,7 +253,9 @@ def _line(part: _Part) -> Sequence[Entry]:
 
 
 def _list_pictures(part: _Part) -> Sequence[str]:
-    return part.line.files if part.length < _Length.THIN else ()
+    if part.length < _Length.THIN:
+        return part.line.files
+    return ()
 
 
 def _format_attachments(part: _Part) -> Iterator[str]:
@@ -308,11 +314,16 @@ def _arguments(call: Call, part: _Part) -> str:
     if not isinstance(decoded, dict):
         decoded = {"not_an_object": _cut(written, _KEPT)}
         written = json.dumps(decoded, ensure_ascii=False)
-    most = part.share // max(1, len(part.line.calls)) if part.length is _Length.BOUNDED else _KEPT
+    if part.length is _Length.BOUNDED:
+        most = part.share // max(1, len(part.line.calls))
+    else:
+        most = _KEPT
     if part.length is _Length.FULL or len(call.arguments) <= most:
         return written
     thin = json.dumps(_thin(decoded), ensure_ascii=False)
-    return thin if len(thin) <= max(most, 4 * _KEPT) else json.dumps({"left_out": _cut(thin, _KEPT)})
+    if len(thin) <= max(most, 4 * _KEPT):
+        return thin
+    return json.dumps({"left_out": _cut(thin, _KEPT)})
 
 
 def _thin(value: Any) -> Any:

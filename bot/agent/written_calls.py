@@ -147,7 +147,10 @@ def _find(text: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[Writt
             ):
                 yield WrittenCall(match.start(), match.end(), name, arguments, match[0])
     for match in _NAMED.finditer(text):
-        end = 0 if _is_within(match.start(), code) else _end_of_object(text, match.end())
+        if _is_within(match.start(), code):
+            end = 0
+        else:
+            end = _end_of_object(text, match.end())
         if end and not _NEXT.match(text, end):  # with two objects it is in doubt which are the arguments
             name = next(group for group in match.groups() if group)
             quote = text[match.start() : end]
@@ -212,7 +215,9 @@ def _read_object(made: Any) -> tuple[str, str] | None:
 def _fields(body: str, field: re.Pattern[str], schema: Mapping[str, Any]) -> str:
     """Return the arguments as JSON; "" where something else stands between them."""
     if body.strip().startswith("{"):
-        return body if _end_of_object(body.strip(), 0) == len(body.strip()) else ""
+        if _end_of_object(body.strip(), 0) == len(body.strip()):
+            return body
+        return ""
     if field.sub("", body).strip():
         return ""
     properties = schema.get("properties")

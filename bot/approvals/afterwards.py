@@ -41,7 +41,8 @@ async def look_after(
     if not p.kind.may_be_undone:
         return {}
     found: dict[str, Any] = {}
-    if again := await _read_again(tool, p, seconds):
+    again = await _read_again(tool, p, seconds)
+    if again:
         found["read_again"] = again
     undo = tool.trying.undo if p.applies and tool.trying else tool.undo
     if undo is not None and p.undo_seconds:
@@ -80,7 +81,9 @@ def _reread(field: str, now: object, approved: str | None) -> Reread:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else shorten(text, _BRIEF)
+    if text is None:
+        return None
+    return shorten(text, _BRIEF)
 
 
 async def _inverse(

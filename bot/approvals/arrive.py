@@ -136,7 +136,9 @@ def add_request(session: Session, request: Request, call: Call, now: datetime) -
             "created_at": now,
         },
     )
-    return None if message_id is None else Accepted(conversation_id, message_id)
+    if message_id is None:
+        return None
+    return Accepted(conversation_id, message_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +155,13 @@ def find_opened_before(session: Session, request: Request) -> Opened | None:
     if request.event_id is None:
         return None
     message_id = messages.message_of_event(session, request.address.channel, request.event_id)
-    found = proposals.of_message(session, message_id) if message_id is not None else []
-    return Opened(found[0], again=True) if found else None
+    if message_id is not None:
+        found = proposals.of_message(session, message_id)
+    else:
+        found = []
+    if found:
+        return Opened(found[0], again=True)
+    return None
 
 
 def open_request(
@@ -170,7 +177,8 @@ def open_request(
 
     ``process``: the id of the one that waits for the answer, if it is a question.
     """
-    if before := find_opened_before(session, request):
+    before = find_opened_before(session, request)
+    if before:
         return before
     call = Call(draft.call_id, draft.tool_name, "{}", draft.description)
     line = add_request(session, request, call, now)

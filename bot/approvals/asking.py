@@ -90,9 +90,11 @@ def choose_answerers(session: Session, transcript: Transcript, arguments: Mappin
         raise ToolError(_NO_SECRETS)
     if _count_asked(transcript) >= IN_A_ROW:
         raise ToolError(_ENOUGH)
-    if waiting := _open(transcript):
+    waiting = _open(transcript)
+    if waiting:
         raise ToolError(_OPEN.format(question=one_line(waiting[0].description)))
-    if not (names := arguments.get("who")):
+    names = arguments.get("who")
+    if not names:
         return Deciders(requester=True)
     here = {line.actor: None for line in transcript.lines if line.role is LineRole.USER and line.actor}
     return Deciders(
@@ -109,7 +111,10 @@ def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
     found = {str(each): each for each in here if wanted in (each.label.casefold(), str(each).casefold())}
     if len(found) != 1:
         known = ", ".join(dict.fromkeys(each.label for each in here))
-        why = "Several people here have the name" if found else "No one who wrote here has the name"
+        if found:
+            why = "Several people here have the name"
+        else:
+            why = "No one who wrote here has the name"
         raise ToolError(f"{why} {name}. Who wrote here: {known or 'no one'}.")
     [actor] = found.values()
     if people.person_of(session, actor).outside:
@@ -120,7 +125,10 @@ def _find_by_name(session: Session, here: Sequence[Actor], name: str) -> Actor:
 def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Take an answer: one of the choices, or words. What looks like a secret in it is hidden."""
     press = context.press
-    said = press.reason or "" if press.verb is Verb.ANSWER else _choice(p.choices or (), press.verb)
+    if press.verb is Verb.ANSWER:
+        said = press.reason or ""
+    else:
+        said = _choice(p.choices or (), press.verb)
     said = redact_text(storable(one_line(said)))
     if not said:
         return refuse(Answer.INVALID, p, "Write your answer.", {"reason": "This is needed."})
@@ -138,13 +146,18 @@ def take_answer(session: Session, context: PressContext, p: Proposal) -> Decided
         votes=(*p.votes, context.vote(Verb.ANSWER)),
         **context.decided,
     )
-    later = " Everything is paused, so the agent is told after /approvals resume." if context.paused else ""
+    if context.paused:
+        later = " Everything is paused, so the agent is told after /approvals resume."
+    else:
+        later = ""
     return accept(session, p, f"Answered.{later}", Job(Work.EXECUTE, p.id))
 
 
 def _choice(choices: Sequence[str], verb: Verb) -> str:
     at = CHOICES.index(verb)
-    return choices[at] if at < len(choices) else ""
+    if at < len(choices):
+        return choices[at]
+    return ""
 
 
 def overtaken(transcript: Transcript) -> list[tuple[Proposal, Actor]]:

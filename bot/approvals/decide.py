@@ -100,12 +100,17 @@ def rows_of(session: Session, press: Press | Choice) -> Rows | Reply:
     group = proposals.group_of(session, found)
     if press.round is not None and press.round != sum(p.round for p in group):
         return Reply(Answer.STALE, "One of these has changed. Please look at the cards again.", tuple(group))
-    wanted = _list_presses(press, group) if isinstance(press, Choice) else _each_of(press, group)
+    if isinstance(press, Choice):
+        wanted = _list_presses(press, group)
+    else:
+        wanted = _each_of(press, group)
     if isinstance(wanted, Reply):
         return wanted
     alone = [p for p, each in wanted if each.verb is Verb.APPROVE and p.risk.level is Level.DESTRUCTIVE]
     presses = tuple(each for p, each in wanted if p not in alone)
-    return Rows(presses, tuple(alone)) if presses else Reply(Answer.INVALID, _apart(alone), tuple(alone))
+    if presses:
+        return Rows(presses, tuple(alone))
+    return Reply(Answer.INVALID, _apart(alone), tuple(alone))
 
 
 def _each_of(press: Press, group: Sequence[Proposal]) -> list[tuple[Proposal, Press]] | Reply:
@@ -127,9 +132,11 @@ def _list_presses(choice: Choice, group: Sequence[Proposal]) -> list[tuple[Propo
     rows = [(Verb.APPROVE, row) for row in choice.approve] + [(Verb.DECLINE, row) for row in choice.decline]
     if not rows:
         return Reply(Answer.INVALID, "Say which rows to approve or decline.")
-    if other := next((row.id for _, row in rows if row.id not in by_id), None):
+    other = next((row.id for _, row in rows if row.id not in by_id), None)
+    if other:
         return Reply(Answer.INVALID, f"There is no {other} in this batch.")
-    if twice := next((each for each, many in Counter(row.id for _, row in rows).items() if many > 1), None):
+    twice = next((each for each, many in Counter(row.id for _, row in rows).items() if many > 1), None)
+    if twice:
         return Reply(Answer.INVALID, f"{twice} is there twice. Approve it or decline it.")
     actor, why, at, ref, api = choice.actor, choice.reason, choice.address, choice.ref, choice.by_api
     return [
@@ -169,11 +176,20 @@ def count_outcomes(rows: Rows, each: Sequence[Decided]) -> Decided:
             why.setdefault(reply.text, []).append(reply.proposals)
         else:
             asks = reply.proposals[-1].state is State.PROPOSED
-            told = _ASKS.get(press.verb, "counted as a vote") if asks else _TOLD.get(press.verb, "stopped")
+            if asks:
+                told = _ASKS.get(press.verb, "counted as a vote")
+            else:
+                told = _TOLD.get(press.verb, "stopped")
             took[told] += 1
-    said = [f"{', '.join(f'{many} {done}' for done, many in took.items())}."] if took else []
+    if took:
+        said = [f"{', '.join(f'{many} {done}' for done, many in took.items())}."]
+    else:
+        said = []
     for words, left in list(why.items())[:_REASONS]:
-        who = f"“{left[0][0].description}”" if len(left) == 1 and left[0] else str(len(left))
+        if len(left) == 1 and left[0]:
+            who = f"“{left[0][0].description}”"
+        else:
+            who = str(len(left))
         said.append(f"{who} not: {words}" if took or len(why) > 1 else words)
     if rows.alone:
         said.append(_apart(rows.alone))
@@ -211,7 +227,8 @@ def _decide_one(
         return refuse(Answer.INVALID, p, "What undoes a change can't be edited or allowed in advance.")
     if press.verb in _RUNNING and policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
-        if why := policy.forbidding(call):
+        why = policy.forbidding(call)
+        if why:
             return refuse(Answer.REFUSED, p, f"It is forbidden by now: {why}. Nothing runs.")
     if press.verb in _OTHER_KIND and press.verb not in p.kind.takes:
         return refuse(Answer.INVALID, p, _OTHER_KIND[press.verb])
@@ -308,7 +325,8 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Change who may decide. Four eyes stays: no admin can assign it away."""
     said = re.split(r"[,;\s]+", context.press.reason or "")
     words = [word for word in said if word and word != "and"]
-    if unknown := [word for word in words if word not in ("requester", *Role) and not _is_account(word)]:
+    unknown = [word for word in words if word not in ("requester", *Role) and not _is_account(word)]
+    if unknown:
         told = (
             f"{unknown[0][:40]!r} is no account and no role. Write requester, admin, approver or http:NAME."
         )
@@ -321,7 +339,8 @@ def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:
         people=tuple(word for word in words if ":" in word),
     )
     requester = people.person_of(session, p.requester)
-    if why := context.policies.load(session).too_few(deciders, requester, p.quorum):
+    why = context.policies.load(session).too_few(deciders, requester, p.quorum)
+    if why:
         return refuse(Answer.INVALID, p, f"Say who should decide: {why}.")
     p = context.move(session, p, deciders=deciders, votes=(), for_real=None)
     return accept(session, p, "Reassigned. Earlier votes were reset.")

@@ -64,7 +64,10 @@ def _headline(text: str) -> str:
 
 async def preview_of(tool: Tool, arguments: Mapping[str, Any]) -> tuple[PreviewField, ...]:
     """Return the preview of a call. A tool without one shows every argument, secrets hidden."""
-    given = arguments if tool.preview else redact_arguments(arguments, tool.parameters)
+    if tool.preview:
+        given = arguments
+    else:
+        given = redact_arguments(arguments, tool.parameters)
     fields: tuple[PreviewField, ...] = await await_tool(
         tool.name, tool.preview_fields(given), _PREVIEW_SECONDS
     )
@@ -75,7 +78,9 @@ def make_storable(fields: Sequence[PreviewField]) -> list[PreviewField]:
     """Return the fields as storable text: a tool's own code may give numbers, and no type checks it."""
 
     def text(value: object) -> str | None:
-        return None if value is None else storable(str(value))
+        if value is None:
+            return None
+        return storable(str(value))
 
     return [PreviewField(storable(str(f.field)), text(f.old_value), text(f.new_value)) for f in fields]
 
@@ -97,7 +102,9 @@ async def undoable(
     if tool.undo is None:
         return replace(verdict, undo=timedelta())
     found = await await_tool(tool.name, tool.undo(Ran(arguments, preview)), _PREVIEW_SECONDS)
-    return replace(verdict, undo=timedelta(), no_undo=one_line(found)) if isinstance(found, str) else verdict
+    if isinstance(found, str):
+        return replace(verdict, undo=timedelta(), no_undo=one_line(found))
+    return verdict
 
 
 def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) -> bool:
@@ -109,7 +116,10 @@ def _is_in_title(tool: Tool, arguments: Mapping[str, Any], field: PreviewField) 
     named = [name for name in arguments if label_of(name) == label]
     if len(named) != 1:
         return False
-    quoted = tool.summary({**arguments, named[0]: _PLACE}) if arguments[named[0]] == value else ""
+    if arguments[named[0]] == value:
+        quoted = tool.summary({**arguments, named[0]: _PLACE})
+    else:
+        quoted = ""
     return f"“{_PLACE}”" in quoted
 
 
@@ -176,4 +186,6 @@ def clean_reason(reason: str, answer: str, heard: str) -> str:
     if above and above in plain:
         return ""
     echoed = len(theirs) > _WORD and theirs in plain and len(plain) < len(theirs) + _AROUND
-    return format_request(heard) if echoed and not is_echo(reason) else reason
+    if echoed and not is_echo(reason):
+        return format_request(heard)
+    return reason

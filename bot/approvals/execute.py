@@ -89,7 +89,8 @@ class Execution:
         Proposals ahead in the queue that another process has run lose their place.
         """
         while not await self._resource_lock.enter(proposal_id, name):
-            if (ahead := self._resource_lock.ahead(name)) is None:
+            ahead = self._resource_lock.ahead(name)
+            if ahead is None:
                 return False
             found = await self.database.read(proposals.get, ahead)
             if found is not None and found.state is State.APPROVED:
@@ -123,7 +124,10 @@ class Execution:
             shown = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
             if tool.kind is not proposal.kind or not shown:
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
-            changed = None if proposal.kind.shows_itself else await self._find_change(tool, proposal)
+            if proposal.kind.shows_itself:
+                changed = None
+            else:
+                changed = await self._find_change(tool, proposal)
         except Exception as error:  # noqa: BLE001 - a tool's own code; people and the model are told
             return await self._fail(proposal, _cause(error), words_of(error, proposal.tool_name))
         now = self.clock()
@@ -250,4 +254,6 @@ class Execution:
 
 
 def _cause(error: Exception) -> Cause:
-    return Cause.REFUSED if isinstance(error, Hopeless) else Cause.ERROR
+    if isinstance(error, Hopeless):
+        return Cause.REFUSED
+    return Cause.ERROR

@@ -158,7 +158,8 @@ class Gate:
             each = await self._consider(case, call, position, room if left <= 0 else None)
             if each.proposal is not None and each.proposal.kind in proposed:
                 why = each.proposal.kind.duplicate_text
-                each = _answer_call(call, each.call.summary, why) if why else each
+                if why:
+                    each = _answer_call(call, each.call.summary, why)
             if each.proposal is not None:
                 proposed.add(each.proposal.kind)
                 left -= 1
@@ -311,10 +312,12 @@ class Gate:
         with as_error(tool.name):
             # a question is opened unanswered: what people fill in is validated
             empty = tool.kind.is_form
-            arguments = (
-                dict(request.arguments) if empty else await tool.check_arguments(dict(request.arguments))
-            )
-        if before := await self.database.read(arrive.find_opened_before, request):
+            if empty:
+                arguments = dict(request.arguments)
+            else:
+                arguments = await tool.check_arguments(dict(request.arguments))
+        before = await self.database.read(arrive.find_opened_before, request)
+        if before:
             return await _same(before, tool, arguments)
         if await self.database.read(self._has_enough, request.actor):
             raise TooMuch(
@@ -348,7 +351,9 @@ class Gate:
             self.process,
             drafted.created_at,
         )
-        return await _same(opened, tool, arguments) if opened.again else opened
+        if opened.again:
+            return await _same(opened, tool, arguments)
+        return opened
 
     async def is_paused(self) -> bool:
         """Tell if everything is paused."""

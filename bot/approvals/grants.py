@@ -106,7 +106,8 @@ def hindrance(session: Session, policies: Policies, proposal: Proposal) -> str |
     if proposal.quorum > 1:
         return "This needs several people each time, so one person can't allow calls like it."
     for refuse_grant in hooks_of(session).refuse_grant:
-        if why := refuse_grant(session, proposal):
+        why = refuse_grant(session, proposal)
+        if why:
             return why
     if proposal.risk.level is not Level.DESTRUCTIVE:
         return None
@@ -238,7 +239,10 @@ def revoke_grants(
     session: Session, grant_id: int | None, by: Actor, now: datetime, why: Act = Act.REVOKE
 ) -> int:
     """End one grant, or all (None); returns how many ended."""
-    which = _live(now) if grant_id is None else _live(now) & (col(GrantRow.id) == grant_id)
+    if grant_id is None:
+        which = _live(now)
+    else:
+        which = _live(now) & (col(GrantRow.id) == grant_id)
     return _end(session, which, people.by(session, why, by), now)
 
 
@@ -248,7 +252,10 @@ def end_tightened(
     """End the grants whose calls a changed rule judges more strictly than before; gives those that ended."""
     ended = []
     who = rule.limits.who if rule.limits else ""
-    theirs = people.person_of(session, Actor.parse(who)).accounts if who else frozenset[str]()
+    if who:
+        theirs = people.person_of(session, Actor.parse(who)).accounts
+    else:
+        theirs = frozenset[str]()
     for grant in live(session, now):
         born = proposals.get(session, grant.proposal_id)
         if born is None or not rule.concerns(grant.scope.tool_name):

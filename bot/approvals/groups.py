@@ -56,7 +56,9 @@ class Groups:
     async def read(self, function: Callable[[Session, *Ts], T], *args: *Ts) -> T:
         """Read like `Database.read`, and again if that needed groups that were not known yet."""
         found = await self.database.read(function, *args)
-        return await self.database.read(function, *args) if await self.ask_missing() else found
+        if await self.ask_missing():
+            return await self.database.read(function, *args)
+        return found
 
     async def ask_missing(self) -> bool:
         """Ask for what is needed and not known; whether more is known now."""
@@ -89,7 +91,10 @@ class Groups:
             async with asyncio.timeout(_PATIENCE):
                 group = await self.look_up(name, linked)
         except (ChannelError, TimeoutError) as error:
-            why = error.message if isinstance(error, ChannelError) else "It takes too long to answer."
+            if isinstance(error, ChannelError):
+                why = error.message
+            else:
+                why = "It takes too long to answer."
             log.warning("a group can't be asked for", group=name, why=why)
             self._faults[name] = why, self.clock()
             return why

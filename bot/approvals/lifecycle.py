@@ -50,7 +50,9 @@ _MEMORY = "resume"
 
 def redraw(session: Session, p: Proposal) -> Job:
     """Return the job that redraws a proposal's cards, and that of its group's buttons."""
-    return Job(Work.REDRAW, str(p.message_id)) if transitions.has_cards_behind(session, p) else CHANGED
+    if transitions.has_cards_behind(session, p):
+        return Job(Work.REDRAW, str(p.message_id))
+    return CHANGED
 
 
 def move_or_lose(
@@ -136,7 +138,9 @@ def ask_again(
         decided_from=None,
         decided_at=None,
     )
-    return (redraw(session, p),) if moved else ()
+    if moved:
+        return (redraw(session, p),)
+    return ()
 
 
 def annotate(
@@ -183,7 +187,8 @@ def _claim(
 ) -> Proposal | None:
     if policy.book.forbids:
         call = replace(rights.call_of(session, p), at=now)
-        if why := policy.forbidding(call):
+        why = policy.forbidding(call)
+        if why:
             raise Refused(f"It is forbidden by now: {why}.")
     by, version = By.nod(Act.EXECUTE), policy.book.version
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
@@ -198,7 +203,9 @@ def find_stopped_run(session: Session, claimed: Proposal) -> Proposal | None:
 
 def store_progress(session: Session, claimed: Proposal, words: str) -> tuple[Job, ...]:
     """Store the progress of a running proposal for its cards; nothing once it has ended."""
-    return (redraw(session, claimed),) if transitions.store_progress(session, claimed, words) else ()
+    if transitions.store_progress(session, claimed, words):
+        return (redraw(session, claimed),)
+    return ()
 
 
 def finish(
@@ -359,7 +366,8 @@ def step(session: Session, actor: Actor, now: datetime, limit: int = _BATCH) -> 
     if batch:
         keep_task_state(session, _MEMORY, {**done, "after": batch[-1].id})
         for p in batch:
-            if stopped_for := _measure_stop(p, since, at):
+            stopped_for = _measure_stop(p, since, at)
+            if stopped_for:
                 transitions.move(session, p, by, now, **_later(p, stopped_for))
         return ResumeStep()
     if at < now:  # that resume was interrupted: the time since counts as one more pause

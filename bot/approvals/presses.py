@@ -163,7 +163,9 @@ class Presses:
         self, session: Session, proposal_id: str, actor: Actor, address: Address | None
     ) -> Proposal | None:
         proposal = self._open(session, proposal_id, actor, Verb.SIMILAR, address)
-        return proposal if proposal and grants.possible(session, self.gate.policies, proposal) else None
+        if proposal and grants.possible(session, self.gate.policies, proposal):
+            return proposal
+        return None
 
     def _open(
         self, session: Session, proposal_id: str, actor: Actor, verb: Verb, at: Address | None
@@ -193,7 +195,9 @@ class Presses:
 
     def _pressable(self, session: Session, press: Press) -> Proposal | None:
         found = self._open(session, press.proposal_id, press.actor, press.verb, press.address)
-        return found if found and press.round in (None, found.round) else None
+        if found and press.round in (None, found.round):
+            return found
+        return None
 
     async def _undoing(self, press: Press) -> Undoing | None:
         """Draft the inverse call of a proposal, or return None where nothing can be undone.
@@ -209,7 +213,9 @@ class Presses:
                 session, self.gate.policies, p, press.actor, press.verb, press.address
             )
             arguments = None if objection else proposals.inverse_of(session, p.id)
-            return None if arguments is None else (p, p.inverse, arguments)
+            if arguments is None:
+                return None
+            return (p, p.inverse, arguments)
 
         found = await self.database.read(read)
         if found is None:

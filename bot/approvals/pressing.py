@@ -113,7 +113,9 @@ class PressContext:
     def who(self) -> str:
         """The person's name for cards."""
         who = self.person.name or self.person.id
-        return f"{who} for {self.absent.label}" if self.absent else who
+        if self.absent:
+            return f"{who} for {self.absent.label}"
+        return who
 
     @property
     def decided(self) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def ask_agent(session: Session, context: PressContext, p: Proposal) -> Decided:
     if not p.called:
         text = f"The agent didn't propose this, so it can't answer. Ask {p.requester.label}."
         return refuse(Answer.INVALID, p, text)
-    if wrong := _wrong(question):
+    wrong = _wrong(question)
+    if wrong:
         return refuse(Answer.INVALID, p, wrong, {"reason": wrong})
     if not questions.count_question(session, context.person.id, QUESTIONS_PER_HOUR, context.now):
         return refuse(Answer.LATER, p, _ENOUGH)
@@ -91,7 +92,9 @@ def _wrong(question: str) -> str:
     if not question:
         return "Write your question."
     most = f"That is {len(question):,} characters. A question has at most {_LONGEST:,}."
-    return most if len(question) > _LONGEST else ""
+    if len(question) > _LONGEST:
+        return most
+    return ""
 
 
 def _change(p: Proposal, schema: Mapping[str, Any] | None) -> str:

@@ -50,7 +50,10 @@ def judge_right(
 
     The reason is None where the press is allowed. The colleague is None where their own right is enough.
     """
-    requester = person if actor == proposal.requester else people.person_of(session, proposal.requester)
+    if actor == proposal.requester:
+        requester = person
+    else:
+        requester = people.person_of(session, proposal.requester)
     why = _objection(policy, proposal, person, requester, verb, at)
     if why is None or not policy.absences or person == requester or person.outside:
         return why, None  # what someone asked for they decide in no one's place
@@ -60,7 +63,9 @@ def judge_right(
         if str(each.stand_in) not in person.accounts or absent == person:
             continue
         if policy.objection(proposal, absent, requester, approves=approves) is None:
-            return (_ONE_BY_ONE, None) if verb in _LASTING else (None, each.who)
+            if verb in _LASTING:
+                return (_ONE_BY_ONE, None)
+            return (None, each.who)
     return why, None
 
 
@@ -107,11 +112,9 @@ def _objection(
     if verb in (Verb.ASK, Verb.STOP, Verb.STOP_ALL) and policy.may_take_back(proposal, person, requester):
         return None
     if verb in (Verb.EXPIRE, Verb.REASSIGN):
-        return (
-            None
-            if Role.ADMIN in policy.roles_for(person, proposal)
-            else "Only an admin can do that. It stays open."
-        )
+        if Role.ADMIN in policy.roles_for(person, proposal):
+            return None
+        return "Only an admin can do that. It stays open."
     return policy.objection(proposal, person, requester, str(at) if at else None, approves=verb in _APPROVE)
 
 
@@ -148,7 +151,9 @@ def whose(session: Session, policies: Policies, actor: Actor) -> frozenset[str] 
 
     None for an admin of all of Nod, who sees everyone's.
     """
-    return None if rules_all(session, policies, actor) else people.person_of(session, actor).accounts
+    if rules_all(session, policies, actor):
+        return None
+    return people.person_of(session, actor).accounts
 
 
 def reach(session: Session, policies: Policies, actor: Actor) -> Reach:

@@ -66,7 +66,8 @@ def log_blocking(
         except StopIteration as end:
             return end.value
         finally:
-            if (held := clock() - began) >= _HELD_SECONDS:
+            held = clock() - began
+            if held >= _HELD_SECONDS:
                 log.warning("a tool held the loop", tool=tool_name, seconds=round(held, 1))
         try:
             resume = partial(steps.send, (yield waits))

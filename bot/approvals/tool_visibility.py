@@ -52,10 +52,17 @@ def plan_shown(
     ``available`` holds all tools. Raises ToolError when a step names a tool that the agent would not have.
     """
     plan = Plan.of(arguments)
-    if unknown := [name for name in plan.tools if _lacks(available, teammate, name)]:
+    unknown = [name for name in plan.tools if _lacks(available, teammate, name)]
+    if unknown:
         raise ToolError(f"Your steps name tools that you do not have: {', '.join(unknown)}.")
-    before = Plan.of(teammate.plan.arguments) if teammate and teammate.plan else None
-    version = f", version {teammate.rounds + 1}" if teammate and teammate.rounds else ""
+    if teammate and teammate.plan:
+        before = Plan.of(teammate.plan.arguments)
+    else:
+        before = None
+    if teammate and teammate.rounds:
+        version = f", version {teammate.rounds + 1}"
+    else:
+        version = ""
     title = f"Plan{version}: {plan.summary}"
     return one_line(title), fields(plan, before)
 
@@ -100,7 +107,8 @@ def _objection(tool: Tool, teammate: Teammate | None, *, locked: bool) -> str | 
         return None
     if tool.kind.has_steps:
         return _no_plan(teammate)
-    if why := _withheld_for_good(tool, teammate):
+    why = _withheld_for_good(tool, teammate)
+    if why:
         return why
     if locked and (not tool.reads or tool.group in UNLOCKED_ONLY):
         return f"{tool.name} is locked until your plan is approved. Look around, then use plan_submit."

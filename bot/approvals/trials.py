@@ -116,7 +116,10 @@ class Trials:
             token="" if refused else await asyncio.to_thread(hash_text, token),
             final=one_line(found.final),
         )
-        fields = [] if found.exit is None else [PreviewField("when tried", None, _describe_end(trial))]
+        if found.exit is None:
+            fields = []
+        else:
+            fields = [PreviewField("when tried", None, _describe_end(trial))]
         fields += [PreviewField("printed", None, trial.output)] if trial.output.strip() else []
         return (*fields, *make_storable(found.changes)), trial, None if refused else token
 

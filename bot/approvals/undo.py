@@ -26,7 +26,10 @@ _GONE = "What was there before is no longer kept, so this can't be undone."
 def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decided:
     """Open the inverse of what was done, approved by this press where that is enough; once."""
     if p.undone_by is not None:
-        done = f"Already undone by {p.undone}." if p.undone else "Undo was pressed already. See its own card."
+        if p.undone:
+            done = f"Already undone by {p.undone}."
+        else:
+            done = "Undo was pressed already. See its own card."
         return refuse(Answer.ALREADY, p, done)
     if p.inverse is None or not p.inverse.tool_name:
         return refuse(
@@ -50,7 +53,10 @@ def undo_proposal(session: Session, context: PressContext, p: Proposal) -> Decid
         )
     together = context.prepared.together
     first = together.first if together else None
-    message_id = first.message_id if first else _add_notice(session, context, p, inverse)
+    if first:
+        message_id = first.message_id
+    else:
+        message_id = _add_notice(session, context, p, inverse)
     inverse = replace(inverse, message_id=message_id)
     if together:
         inverse = replace(inverse, batch=first.id if first else inverse.id, position=together.position)

@@ -75,7 +75,9 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
 def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
     """Return why a vote can't apply the proposal's trial, or an empty text."""
     if p.trial is None or not p.trial.tried:
-        return "It was not tried, so to approve it is to run it." if verb is Verb.FOR_REAL else ""
+        if verb is Verb.FOR_REAL:
+            return "It was not tried, so to approve it is to run it."
+        return ""
     if p.trial.is_refused and not for_real:
         return f"What it did when tried can't be applied. {p.trial.why} It can be run for real."
     if p.for_real not in (None, for_real):
@@ -125,7 +127,8 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         audience = GrantAudience.SCHEDULE  # the narrowest there is for it
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    if why := grants.hindrance(session, context.policies, p):
+    why = grants.hindrance(session, context.policies, p)
+    if why:
         return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
     if in_conversation and conversations.has_ended(session, p.conversation_id):
@@ -143,7 +146,10 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
     [(scope, words)] = context.prepared.scopes
     actor, person = context.press.actor, context.person
     grant = grants.give(session, p, actor, person, scope, words, duration, audience, context.now)
-    until = "until this conversation ends" if in_conversation else f"for {duration}"
+    if in_conversation:
+        until = "until this conversation ends"
+    else:
+        until = f"for {duration}"
     text = f"Approved. {grant.label} now allows {words}, for {whose}, {until}. An admin can revoke it."
     return replace(voted, reply=replace(voted.reply, text=text))
 
@@ -170,7 +176,10 @@ def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decid
     for scope, words in context.prepared.scopes:
         _allow_here(session, context, p, scope, words)
     names = ", ".join(scope.tool_name for scope, _ in context.prepared.scopes)
-    allowed = f"{p.teammate} may use {names} without asking until it ends" if names else "no step needs more"
+    if names:
+        allowed = f"{p.teammate} may use {names} without asking until it ends"
+    else:
+        allowed = "no step needs more"
     text = f"Plan approved: {allowed}. What can't be undone still asks."
     return replace(voted, reply=replace(voted.reply, text=text))
 

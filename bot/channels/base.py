@@ -251,7 +251,9 @@ def heard(since: float | None, now: float, *, told: bool) -> Hearing:
 def poster_at(channels: Mapping[str, Channel], address: Address) -> Poster | None:
     """Return the channel that posts at the address; None without one, or where people read rows."""
     found = channels.get(address.channel)
-    return found if isinstance(found, Poster) else None
+    if isinstance(found, Poster):
+        return found
+    return None
 
 
 async def look_up(channels: Mapping[str, Channel], group: str, linked: Collection[str]) -> UserGroup:
@@ -260,7 +262,8 @@ async def look_up(channels: Mapping[str, Channel], group: str, linked: Collectio
     Of those who are ``linked`` also what they are there by now: guests, and who has left, do not count.
     """
     address = Address.parse(group)
-    if (poster := poster_at(channels, address)) is None:
+    poster = poster_at(channels, address)
+    if poster is None:
         raise ChannelError(f"Nod is not connected to {address.channel} here.")
     found = await poster.look_up(group)
     asked = [Actor.parse(each) for each in sorted(found.members.intersection(linked))]
@@ -287,7 +290,8 @@ async def standing(channels: Mapping[str, Channel], actor: Actor, address: Addre
     """
     if actor.channel == SHELL:
         return Membership.MEMBER
-    if (channel := channels.get(actor.channel)) is None:
+    channel = channels.get(actor.channel)
+    if channel is None:
         raise ChannelError(f"Nod is not connected to {actor.channel} here.")
     return await channel.standing(actor, address)
 
@@ -297,20 +301,27 @@ async def has_account(channels: Mapping[str, Channel], actor: Actor) -> bool:
     if actor.channel == SHELL:
         return True
     own = Address(actor.channel, actor.key)
-    if (poster := poster_at(channels, own)) is not None:
+    poster = poster_at(channels, own)
+    if poster is not None:
         return await poster.has_account(actor)
     return await standing(channels, actor, own) is not None
 
 
 async def time_zone(channels: Mapping[str, Channel], actor: Actor, address: Address) -> tzinfo | None:
     """Return the time zone of an account, or None where its platform does not tell it."""
-    poster = poster_at(channels, address) if actor.channel == address.channel else None
-    return await poster.time_zone(actor, address) if poster else None
+    if actor.channel == address.channel:
+        poster = poster_at(channels, address)
+    else:
+        poster = None
+    if poster:
+        return await poster.time_zone(actor, address)
+    return None
 
 
 async def fetch_file(channels: Mapping[str, Channel], address: Address, ref: str, most: int) -> bytes:
     """Return the bytes of a file that someone attached at an address; raises ChannelError."""
-    if (poster := poster_at(channels, address)) is None:
+    poster = poster_at(channels, address)
+    if poster is None:
         raise ChannelError("it did not arrive")
     return await poster.fetch_file(address, ref, most)
 

@@ -46,7 +46,9 @@ def row_sign(row: BatchRow) -> str:
     """Return the symbol of a batch's row: destructive, running, or its end; empty for a waiting one."""
     if row.card.pending:
         return "⚠️ " if row.harms else ""
-    return "⏳ " if row.runs else f"{_SIGNS[row.card.tone]} "
+    if row.runs:
+        return "⏳ "
+    return f"{_SIGNS[row.card.tone]} "
 
 
 def is_short(field: PreviewField) -> bool:
@@ -120,16 +122,22 @@ class CardTextRenderer(Generic[T]):
         """Return a team, a line or two for each teammate; ``command`` lists those that are left out."""
         lines = [self._write_title("👥", board.title)[0]]
         lines += map(self._teammate, board.teammates[-_TEAMMATES:])
-        if (more := len(board.teammates) - _TEAMMATES) > 0:
+        more = len(board.teammates) - _TEAMMATES
+        if more > 0:
             lines.append(self.builder.write(f"and {more} more: {command}"))
         return self.builder.joined(lines)
 
     def _teammate(self, each: Teammate) -> T:
         name, _ = self._write_title(_STANDINGS[each.standing], each.name, _SHORT)
-        stands = f": {each.state}; {each.plan_state}" if each.plan_state else f": {each.state}"
+        if each.plan_state:
+            stands = f": {each.state}; {each.plan_state}"
+        else:
+            stands = f": {each.state}"
         head = self.builder.joined([name, self._short(stands, units=_NOTE_UNITS)[0]], "")
         said = redact_text(each.about)
-        return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]]) if said else head
+        if said:
+            return self.builder.joined([head, self._short(f"    {said}", units=_NOTE_UNITS)[0]])
+        return head
 
     def _write_title(self, sign: str, title: str, units: int = _LINE_UNITS) -> tuple[T, bool]:
         said, cut = self._short(title, "bold", units=units)
@@ -156,7 +164,10 @@ class CardTextRenderer(Generic[T]):
                 yield self._short(card.undo_note, units=_LINE_UNITS)
         else:
             runs = card.running_since is not None
-            ended = self.builder.moment(card.ended_at, relative=runs) if card.ended_at else None
+            if card.ended_at:
+                ended = self.builder.moment(card.ended_at, relative=runs)
+            else:
+                ended = None
             yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
         for line in card.annotations:
             yield self._write_annotation(line)
@@ -200,9 +211,8 @@ class CardTextRenderer(Generic[T]):
             for most in (room[0], _VALUE_UNITS) if self.builder.folds else (_VALUE_UNITS,):
                 part, cut = draw(most)
                 longer = self.builder.joined([made, part]) if self._units(made) else part
-                if fits := all(
-                    size <= left for size, left in zip(self.builder.size(longer), room, strict=True)
-                ):
+                fits = all(size <= left for size, left in zip(self.builder.size(longer), room, strict=True))
+                if fits:
                     break
             if not fits:
                 return made, True
@@ -242,7 +252,9 @@ class CardTextRenderer(Generic[T]):
 
     def _write_end(self, head: T, fault: str) -> T:
         said = self._short(f": {fault}", units=_NOTE_UNITS)[0]
-        return self.builder.joined([head, said], "") if fault else head
+        if fault:
+            return self.builder.joined([head, said], "")
+        return head
 
     def _field(self, each: PreviewField, most: int) -> tuple[T, bool]:
         """Return a field of the change, each value of it within so many units."""

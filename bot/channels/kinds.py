@@ -54,7 +54,8 @@ class ChannelKind:
 
     def build(self, settings: Settings, database: Database, clock: Clock) -> Platform:
         """Raise SettingsError where a setting is wrong, or a library is missing."""
-        if missing := self._missing():
+        missing = self._missing()
+        if missing:
             raise SettingsError(missing)
         return self.make(settings, database, clock)
 
@@ -73,7 +74,8 @@ class ChannelKind:
         """
         if not self.configured(settings):
             return [ok(self.label, f"not set up; {self.hint}")]
-        if missing := self._missing():
+        missing = self._missing()
+        if missing:
             return [fail(self.label, missing)]
         if self.examine is None:
             return [ok(self.label, "set up")]

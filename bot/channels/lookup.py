@@ -82,7 +82,9 @@ class CoreLookup:
     async def context(self, proposal_id: str, actor: Actor, address: Address | None = None) -> str | None:
         groups, registry = self.presses.gate.groups, self.presses.gate.registry
         found = await context.context(groups, registry, proposal_id, actor, address)
-        return None if found is None else context.format_lines(found)
+        if found is None:
+            return None
+        return context.format_lines(found)
 
     async def overview(self, actor: Actor) -> Overview:
         parts: list[list[list[Proposal]]] = []
@@ -98,7 +100,9 @@ class CoreLookup:
 
         def shown(rows: Sequence[Proposal]) -> Card:
             each = [cards[p.id] for p in rows]
-            return batch_card(rows, each) if rows[0].batch else each[0]
+            if rows[0].batch:
+                return batch_card(rows, each)
+            return each[0]
 
         return Overview(*(tuple(map(shown, part)) for part in parts))
 
@@ -143,4 +147,6 @@ class CoreLookup:
 
 
 def _whole(session: Session, p: Proposal) -> list[Proposal]:
-    return proposals.of_batch(session, p.batch) if p.batch else [p]
+    if p.batch:
+        return proposals.of_batch(session, p.batch)
+    return [p]

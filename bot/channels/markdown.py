@@ -64,7 +64,9 @@ def neutralise_mentions(markdown: str, special: re.Pattern[str]) -> str:
 
 
 def _honest(found: re.Match[str]) -> str:
-    return f"{found[1]} ({found[2]}" if misleads(found[1], found[2]) else found[0]
+    if misleads(found[1], found[2]):
+        return f"{found[1]} ({found[2]}"
+    return found[0]
 
 
 def misleads(label: str, address: str) -> bool:
@@ -104,7 +106,8 @@ def open_fence(markdown: str) -> Fence | None:
     """Find the code fence still open at the end of this CommonMark, if any."""
     fence: Fence | None = None
     for line in markdown.splitlines():
-        if not (found := _FENCE.match(line)):
+        found = _FENCE.match(line)
+        if not found:
             continue
         marks, info = found[1], found[2]
         if fence is None:
@@ -126,7 +129,9 @@ def split(markdown: str, limit: int, width: Width) -> list[str]:
         head, rest = divide(rest, limit, width)
         if head.strip():
             posts.append(head)
-    return [*posts, rest] if rest.strip() else posts
+    if rest.strip():
+        return [*posts, rest]
+    return posts
 
 
 def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[str, str]:
@@ -134,7 +139,8 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
     window = prefix(markdown, max(limit - 2 * _MARKS - 10, limit // 2), width)
     at = len(window)
     for boundary in ("\n\n", "\n", " "):
-        if (found := window.rfind(boundary)) > len(window) // 3:
+        found = window.rfind(boundary)
+        if found > len(window) // 3:
             at = found + len(boundary)
             break
     head, tail = markdown[:at], markdown[at:]
@@ -142,7 +148,8 @@ def divide(markdown: str, limit: int, width: Width, before: str = "") -> tuple[s
     columns = _columns_above(shown) if tail.strip() else ""
     if len(columns) * _COLUMNS_SHARE > len(head):
         columns = ""
-    if (fence := open_fence(shown)) is None:
+    fence = open_fence(shown)
+    if fence is None:
         return head.rstrip(), f"{columns}{tail.lstrip(chr(10))}"
     return f"{head.rstrip()}\n{fence.marks}", f"{fence.opening}\n{columns}{tail}"
 

@@ -96,7 +96,9 @@ def in_few(posts: Sequence[T], text: str, note: str = "") -> Sequence[T | FullTe
 
     Where they are too many to read, the first of them and all of it as a file.
     """
-    return posts if len(posts) <= MOST_POSTS else [posts[0], FullText(text, note)]
+    if len(posts) <= MOST_POSTS:
+        return posts
+    return [posts[0], FullText(text, note)]
 
 
 async def post_each(posts: Sequence[T], after: int, post: Callable[[T], Awaitable[object]]) -> None:

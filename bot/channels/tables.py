@@ -149,7 +149,9 @@ def _tell_rows(rows: Sequence[Sequence[str]]) -> list[str]:
             if cell
         ]
         lines += [f"{cell}  " for cell in cells] + [""]
-    return lines[:-1] if below else [" | ".join(map(_escape_cell, head))]
+    if below:
+        return lines[:-1]
+    return [" | ".join(map(_escape_cell, head))]
 
 
 def _escape_cell(text: str) -> str:

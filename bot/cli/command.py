@@ -30,7 +30,9 @@ class Chosen:
     def log_level(self, usual: str) -> str:
         """Return the log level, where ``usual`` is the command's own; ``-q`` beats ``-v``."""
         if self.quiet:
-            return usual if usual == "critical" else "error"
+            if usual == "critical":
+                return usual
+            return "error"
         more = "debug" if usual.lower() in {"debug", "info"} else "info"
         return more if self.verbose else usual
 

@@ -59,7 +59,9 @@ def _address(given: str) -> str:
 
 def hide_password(url: str, given: str) -> str:
     """Return a database as it may be printed: without its password."""
-    return make_url(url).render_as_string(hide_password=True) if "://" in given else given
+    if "://" in given:
+        return make_url(url).render_as_string(hide_password=True)
+    return given
 
 
 def backup(file: Path) -> None:

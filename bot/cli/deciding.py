@@ -121,7 +121,10 @@ def press(prefix: str, verb: Verb, seen: int | None = None, **more: Any) -> None
             raise typer.Exit(1)
         pressed = Press(operator(), verb, found.id, seen, **more)
         reply = asyncio.run(_take_press(settings, database, pressed))
-        named = f"{line(found.description)}: " if approving and reply.answer is Answer.ACCEPTED else ""
+        if approving and reply.answer is Answer.ACCEPTED:
+            named = f"{line(found.description)}: "
+        else:
+            named = ""
         print(f"{named}{plain(reply.text)}")
         if reply.answer is Answer.STALE:
             print(f"See: nod show {found.id}")

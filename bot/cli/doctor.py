@@ -81,7 +81,9 @@ def doctor(*, as_json: bool) -> None:
 
 def fault(words: str) -> Finding:
     """Return the finding for a wrong setting, as `Settings.inspect` tells it."""
-    return fail(*words.split(": ", 1)) if ": " in words else fail("settings", words)
+    if ": " in words:
+        return fail(*words.split(": ", 1))
+    return fail("settings", words)
 
 
 async def check(settings: Settings, progress: Progress = ignore) -> list[Finding]:
@@ -148,7 +150,10 @@ async def _running(settings: Settings) -> list[Finding]:
             warn(name, "it took any free port (NOD_PORT=0), so it was not asked. Its log has the address.")
         ]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
-    url = f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
+    if ":" in host:
+        url = f"http://[{host}]:{settings.port}"
+    else:
+        url = f"http://{host}:{settings.port}"
     try:
         async with httpx2.AsyncClient(base_url=url, timeout=_NOD_SECONDS, trust_env=False) as client:
             health = (await client.get("/healthz")).json()
@@ -172,7 +177,9 @@ async def _running(settings: Settings) -> list[Finding]:
 
 
 def _ago(seconds: int | None) -> str:
-    return "nothing heard yet" if seconds is None else f"heard {seconds} s ago"
+    if seconds is None:
+        return "nothing heard yet"
+    return f"heard {seconds} s ago"
 
 
 def _is_running(settings: Settings) -> bool:
@@ -238,14 +245,16 @@ def _schema(name: str, engine: Engine) -> Finding:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         connection.exec_driver_sql("CREATE TABLE nod_doctor_was_here (id INTEGER)")
         connection.rollback()
-    if damage := migrations.damage(engine):
+    damage = migrations.damage(engine)
+    if damage:
         return fail(name, f"NOD_DATABASE_URL: {damage}")
     current, newest = migrations.read_version(engine), migrations.find_newest_version()
     if current == newest:
         return ok(name, f"schema {current}")
     if current is None:
         return ok(name, f"empty; the next start makes schema {newest}")
-    if fault := migrations.unknown(engine):
+    fault = migrations.unknown(engine)
+    if fault:
         return fail(name, fault)
     return ok(name, f"schema {current}; the next start upgrades it to {newest}")
 
@@ -413,7 +422,10 @@ def _offers(tools: Sequence[Tool], left_out: str) -> str:
     if not count and not left_out:
         return 'offers no tools; look at its "allow" and "deny"'
     cut = [tool.name for tool in tools if find_untold(tool.spec)]
-    told = f"models are not told all of {name_some(cut, _MAX_NAMED)}" if cut else ""
+    if cut:
+        told = f"models are not told all of {name_some(cut, _MAX_NAMED)}"
+    else:
+        told = ""
     return "; ".join(filter(None, [f"offers {count} {'tool' if count == 1 else 'tools'}", left_out, told]))
 
 
@@ -449,7 +461,10 @@ async def _look_at_model(named: NamedModel) -> Finding:
     client = openai.AsyncOpenAI(
         api_key=named.secret or "none", base_url=named.base_url, max_retries=0, timeout=_MODEL_SECONDS
     )
-    called = named.name if named.model == named.name else f"{named.name} ({named.model})"
+    if named.model == named.name:
+        called = named.name
+    else:
+        called = f"{named.name} ({named.model})"
     name = f"model {called} at {client.base_url}"
     address = "OPENAI_BASE_URL" if named.setting == "NOD_MODEL" else "base_url"
     async with client:

@@ -68,7 +68,9 @@ async def _ask(client: httpx2.AsyncClient, name: str, port: int) -> LocalServer 
     except (httpx2.HTTPError, httpx2.StreamError, TimeoutError, ValidationError):
         return None
     talking = [model.id for model in offered.data if "embed" not in model.id]
-    return LocalServer(name, url, talking[0]) if talking else None
+    if talking:
+        return LocalServer(name, url, talking[0])
+    return None
 
 
 Given = dict[str, str]
@@ -145,12 +147,17 @@ def _ask_model() -> Given:
     if not server:
         return {}
     given = {} if server.lower() == "openai" else {"OPENAI_BASE_URL": server}
-    findings = _try_answer(SetupStep(_ask_model, _look_at_model), given) if given else []
-    if unreached := [each for each in findings if each.failed and "OPENAI_BASE_URL" in each.name + each.fix]:
+    if given:
+        findings = _try_answer(SetupStep(_ask_model, _look_at_model), given)
+    else:
+        findings = []
+    unreached = [each for each in findings if each.failed and "OPENAI_BASE_URL" in each.name + each.fix]
+    if unreached:
         print(f"  {doctor.in_words(unreached[0])}")
         if not _yes("That can't work yet. Keep it anyway?"):
             return _ask_model()
-    if key := _prompt("Its key, if it needs one", secret=True):
+    key = _prompt("Its key, if it needs one", secret=True)
+    if key:
         given["OPENAI_API_KEY"] = key
     return given | {"NOD_MODEL": _prompt("The model's name", _model_of(server, here))}
 

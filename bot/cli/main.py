@@ -67,7 +67,10 @@ main = typer.Typer(
 
 def _group(name: str, section: str, about: str = "") -> typer.Typer:
     """Add a group of commands; one without ``about`` is a command itself, too."""
-    made = typer.Typer(callback=shared_options, no_args_is_help=True, help=about) if about else typer.Typer()
+    if about:
+        made = typer.Typer(callback=shared_options, no_args_is_help=True, help=about)
+    else:
+        made = typer.Typer()
     main.add_typer(made, name=name, rich_help_panel=section)
     return made
 

@@ -57,7 +57,9 @@ def _running() -> Iterator[httpx2.Client]:
 
 def _token(settings: Settings) -> dict[str, str]:
     token = settings.token.get_secret_value() if settings.token else None
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    return {}
 
 
 def _read_answer(response: httpx2.Response) -> dict[str, Any]:

@@ -95,7 +95,8 @@ def serve(
 
 def check_surroundings() -> None:
     """Raise SettingsError for what others' variables make impossible."""
-    if faults := find_surrounding_faults(os.environ):
+    faults = find_surrounding_faults(os.environ)
+    if faults:
         raise SettingsError("; ".join(faults))
 
 
@@ -141,7 +142,10 @@ async def _run(
             if not get_chosen().quiet:
                 teller = asyncio.create_task(_tell(app), name="teller")
                 stack.push_async_callback(cancel_and_wait, teller)
-        host = f"[{app.settings.host}]" if ":" in app.settings.host else app.settings.host
+        if ":" in app.settings.host:
+            host = f"[{app.settings.host}]"
+        else:
+            host = app.settings.host
         url = f"http://{host}:{app.web.port}"
         if team:
             await app.core.assistant.handle(_team_request())

@@ -63,7 +63,9 @@ def make_given(*, demo: bool = False) -> dict[str, Any]:
 
 def database_url(named: str) -> str:
     """Return the URL of a database that is named by its file or by its URL."""
-    return named if "://" in named else f"sqlite:///{named}"
+    if "://" in named:
+        return named
+    return f"sqlite:///{named}"
 
 
 def log_at(usual: str, *, aside: bool = False) -> None:
@@ -79,7 +81,9 @@ def plain(text: str) -> str:
 def fit_to_terminal(text: str) -> str:
     """Return a line cut to the terminal's width; in full where it is read by a program."""
     width = shutil.get_terminal_size().columns
-    return shorten(text, width) if sys.stdout.isatty() else text
+    if sys.stdout.isatty():
+        return shorten(text, width)
+    return text
 
 
 def colour_text(text: str, colour: str | None) -> str:
@@ -154,9 +158,10 @@ def as_may_be(settings: Settings) -> Iterator[Database]:
 def _check_there(settings: Settings) -> None:
     file = settings.sqlite_file
     if file is not None and not file.exists():
-        else_ = (
-            "Start it here: nod demo" if get_chosen().demo else f"Name one with -d FILE; --demo takes {DEMO}"
-        )
+        if get_chosen().demo:
+            else_ = "Start it here: nod demo"
+        else:
+            else_ = f"Name one with -d FILE; --demo takes {DEMO}"
         raise SettingsError(f"NOD_DATABASE_URL: there is no file {file} here. {else_}.")
 
 

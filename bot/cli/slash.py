@@ -44,7 +44,9 @@ def say(name: str, text: str, *, as_json: bool = False) -> None:
 
 def _write_as_typed(text: str) -> str:
     text = text.replace("`", "")
-    return text if _ELSEWHERE in text else _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
+    if _ELSEWHERE in text:
+        return text
+    return _CHATTED.sub(r"nod \1", text).replace("nod help", "nod --help")
 
 
 async def _answer_command(settings: Settings, database: Database, command: Command) -> Reply:

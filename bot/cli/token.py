@@ -54,7 +54,10 @@ def revoke_token(which: str) -> None:
         ended = database.write_now(tokens.revoke_token, which, operator(), now())
         notify(database.engine)
     if not ended:
-        more = " It is in NOD_HTTP_TOKENS: remove it there." if which in settings.tokens.values() else ""
+        if which in settings.tokens.values():
+            more = " It is in NOD_HTTP_TOKENS: remove it there."
+        else:
+            more = ""
         raise NodError(f"there is no token {which}.{more} See: nod token list")
     for t in ended:
         print(f"Revoked {t.label} of http:{t.name}.")

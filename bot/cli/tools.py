@@ -56,7 +56,8 @@ def list_(*, as_json: bool) -> None:
         says = line(tool.description.partition("\n")[0])
         print(fit_to_terminal(f"{tool.name:<24} {tool.group:<12} {tool.harm:<12} {says}"))
     for tool in found:
-        if untold := find_untold(tool.spec):
+        untold = find_untold(tool.spec)
+        if untold:
             print(line(f"nod: models are not told all of {tool.name}: {', '.join(untold)}"), file=sys.stderr)
 
 

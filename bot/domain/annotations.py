@@ -27,7 +27,9 @@ class Annotation:
     @property
     def words(self) -> str:
         """Format the line, for example ``Second opinion (local): deletes 14 branches; you named one``."""
-        return f"{self.name}: {self.text}" if self.name else self.text
+        if self.name:
+            return f"{self.name}: {self.text}"
+        return self.text
 
 
 def bound_annotations(found: Iterable[Annotation], *, late: bool = False) -> tuple[Annotation, ...]:

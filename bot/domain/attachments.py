@@ -120,7 +120,9 @@ class Upload(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        return self.size if self.data is None else len(self.data)
+        if self.data is None:
+            return self.size
+        return len(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,9 @@ class FileContent(NamedTuple):
     @property
     def told(self) -> str:
         """The text as the model reads it: the note stands before it."""
-        return f"[{self.note}]\n{self.text}" if self.note else self.text
+        if self.note:
+            return f"[{self.note}]\n{self.text}"
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +197,9 @@ class FileBounds:
 
     def too_large(self, size: int) -> str:
         """Return why one file is left out, in words; empty where it is not."""
-        return f"it is larger than {format_size(self.file)}" if size > self.file else ""
+        if size > self.file:
+            return f"it is larger than {format_size(self.file)}"
+        return ""
 
 
 def format_name(name: str) -> str:
@@ -223,14 +229,18 @@ def type_of(data: bytes) -> str:
     text = text_of(data)
     if text is None:
         return UNKNOWN
-    return HTML if HTML_PAGE.match(text[:3000]) else TEXT
+    if HTML_PAGE.match(text[:3000]):
+        return HTML
+    return TEXT
 
 
 def type_by_sign(data: bytes) -> str:
     """Return the media type by the bytes that mark a kind; empty where the file may be text."""
     for at, sign, kind in _SIGNS:
         if data[at : at + len(sign)] == sign:
-            return _type_of_ole(data) if kind == OLE else kind
+            if kind == OLE:
+                return _type_of_ole(data)
+            return kind
     if data[4:8] == b"ftyp":
         return _BRANDS.get(data[8:12], "video/mp4")
     if data[:1] == b"\xff" and data[1:2] and data[1] in _MP3_FRAMES and data[2:3] not in (b"", b"\xff"):
@@ -240,7 +250,9 @@ def type_by_sign(data: bytes) -> str:
     if data[:2] == b"MZ" and strip_controls(data) is None:
         return "application/x-executable"
     at = data.find(b"%PDF-", 0, _PDF_WITHIN_BYTES)
-    return PDF if at > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data else ""
+    if at > 0 and b"%%EOF" in data[-2_048:] and b" obj" in data:
+        return PDF
+    return ""
 
 
 def _type_of_ole(data: bytes) -> str:

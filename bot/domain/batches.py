@@ -112,13 +112,17 @@ def _notes(waiting: Sequence[Card], harmful: int) -> list[str]:
 def _one(texts: Iterable[str]) -> str:
     """Return the text that all of these share; empty where they differ."""
     found = set(texts)
-    return found.pop() if len(found) == 1 else ""
+    if len(found) == 1:
+        return found.pop()
+    return ""
 
 
 def _tools(cards: Sequence[Card]) -> str:
     """Return a shared name for the tools of the rows, such as ``Files``."""
     shared = "_".join(_begin([card.tool_name.split("_") for card in cards]))
-    return f"{label_of(shared)}s" if shared else "Several tools"
+    if shared:
+        return f"{label_of(shared)}s"
+    return "Several tools"
 
 
 def _first_words(titles: Sequence[str]) -> list[str]:

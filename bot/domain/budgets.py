@@ -67,7 +67,9 @@ class Budget(NamedTuple):
     @property
     def words(self) -> str:
         said = f"{money(self.amount, self.currency)} a {self.per}"
-        return f"{said}, and {money(self.more, self.currency)} more from {self.since}" if self.more else said
+        if self.more:
+            return f"{said}, and {money(self.more, self.currency)} more from {self.since}"
+        return said
 
 
 def sum_of(text: str) -> float:

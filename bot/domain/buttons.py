@@ -37,7 +37,9 @@ def make_button(
     found = _with_harm(kind.buttons.get(verb, BUTTONS[verb]), level)
     match verb:
         case Verb.APPROVE if kind.is_answer:
-            return found if fillable else replace(found, label="Done, continue")
+            if fillable:
+                return found
+            return replace(found, label="Done, continue")
         case Verb.APPROVE if level is Level.DESTRUCTIVE:
             sure = Sure(f"{title.rstrip('.?')}?", found.label, "Not now")
             sure = replace(sure, more=undoable or sure.more)

@@ -164,19 +164,28 @@ class Card:
         """The warning to read before approving; empty for an ordinary change."""
         if self.kind.is_answer or (self.level is not Level.DESTRUCTIVE and not self.risk_reason):
             return ""
-        said = "" if self.risk_reason == "it cannot be undone" else sentence(self.risk_reason)
+        if self.risk_reason == "it cannot be undone":
+            said = ""
+        else:
+            said = sentence(self.risk_reason)
         lost = self.undo if self.undo.startswith(_CAN) else "Can't be undone."
-        return f"{lost} {said}".strip() if self.level is Level.DESTRUCTIVE else said
+        if self.level is Level.DESTRUCTIVE:
+            return f"{lost} {said}".strip()
+        return said
 
     @property
     def undo_note(self) -> str:
         """The sentence on undoing it; empty where `warning` says so."""
-        return "" if self.level is Level.DESTRUCTIVE else self.undo
+        if self.level is Level.DESTRUCTIVE:
+            return ""
+        return self.undo
 
     @property
     def why(self) -> str:
         """The agent's reason, unless it only repeats the person's words; *View all* has it in any case."""
-        return "" if is_echo(self.reason) else self.reason
+        if is_echo(self.reason):
+            return ""
+        return self.reason
 
     def quotes(self, field: PreviewField) -> bool:
         """Tell if the title contains a field in full, such as the title of a new issue."""
@@ -188,7 +197,9 @@ class Card:
         if not self.kind.has_steps:
             return []
         first, *rest = outline(Plan.of(self.arguments), self.fields, self.ticked)
-        return rest if not first.mark and first.text in self.title else [first, *rest]
+        if not first.mark and first.text in self.title:
+            return rest
+        return [first, *rest]
 
     @property
     def deciders(self) -> str:
@@ -203,7 +214,9 @@ class Card:
     @property
     def tally(self) -> tuple[str, ...]:
         """The votes, where more than one is needed."""
-        return self.votes if self.quorum > 1 or len(self.votes) > 1 else ()
+        if self.quorum > 1 or len(self.votes) > 1:
+            return self.votes
+        return ()
 
     @property
     def shown_fields(self) -> tuple[PreviewField, ...]:
@@ -238,7 +251,9 @@ class Card:
     def end(self) -> str:
         """The outcome, ready to be followed by the time of `ended_at`."""
         said = f"{self.outcome} {self.again}".strip()
-        return said.removesuffix(".") if self.ended_at else said
+        if self.ended_at:
+            return said.removesuffix(".")
+        return said
 
     @property
     def fingerprint(self) -> str:
@@ -331,12 +346,15 @@ class Batch:
 
 
 def _text(value: str | None) -> str:
-    return "(nothing)" if value is None else value
+    if value is None:
+        return "(nothing)"
+    return value
 
 
 def _outcome(p: Proposal) -> tuple[Tone, str]:
     who = p.decided_by or "someone"
-    if found := p.kind.find_outcome(p):
+    found = p.kind.find_outcome(p)
+    if found:
         return found
     once, yes = p.kind.is_final, p.kind.answered
     done = "" if once or p.told else "Done. "
@@ -351,7 +369,8 @@ def _outcome(p: Proposal) -> tuple[Tone, str]:
             doing = "Stopping" if p.cause is Cause.STOPPED else f"Running{far}"
             return Tone.WAITING, f"{yes} by {who}. {doing}…"
         case State.SUCCEEDED:
-            done = f"{p.ended_badly}. " if p.ended_badly else done
+            if p.ended_badly:
+                done = f"{p.ended_badly}. "
             if p.undone:
                 return Tone.QUIET, f"{done}{yes} by {who}. Undone by {p.undone}."
             warned = p.ended_badly or p.misread
@@ -420,7 +439,9 @@ def _undo(p: Proposal) -> str:
     if p.undo_seconds:
         return f"{_CAN} for {span(timedelta(seconds=p.undo_seconds))}."
     reason = p.inverse.reason if p.inverse else ""
-    return sentence(f"Nod can't undo this: {reason}") if reason else "Nod can't undo this."
+    if reason:
+        return sentence(f"Nod can't undo this: {reason}")
+    return "Nod can't undo this."
 
 
 def _again(p: Proposal) -> str:
@@ -457,7 +478,9 @@ def redact_fields(
 
     def shown(field: str, value: str | None) -> str | None:
         if " of " in field:  # a place ("content of secrets.md"), which hides nothing by its name
-            return None if value is None else redact_text(value, secrets)
+            if value is None:
+                return None
+            return redact_text(value, secrets)
         hidden: str | None = redact({field: value}, schema, secrets)[field]
         return hidden
 
@@ -470,7 +493,9 @@ def redact_fields(
 
 
 def _name_asker(p: Proposal) -> str:
-    return f"{p.teammate}, a teammate, for {p.requester.label}" if p.teammate else p.requester.label
+    if p.teammate:
+        return f"{p.teammate}, a teammate, for {p.requester.label}"
+    return p.requester.label
 
 
 def _asker_decides(p: Proposal) -> bool:
@@ -668,10 +693,14 @@ def place_card(
         notes = (*notes, "Decide in the chat where it was asked.")
     elif not may_approve:
         verbs = tuple(each for each in verbs if each not in _APPROVES)
-        notes = (*notes, "Sent to those who may approve it.") if sent_on else notes
+        if sent_on:
+            notes = (*notes, "Sent to those who may approve it.")
     circle = card.circle
     if elsewhere:
-        chat = one_line(elsewhere.words) if elsewhere.named else "the chat where it was asked"
+        if elsewhere.named:
+            chat = one_line(elsewhere.words)
+        else:
+            chat = "the chat where it was asked"
         circle = p.deciders.circle(one_line(p.requester.label), chat=chat, names=names)
         circle = replace(circle, stand_ins=card.circle.stand_ins)
     return replace(
@@ -688,12 +717,16 @@ def place_card(
 def _find_tool_words(p: Proposal) -> str:
     """Return the tool's output: its last printed lines while it runs, then its answer or error."""
     if p.state is State.EXECUTING:
-        return p.progress if p.progress and "\n" in p.progress else ""
+        if p.progress and "\n" in p.progress:
+            return p.progress
+        return ""
     return p.error or ("" if p.told else p.result) or ""
 
 
 def _plain(result: str | None, secrets: Sequence[str]) -> str:
-    return redact_text(unfold(redact_text(result, secrets)), secrets) if result else ""
+    if result:
+        return redact_text(unfold(redact_text(result, secrets)), secrets)
+    return ""
 
 
 def whole_text(card: Card) -> str:
@@ -710,7 +743,8 @@ def whole_text(card: Card) -> str:
     lines += [each.words for each in card.annotations]
     lines += ["", "Changes"]
     for f in card.fields:
-        if (compared := diff(f.old_value, f.new_value, folded=False)) is not None:
+        compared = diff(f.old_value, f.new_value, folded=False)
+        if compared is not None:
             lines += [f"- {f.field}", f"    {_indent(compared)}"]
         elif f.old_value is None or f.old_value == f.new_value:
             lines += [f"- {f.field}: {_indent(_text(f.new_value))}"]
@@ -720,9 +754,11 @@ def whole_text(card: Card) -> str:
             old, new = (_indent(value) for value in (f.old_value, f.new_value))
             lines += [f"- {f.field}", f"  old: {old}", f"  new: {new}"]
     given = without_defaults(card.arguments, defaults_of(card.schema))
-    if rest := {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}:
+    rest = {name: value for name, value in given.items() if not _is_shown_in_full(card, name, value)}
+    if rest:
         lines += ["", "Arguments", json.dumps(rest, indent=2, ensure_ascii=False, sort_keys=True)]
-    if defaults := _by_default(card):
+    defaults = _by_default(card)
+    if defaults:
         lines += ["", "Defaults", *defaults]
     if card.data:
         lines += ["", "Result", card.data]
@@ -755,7 +791,10 @@ def everything(card: Card) -> str:
 def _is_shown_in_full(card: Card, name: str, value: Any) -> bool:
     """Tell if a field shows this argument literally, or as a complete outline."""
     nested = isinstance(value, dict | list) and bool(value)
-    texts = {value} if isinstance(value, str) else {json.dumps(value, ensure_ascii=False, indent=2)}
+    if isinstance(value, str):
+        texts = {value}
+    else:
+        texts = {json.dumps(value, ensure_ascii=False, indent=2)}
     if nested:
         texts.add(outline_value(value))
     return any(

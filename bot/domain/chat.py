@@ -285,7 +285,9 @@ def make_choice_buttons(choices: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _label(words: str) -> str:
-    return EXTEND_LABEL if words.startswith(EXTEND) else words
+    if words.startswith(EXTEND):
+        return EXTEND_LABEL
+    return words
 
 
 def read_choice(mark: str) -> str | None:
@@ -310,4 +312,6 @@ def make_said(
 
 def refusal(reply: Reply) -> str:
     """Return the reply to the person who pressed; empty where a message was accepted."""
-    return _ALREADY if reply.answer is Answer.DUPLICATE else reply.text
+    if reply.answer is Answer.DUPLICATE:
+        return _ALREADY
+    return reply.text

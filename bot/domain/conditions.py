@@ -121,7 +121,9 @@ class ArgumentPath:
         if found is None or not self.host:
             return _MISSING if found is None else found
         plain = isinstance(found, str) and not re.search(r"[\s\\\x00-\x1f]", found)
-        return found if plain and host_of(found) else _MISSING
+        if plain and host_of(found):
+            return found
+        return _MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,9 @@ class Comparison:
     def holds(self, call: "GivenArguments") -> Answer:
         found = self.field.read(call.arguments, call.schema)
         if self.verb in _ORDER:
-            return _ORDER[self.verb](found, self.values[0]) if _kind(found) == "a number" else None
+            if _kind(found) == "a number":
+                return _ORDER[self.verb](found, self.values[0])
+            return None
         if not isinstance(found, str):
             return self._is_among(found)
         referent = self._referent(call.schema)
@@ -190,7 +194,9 @@ class Comparison:
             others = iter(()) if referent else call.other_texts()
         if answers == {False} and any(self._names(each, referent, key) is not False for each in others):
             return None  # what the rule names may be there, in another place
-        return answers.pop() if len(answers) == 1 else None
+        if len(answers) == 1:
+            return answers.pop()
+        return None
 
     def is_near(self, call: "GivenArguments") -> bool:
         """Tell if the value may be in another argument: the tool lacks the field but has paths elsewhere."""
@@ -211,7 +217,10 @@ class Comparison:
         """Yield the other texts of the list that the field is an item of, for values that look like paths."""
         *before, last = self.field.path
         if last.isdecimal() and any(isinstance(v, str) and spellings.is_path_like(v) for v in self.values):
-            items = ArgumentPath(tuple(before)).read(call.arguments, call.schema) if before else None
+            if before:
+                items = ArgumentPath(tuple(before)).read(call.arguments, call.schema)
+            else:
+                items = None
             others = enumerate(items) if isinstance(items, list) else ()
             yield from (each for at, each in others if at != int(last) and isinstance(each, str))
 
@@ -221,7 +230,9 @@ class Comparison:
             return None
         if any(_kind(found) == _kind(each) and found == each for each in self.values):
             return True
-        return False if all(_kind(found) == _kind(each) for each in self.values) else None
+        if all(_kind(found) == _kind(each) for each in self.values):
+            return False
+        return None
 
     def _names(self, found: str, referent: Referent | None, key: str) -> Answer:
         """Return whether a text is what one of the values names."""
@@ -263,7 +274,8 @@ class Comparison:
             return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {wanted}"
         if self.verb == "in" and not self.field.host and all("enum" in part for part in parts) and parts:
             known = {str(each) for part in parts for each in part["enum"]}
-            if never := [str(each) for each in self.values if str(each) not in known]:
+            never = [str(each) for each in self.values if str(each) not in known]
+            if never:
                 return f"{self.field.name} is never {never[0]}. It is one of {', '.join(sorted(known))}"
         return None
 
@@ -276,7 +288,9 @@ class Not:
 
     def holds(self, call: "GivenArguments") -> Answer:
         answer = self.part.holds(call)
-        return None if answer is None else not answer
+        if answer is None:
+            return None
+        return not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +304,9 @@ class Several:
         answers = [part.holds(call) for part in self.parts]
         if self.decisive in answers:
             return self.decisive
-        return None if None in answers else not self.decisive
+        if None in answers:
+            return None
+        return not self.decisive
 
 
 Expression = Comparison | Not | Several
@@ -335,7 +351,9 @@ class Condition:
         """
         if self.root is not None and of_several and self.lacking(schema):
             given = GivenArguments(arguments, schema, frozenset())
-            return None if any(each.is_near(given) for each in _comparisons(self.root)) else False
+            if any(each.is_near(given) for each in _comparisons(self.root)):
+                return None
+            return False
         if self.root is None or self.misfit(schema):
             return None
         named = frozenset(field.path[0] for field in self.fields)
@@ -387,13 +405,17 @@ class _Reader:
         parts = [self._all()]
         while self._takes("or"):
             parts.append(self._all())
-        return parts[0] if len(parts) == 1 else Several(tuple(parts), decisive=True)
+        if len(parts) == 1:
+            return parts[0]
+        return Several(tuple(parts), decisive=True)
 
     def _all(self) -> Expression:
         parts = [self._one()]
         while self._takes("and"):
             parts.append(self._one())
-        return parts[0] if len(parts) == 1 else Several(tuple(parts), decisive=False)
+        if len(parts) == 1:
+            return parts[0]
+        return Several(tuple(parts), decisive=False)
 
     def _one(self) -> Expression:
         self._depth += 1
@@ -462,7 +484,9 @@ class _Reader:
         if quoted or text:
             return word
         if _NUMBER.fullmatch(word):
-            return float(word) if "." in word else int(word)
+            if "." in word:
+                return float(word)
+            return int(word)
         return {"true": True, "false": False}.get(word.lower(), word)
 
     def _peek(self) -> tuple[str, bool]:
@@ -502,7 +526,9 @@ def _kind(value: object) -> str:
         return "yes or no"
     if isinstance(value, int | float):
         return "a number"
-    return "text" if isinstance(value, str) else "something else"
+    if isinstance(value, str):
+        return "text"
+    return "something else"
 
 
 def _kinds(part: Mapping[str, Any]) -> list[str]:
@@ -516,9 +542,12 @@ def _kinds(part: Mapping[str, Any]) -> list[str]:
 
 def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> list[Mapping[str, Any]]:
     """Return a schema's alternatives, references followed; those that say nothing are left out."""
-    if isinstance(reference := part.get("$ref"), str) and depth < _DEEPEST:
+    reference = part.get("$ref")
+    if isinstance(reference, str) and depth < _DEEPEST:
         found = find_referred(root, reference)
-        return _plain(found, root, depth + 1) if isinstance(found, Mapping) else []
+        if isinstance(found, Mapping):
+            return _plain(found, root, depth + 1)
+        return []
     either = part.get("anyOf") or part.get("oneOf")
     if isinstance(either, list) and depth < _DEEPEST:
         return [
@@ -527,7 +556,9 @@ def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
             if isinstance(one, Mapping) and one.get("type") != "null"
             for each in _plain(one, root, depth + 1)
         ]
-    return [part] if {"type", "enum", "properties"} & part.keys() else []
+    if {"type", "enum", "properties"} & part.keys():
+        return [part]
+    return []
 
 
 def _is_left_out(part: Mapping[str, Any], step: str) -> bool:
@@ -542,4 +573,6 @@ def _find_schema(part: Mapping[str, Any], step: str) -> Mapping[str, Any]:
     else:
         listed = part.get("properties")
         found = listed.get(step) if isinstance(listed, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    if isinstance(found, Mapping):
+        return found
+    return {}

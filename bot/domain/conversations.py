@@ -101,7 +101,9 @@ class Line:
     def schedule(self) -> str | None:
         """The id of the schedule that a note begins a run of."""
         is_run = self.role is LineRole.NOTE and self.event_id is not None
-        return self.event_id.partition(".")[0] if is_run and self.event_id else None
+        if is_run and self.event_id:
+            return self.event_id.partition(".")[0]
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,4 +226,6 @@ class AskedQuestion:
 
     @property
     def address(self) -> Address | None:
-        return Address.parse(self.place) if self.place else None
+        if self.place:
+            return Address.parse(self.place)
+        return None

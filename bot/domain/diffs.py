@@ -25,7 +25,10 @@ def diff(old: str | None, new: str | None, *, folded: bool = True) -> str | None
         lines += [_mark_line("-", line) for line in before[place:start]]
         lines += [_mark_line("+", line) for line in after[other:at]]
         above = _AROUND if changed or lines else 0
-        below = _AROUND if start + length < len(before) or at + length < len(after) else 0
+        if start + length < len(before) or at + length < len(after):
+            below = _AROUND
+        else:
+            below = 0
         kept = before[start : start + length]
         if folded and length > above + below:
             left_out = length - above - below

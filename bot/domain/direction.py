@@ -33,7 +33,9 @@ def isolate(text: str) -> str:
 
 
 def _isolate(line: str) -> str:
-    return f"{FIRST_STRONG_ISOLATE}{line}{POP_ISOLATE}" if runs_right_to_left(line) else line
+    if runs_right_to_left(line):
+        return f"{FIRST_STRONG_ISOLATE}{line}{POP_ISOLATE}"
+    return line
 
 
 def set_apart(text: str) -> str:

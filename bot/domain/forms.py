@@ -94,7 +94,9 @@ class Field:
         """The values there are, where exactly one of a few is to be chosen."""
         if self.shape is Shape.FLAG:
             return (True, False)
-        return self.options if self.shape is Shape.CHOICE else ()
+        if self.shape is Shape.CHOICE:
+            return self.options
+        return ()
 
     @property
     def may_be_empty(self) -> bool:
@@ -116,12 +118,15 @@ class Field:
     def fault(self, value: Any) -> str:
         """Return the fault of a value, as far as it shows without the tool; empty for none."""
         if value is None:
-            return "" if self.nullable or not self.required else "This is needed."
+            if self.nullable or not self.required:
+                return ""
+            return "This is needed."
         return _misfit(value, self.shape, self.options) or _out_of_bounds(value, self.schema)
 
     def check_value(self, value: Any) -> Any:
         """Give the value back; raises BadAnswer where it does not fit."""
-        if words := self.fault(value):
+        words = self.fault(value)
+        if words:
             raise BadAnswer(words)
         return value
 
@@ -208,7 +213,9 @@ def leaves_out(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     """Say so where there are more arguments than `fields_of` gives; empty where there are not."""
     known = schema.get("properties")
     names = {*arguments, *(known if isinstance(known, Mapping) else ())}
-    return _MORE_FIELDS if len(names) > MOST_FIELDS else ""
+    if len(names) > MOST_FIELDS:
+        return _MORE_FIELDS
+    return ""
 
 
 def option_labels(options: Sequence[Any], most: int) -> list[str]:
@@ -371,7 +378,9 @@ def describe_bound(keyword: str, wanted: Any) -> str:
     one = wanted == 1
     match keyword:
         case "minLength":
-            return "This is empty. Write something." if one else f"At least {wanted} characters."
+            if one:
+                return "This is empty. Write something."
+            return f"At least {wanted} characters."
         case "maxLength":
             return f"At most {wanted} character{'' if one else 's'}."
         case "minItems":
@@ -392,7 +401,9 @@ def describe_bound(keyword: str, wanted: Any) -> str:
 def label_of(name: str) -> str:
     """Return a field's name as people read it: ``due_date`` and ``dueDate`` become ``Due date``."""
     if not _WORD.fullmatch(name):
-        return name[:1].upper() + name[1:] if re.match(r"[a-z]+( |$)", name) else name
+        if re.match(r"[a-z]+( |$)", name):
+            return name[:1].upper() + name[1:]
+        return name
     words = re.split(r"[_-]", _HUMP.sub("_", name))
     if len(words) == 1 and not words[0].islower():
         return name  # an acronym, or a name of its own
@@ -411,7 +422,9 @@ def speak_value(value: Any, *, options: bool = True) -> str:
         case bool():
             return "yes" if value else "no"
         case str():
-            return value.replace("_", " ") if options and _WORD.fullmatch(value) else value
+            if options and _WORD.fullmatch(value):
+                return value.replace("_", " ")
+            return value
         case int() | float():
             return json.dumps(value)
         case list() if all(map(_is_plain, value)):
@@ -420,7 +433,9 @@ def speak_value(value: Any, *, options: bool = True) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    return "\n" not in value if isinstance(value, str) else isinstance(value, int | float)
+    if isinstance(value, str):
+        return "\n" not in value
+    return isinstance(value, int | float)
 
 
 def outline_value(value: Any) -> str:
@@ -475,7 +490,9 @@ def _indent(lines: Iterable[str], width: int) -> Iterator[str]:
 
 def _outline_label(name: str) -> str:
     """Return a field's label, or its quoted name where that could be mistaken for something else."""
-    return label_of(name) if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    if _WORD.fullmatch(name):
+        return label_of(name)
+    return json.dumps(name, ensure_ascii=False)
 
 
 def _outline_word(value: Any) -> str:
@@ -518,7 +535,9 @@ def sum_up_value(value: Any) -> str | None:
         case str():
             return value
         case list() if not all(map(_is_plain, value)):
-            return "1 entry" if len(value) == 1 else f"{len(value)} entries"
+            if len(value) == 1:
+                return "1 entry"
+            return f"{len(value)} entries"
         case dict():
             return None
     return json.dumps(value, ensure_ascii=False)
@@ -557,7 +576,10 @@ def _hide_secrets(name: str, value: Any, *, secret: bool) -> Any:
 
 def _write_default(each: Field) -> str:
     value = _hide_secrets(each.name, each.value, secret=each.secret)
-    said = (
-        speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES)) if value != "" else "(empty)"
-    )
-    return f"{said} (default)" if each.default else said
+    if value != "":
+        said = speak_value(value, options=each.shape in (Shape.CHOICE, Shape.CHOICES))
+    else:
+        said = "(empty)"
+    if each.default:
+        return f"{said} (default)"
+    return said

@@ -48,12 +48,16 @@ class Tally:
     @property
     def median_seconds(self) -> float | None:
         """Half of the decisions took no longer."""
-        return median(self.waits) if self.waits else None
+        if self.waits:
+            return median(self.waits)
+        return None
 
     @property
     def slowest_seconds(self) -> float | None:
         """The slowest tenth of the decisions took at least as long."""
-        return sorted(self.waits)[int(len(self.waits) * _SLOWEST)] if self.waits else None
+        if self.waits:
+            return sorted(self.waits)[int(len(self.waits) * _SLOWEST)]
+        return None
 
     @property
     def words(self) -> str:

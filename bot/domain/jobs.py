@@ -151,7 +151,9 @@ class OwnWork:
         person = self._people.get(str(actor))
         busy = list(self._turns.values())
         free = len(busy) < _MOST_OWNED and busy.count(person or "") < self._by_person
-        return self._process if person and free else ""
+        if person and free:
+            return self._process
+        return ""
 
     def begins(self, conversation_id: str, actor: Actor) -> None:
         """Note that a conversation's turn was stored with this process as its owner."""
@@ -160,7 +162,9 @@ class OwnWork:
     def queue(self, conversation_id: str) -> Queue | None:
         """Return the queue of a turn of this process; None: look it up in the rows."""
         person = self._turns.get(conversation_id)
-        return Queue(person, self._by_person) if person else None
+        if person:
+            return Queue(person, self._by_person)
+        return None
 
     def turn_over(self, conversation_id: str) -> None:
         self._turns.pop(conversation_id, None)
@@ -180,7 +184,9 @@ class OwnWork:
     def queue_in_batch(self, proposal_id: str) -> Queue | None:
         """Return the queue of a batch's row, which keeps others' work from waiting behind all of it."""
         batch = self._batches.pop(proposal_id, None)
-        return Queue(batch, _ROWS_TOGETHER) if batch else None
+        if batch:
+            return Queue(batch, _ROWS_TOGETHER)
+        return None
 
     def take_approved(self, proposal_id: str) -> Proposal | None:
         return self._approved.pop(proposal_id, None)

@@ -50,7 +50,9 @@ class UserText:
         """
         speaker = " ".join(self.name.split())
         said = f"{speaker}: {self.text}" if speaker else self.text
-        return f"[{self.when}]\n{said}" if self.when else said
+        if self.when:
+            return f"[{self.when}]\n{said}"
+        return said
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,8 @@ def _line(text: str, table: str, key: str = "") -> int:
     """Return the line on which a table, or a value in it, begins."""
     at, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
+        header = _HEADER.match(line)
+        if header:
             inside = table in header.groups()[:3]
             at = at or (number if inside else 0)
             if inside and key and header[4] == "." and re.search(rf"\.\s*[\"']?{re.escape(key)}\b", line):
@@ -193,7 +194,8 @@ def _seconds(value: Any) -> float:
 def _options(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("write a table, such as options = { temperature = 0.2 }")
-    if ours := sorted(_OURS & value.keys()):
+    ours = sorted(_OURS & value.keys())
+    if ours:
         raise ValueError(f"{', '.join(ours)} is set by Nod; leave it out")
     try:
         json.dumps(value, allow_nan=False)

@@ -36,7 +36,9 @@ _NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule for
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
     """Return the text, or its beginning with a word on how much was left out."""
-    return text if len(text) <= most else f"{text[:most]}\n[{len(text) - most} more characters left out]"
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[{len(text) - most} more characters left out]"
 
 
 def shorten_result(text: str, handle: str, most: int = MAX_RESULT, length: int | None = None) -> str:
@@ -70,7 +72,8 @@ def for_model(p: Proposal) -> str:
     """Return the tool result for a proposal in the model's history, from its current state."""
     who = p.decided_by or "someone"
     edited = "".join(f" {each.told}." for each in p.edits)
-    if words := p.kind.tell_model(p):
+    words = p.kind.tell_model(p)
+    if words:
         return words + edited
     match p.state:
         case State.PROPOSED:
@@ -103,7 +106,9 @@ def for_model(p: Proposal) -> str:
 
 def because(p: Proposal) -> str:
     """Return the reason of who declined it, behind how it ended; empty for none."""
-    return f": {one_line(p.decline_reason).rstrip('. ')}" if p.decline_reason else ""
+    if p.decline_reason:
+        return f": {one_line(p.decline_reason).rstrip('. ')}"
+    return ""
 
 
 def _result(p: Proposal) -> str:
@@ -143,7 +148,9 @@ def _describe_failure(p: Proposal, who: str) -> str:
 
 def why_expired(p: Proposal, decided: str = "decided") -> str:
     """Return why a proposal expired: its time was over, or an admin ended it."""
-    return f"{p.decided_by} ended the wait" if p.decided_by else f"no one {decided} in time"
+    if p.decided_by:
+        return f"{p.decided_by} ended the wait"
+    return f"no one {decided} in time"
 
 
 def end_of(p: Proposal) -> str:

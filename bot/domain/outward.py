@@ -127,4 +127,6 @@ def _plain(address: str) -> str:
     bare = address.partition("#")[0]
     scheme, mark, rest = bare.partition("://")
     rest = rest if mark and scheme.lower() in ("http", "https") else bare
-    return rest.removesuffix("/") if rest.count("/") == 1 and "?" not in rest else rest
+    if rest.count("/") == 1 and "?" not in rest:
+        return rest.removesuffix("/")
+    return rest

@@ -76,7 +76,9 @@ class Actor:
         if not self.name or str(self) in self.name:
             return self.name or str(self)
         trusted = self == LOCAL or self.channel == NOD
-        return self.name if trusted or not _like_nods_own(self.name) else f"{self.name} ({self})"
+        if trusted or not _like_nods_own(self.name):
+            return self.name
+        return f"{self.name} ({self})"
 
     @classmethod
     def parse(cls, text: str, name: str = "") -> Self:

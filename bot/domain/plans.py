@@ -108,7 +108,9 @@ def _calls(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _lines(given: str | list[str] | None) -> str:
-    return "\n".join(given) if isinstance(given, list) else given or ""
+    if isinstance(given, list):
+        return "\n".join(given)
+    return given or ""
 
 
 def fields(plan: Plan, before: Plan | None = None) -> tuple[PreviewField, ...]:
@@ -146,7 +148,10 @@ def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] =
     ``shown``: its `fields`, which know the version before. ``ticked``: the numbers of the steps that are
     done.
     """
-    marks = {each.field: _mark(each) for each in shown} if any(f.old_value for f in shown) else {}
+    if any(f.old_value for f in shown):
+        marks = {each.field: _mark(each) for each in shown}
+    else:
+        marks = {}
     lines = [PlanLine(plan.summary, mark=marks.get("Summary", ""))]
     for number, step in enumerate(plan.steps, 1):
         mark = marks.get(f"Step {number}", "")
@@ -164,7 +169,9 @@ def outline(plan: Plan, shown: Sequence[PreviewField], ticked: Collection[int] =
 def _mark(field: PreviewField) -> str:
     if field.old_value is None:
         return "new"
-    return "" if field.old_value == field.new_value else f"was: {field.old_value}"
+    if field.old_value == field.new_value:
+        return ""
+    return f"was: {field.old_value}"
 
 
 def stands(plan: Proposal) -> bool:
@@ -181,7 +188,9 @@ def find_current_plan(found: Iterable[Proposal]) -> Proposal | None:
     """
     every = [p for p in found if p.kind.has_steps]
     newest = max(every, key=lambda p: p.message_id, default=None)
-    return newest if newest is not None and stands(newest) else None
+    if newest is not None and stands(newest):
+        return newest
+    return None
 
 
 def list_carried_out(plan: Proposal, found: Iterable[Proposal]) -> tuple[int, ...]:

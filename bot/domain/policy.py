@@ -90,11 +90,16 @@ class Policy:
     def groups_of(self, person: Person) -> frozenset[str]:
         """Return the groups that a person of the team is in, of those that are known now."""
         mine = (name for name, group in self.groups.items() if person.accounts & group.members)
-        return frozenset() if person.outside else frozenset(mine)
+        if person.outside:
+            return frozenset()
+        return frozenset(mine)
 
     def _unknown(self, named: Iterable[str], person: Person) -> list[str]:
         """List the groups whose members can't be looked up now, among those that the person could be in."""
-        there = set() if person.outside else {account.partition(":")[0] for account in person.accounts}
+        if person.outside:
+            there = set()
+        else:
+            there = {account.partition(":")[0] for account in person.accounts}
         unknown = [each for each in named if is_group(each) and each not in self.groups]
         self.missed.update(unknown)
         return [each for each in unknown if each.partition(":")[0] in there]
@@ -119,7 +124,9 @@ class Policy:
         held = person.accounts & self.holders(Role.ADMIN)
         given = self.book.accounts_with(Role.ADMIN)
         found = {None if given.get(each) else workspace_of(each) for each in held}
-        return found.pop() if len(found) == 1 else None
+        if len(found) == 1:
+            return found.pop()
+        return None
 
     def judge(self, call: CallFacts) -> Verdict:
         """Return the verdict on a call: it runs, needs approval, or can't be proposed.
@@ -174,7 +181,8 @@ class Policy:
                 judgement=Judgement.RUN,
                 rule=rule + (UNASKED if spared or mode is Mode.NEVER else ""),
             )
-        if objection := self.too_few(deciders, call.requester, needed):
+        objection = self.too_few(deciders, call.requester, needed)
+        if objection:
             objection += "; an admin must change that (/approvals approvers)"
             return replace(verdict, judgement=Judgement.REFUSE, rule=objection)
         return verdict
@@ -190,7 +198,9 @@ class Policy:
             rules = self.book.matching(Subject.POLICY, call)
             return next((rule.words for rule in rules if rule.value is Mode.FORBID), None)
         found = self.book.mode(call, self.mode)
-        return found.rule.words if found.rule and found.value is Mode.FORBID else None
+        if found.rule and found.value is Mode.FORBID:
+            return found.rule.words
+        return None
 
     def refusal(self, person: Person, place: str) -> str | None:
         """Return why what a person says at a place (an address as text) is not for Nod; None where it is.
@@ -247,7 +257,9 @@ class Policy:
 
     def _lead_of(self, place: str) -> str | None:
         approver = self.plan_rule(place).value
-        return None if approver is Approver.HUMAN else str(approver)
+        if approver is Approver.HUMAN:
+            return None
+        return str(approver)
 
     def too_few(self, deciders: Deciders, requester: Person, needed: int) -> str | None:
         """Return why no one, or too few, could ever decide; None when enough could."""
@@ -298,7 +310,8 @@ class Policy:
             return None
         if deciders.escalated in person.accounts or self.groups_of(person) & set(deciders.people):
             return None
-        if unknown := self._unknown(deciders.people, person):
+        unknown = self._unknown(deciders.people, person)
+        if unknown:
             return f"I can't check who is in {' or '.join(unknown)} right now. Press again. It stays open."
         words = deciders.in_words(proposal.requester.label, elsewhere=True)  # who is there was let in above
         return f"You may not decide this one. Who may: {words}. It stays open."
@@ -364,7 +377,10 @@ def terms(verdict: Verdict, now: datetime) -> dict[str, Any]:
 
 def explain(verdict: Verdict, requester: str) -> str:
     """Describe a call's treatment and the reason, for ``/approvals policy test``."""
-    level = f"{verdict.risk.level} ({verdict.risk.reason})" if verdict.risk.reason else verdict.risk.level
+    if verdict.risk.reason:
+        level = f"{verdict.risk.level} ({verdict.risk.reason})"
+    else:
+        level = verdict.risk.level
     match verdict.judgement:
         case Judgement.RUN:
             return f"It would run immediately. Risk: {level}. Because: {verdict.rule}."

@@ -47,7 +47,9 @@ class Prices:
     def cost(self, model: str, prompt: int, answer: int, cached: int = 0) -> float | None:
         """Return the cost of a call; None where the model has no price."""
         price = self.of(model)
-        return price.of(prompt, answer, cached) if price else None
+        if price:
+            return price.of(prompt, answer, cached)
+        return None
 
     def with_price(self, model: str, price: Sequence[float] | None) -> "Prices":
         """Return the prices with one of a model, for a million tokens: two or three numbers as in the file.

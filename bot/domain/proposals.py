@@ -166,11 +166,15 @@ class Inverse:
     def words(self) -> str:
         """For example ``Change priority of issue #3 (Priority: high → normal)``."""
         each = [f"{f.field}: {_change(f)}" for f in self.fields if _short(f)]
-        return f"{self.title} ({', '.join(each)})" if each else self.title
+        if each:
+            return f"{self.title} ({', '.join(each)})"
+        return self.title
 
 
 def _quote_value(value: str | None) -> str:
-    return "none" if value is None else value or "empty"
+    if value is None:
+        return "none"
+    return value or "empty"
 
 
 def _short(field: PreviewField) -> bool:
@@ -192,7 +196,9 @@ class Vote:
     @property
     def who(self) -> str:
         """For example ``Ben``, or ``Ben for Ana``."""
-        return f"{self.actor.label} for {self.absent.label}" if self.absent else self.actor.label
+        if self.absent:
+            return f"{self.actor.label} for {self.absent.label}"
+        return self.actor.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +229,9 @@ def _is_nested(field: PreviewField) -> bool:
 
 def _change(field: PreviewField) -> str:
     new = _brief(field.new_value)
-    return new if field.old_value is None else f"{_brief(field.old_value)} → {new}"
+    if field.old_value is None:
+        return new
+    return f"{_brief(field.old_value)} → {new}"
 
 
 def _brief(text: str | None) -> str:
@@ -347,7 +355,9 @@ def find_no_words(_: "Proposal") -> str:
 
 def introduce_asker(asker: AskerFacts) -> str:
     """Return the line on the requester; on a copy elsewhere also on the place."""
-    return f"Asked by {asker.name} in {asker.place}" if asker.place else f"Asked by {asker.name}"
+    if asker.place:
+        return f"Asked by {asker.name} in {asker.place}"
+    return f"Asked by {asker.name}"
 
 
 def is_for_others(_: Mapping[str, Any]) -> bool:
@@ -555,7 +565,9 @@ class Proposal:
     @property
     def choices(self) -> tuple[str, ...] | None:
         """The answers that a question of the agent's offers; None for anything else."""
-        return tuple(self.arguments.get("choices") or ()) if Verb.ANSWER in self.kind.takes else None
+        if Verb.ANSWER in self.kind.takes:
+            return tuple(self.arguments.get("choices") or ())
+        return None
 
     @property
     def called(self) -> bool:
@@ -639,4 +651,6 @@ def together(found: Iterable[Proposal]) -> list[list[Proposal]]:
 
 def others(more: int) -> str:
     """Return the remark on a batch's other rows, for a line about one row."""
-    return f", and {more} more of its batch" if more else ""
+    if more:
+        return f", and {more} more of its batch"
+    return ""

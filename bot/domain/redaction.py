@@ -86,7 +86,9 @@ def redact_text(text: str, secrets: Sequence[str] = ()) -> str:
             return b"".join((*kept, _DOTS)).decode(errors="surrogatepass")
         kept += (raw[end : found.start()], _replace_secret(found))
         end = found.end()
-    return b"".join((*kept, raw[end:])).decode(errors="surrogatepass") if kept else text
+    if kept:
+        return b"".join((*kept, raw[end:])).decode(errors="surrogatepass")
+    return text
 
 
 def veil(text: str, secrets: Sequence[str]) -> str:
@@ -110,7 +112,9 @@ def _replace_secret(found: Any) -> bytes:
         by_chance = said.isalpha() and (said.islower() or said.istitle())  # "basic understanding"
         return whole if by_chance else kept + _DOTS
     if name == "random":
-        return _DOTS if _random(whole.decode()) else whole
+        if _random(whole.decode()):
+            return _DOTS
+        return whole
     return kept + _DOTS
 
 
@@ -190,7 +194,9 @@ class _Hiding:
             self.hidden.append(value)
             return HIDDEN
         if isinstance(value, str):
-            return redact_text(value, self._secrets) if self._texts else value
+            if self._texts:
+                return redact_text(value, self._secrets)
+            return value
         if isinstance(value, Mapping):
             copied = {}
             for key, item in value.items():
@@ -294,11 +300,15 @@ def _of_item(parts: Sequence[Mapping[str, Any]], number: int) -> list[Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def _values(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, Mapping) else []
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return []
 
 
 def differences(
@@ -316,4 +326,6 @@ def differences(
 
 def _text(values: Mapping[str, Any], name: str) -> str | None:
     value = values.get(name)
-    return value if value is None or isinstance(value, str) else canonical(value)
+    if value is None or isinstance(value, str):
+        return value
+    return canonical(value)

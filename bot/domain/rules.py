@@ -204,7 +204,9 @@ class Limits:
             return True
         ways = [call.arguments, *([{**call.arguments, **call.followed}] if call.followed else [])]
         answers = {self.condition.holds(each, call.schema, of_several=of_several) for each in ways}
-        return answers.pop() if len(answers) == 1 else None
+        if len(answers) == 1:
+            return answers.pop()
+        return None
 
     def reach(self, call: CallFacts, zone: tzinfo) -> bool:
         """Return whether a call is within those that look at no arguments."""
@@ -220,7 +222,9 @@ class Limits:
     def _find_beginning(self, local: datetime) -> datetime:
         """Return a moment of the day on which the current hours began, which may be yesterday."""
         over = self.hours and self.hours.begin > self.hours.end > local.time()
-        return local - timedelta(days=1) if over else local
+        if over:
+            return local - timedelta(days=1)
+        return local
 
     @property
     def said(self) -> str:
@@ -271,7 +275,9 @@ class Rule:
     def lacks(self, schema: Mapping[str, Any]) -> str | None:
         """Return the field of its condition that a tool, one of several, lacks; None where it has all."""
         condition = self.limits.condition if self.limits else None
-        return condition.lacking(schema) if condition and self.is_pattern else None
+        if condition and self.is_pattern:
+            return condition.lacking(schema)
+        return None
 
     def concerns(self, tool_name: str) -> bool:
         return self.pattern == EVERYWHERE or _compile(self.pattern).match(tool_name) is not None
@@ -288,7 +294,9 @@ class Rule:
         """The address, as text, where it has Nod post; empty where it names none."""
         if isinstance(self.value, Escalation | DailyDigest):
             return self.value.to
-        return str(self.value) if self.subject is Subject.ROUTE else ""
+        if self.subject is Subject.ROUTE:
+            return str(self.value)
+        return ""
 
     @property
     def words(self) -> str:
@@ -389,7 +397,9 @@ class Rulebook:
         there = self._there(Subject.POLICY, call.place.address, call.tool_name)
         lacked = (rule for rule in there if rule.value is Mode.FORBID and rule.lacks(call.schema))
         rule = next((each for each in lacked if each.limits and each.limits.reach(call, self.zone)), None)
-        return Found(Mode.WRITES, rule) if rule else found
+        if rule:
+            return Found(Mode.WRITES, rule)
+        return found
 
     def level(self, call: CallFacts) -> Found[Level]:
         """Return a call's risk level. Overrides replace what the tool says; of several the highest counts."""
@@ -439,7 +449,9 @@ class Rulebook:
     def undo(self, call: CallFacts) -> timedelta:
         """Return the time for Undo; the shortest counts."""
         found: Found[timedelta] = self._strictest(Subject.UNDO, call, None)
-        return UNDO_FOR if found.rule is None else found.value
+        if found.rule is None:
+            return UNDO_FOR
+        return found.value
 
     def stops_batch(self, call: CallFacts) -> bool:
         """Return whether a row that fails stops those of its batch that have not begun."""
@@ -558,9 +570,13 @@ def value_words(subject: Subject, value: RuleValue) -> str:
         case Budget():
             return value.words
         case Quorum(needed, of):
-            return f"{needed} of {of}" if of else str(needed)
+            if of:
+                return f"{needed} of {of}"
+            return str(needed)
         case timedelta():
-            return format_length(value.total_seconds()) if value else "off"
+            if value:
+                return format_length(value.total_seconds())
+            return "off"
         case Escalation(after, to):
             return f"{format_length(after.total_seconds())} {to}"
     if subject is Subject.INSTRUCTIONS:
@@ -569,14 +585,18 @@ def value_words(subject: Subject, value: RuleValue) -> str:
 
 
 def _parts(kept: Any) -> list[Any]:
-    return kept if isinstance(kept, list) else [kept]
+    if isinstance(kept, list):
+        return kept
+    return [kept]
 
 
 def store_value(subject: Subject, value: RuleValue) -> Any:
     """Return the value as rows and the record keep it: JSON."""
     match value:
         case timedelta():
-            return value.total_seconds() if subject is Subject.TTL else [value.total_seconds()]
+            if subject is Subject.TTL:
+                return value.total_seconds()
+            return [value.total_seconds()]
         case Escalation(after, to):
             return [after.total_seconds(), to]
         case Hours(begin, end):

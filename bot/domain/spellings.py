@@ -71,11 +71,15 @@ class NamedText(NamedTuple):
 
     def fits(self, found: str, named: str) -> bool:
         """Return whether a text is it; both are in one form."""
-        return fnmatchcase(found, named) if self.pattern else found == named
+        if self.pattern:
+            return fnmatchcase(found, named)
+        return found == named
 
     def normal(self, form: Callable[[str], str | None]) -> str:
         """Return the text in its normal form; a pattern stays as it is written."""
-        return self.text if self.pattern else form(self.text) or self.text
+        if self.pattern:
+            return self.text
+        return form(self.text) or self.text
 
 
 PATHS = frozenset({Referent.PATH, Referent.TREE, Referent.FOLDER})
@@ -126,7 +130,9 @@ def compare(found: str, wanted: NamedText, referent: Referent | None, key: str =
         return _COMPARISONS[referent](found, wanted)
     kinds = _suggest_referents(found, wanted.text, key)
     answers = {_text(found, wanted), *(_COMPARISONS[each](found, wanted) for each in kinds)}
-    return answers.pop() if len(answers) == 1 else None
+    if len(answers) == 1:
+        return answers.pop()
+    return None
 
 
 def compare_host(address: str, wanted: NamedText) -> Answer:
@@ -165,7 +171,9 @@ def _suggest_referents(found: str, named: str, key: str) -> set[Referent]:
 
 
 def _agree(*answers: Answer) -> Answer:
-    return answers[0] if len(set(answers)) == 1 else None
+    if len(set(answers)) == 1:
+        return answers[0]
+    return None
 
 
 def _text(found: str, wanted: NamedText) -> Answer:
@@ -181,7 +189,9 @@ def _text(found: str, wanted: NamedText) -> Answer:
 
 def _name_or_id(found: str, wanted: NamedText) -> Answer:
     answer = _text(found, wanted)
-    return None if answer is False and _ID.fullmatch(found) else answer
+    if answer is False and _ID.fullmatch(found):
+        return None
+    return answer
 
 
 def _names(text: str) -> Iterator[str]:
@@ -229,7 +239,9 @@ def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> An
         return True
     if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose[0], loose[1], wanted):
         return None  # it depends on the folder of that drive, or on who expands it
-    return None if _is_near(loose[0], loose[1], wanted, below) else False
+    if _is_near(loose[0], loose[1], wanted, below):
+        return None
+    return False
 
 
 def _may_expand_to(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
@@ -256,7 +268,9 @@ def _folder(found: str, wanted: NamedText) -> Answer:
 def _steps(text: str) -> tuple[str, ...]:
     """Split a path into names; an absolute path begins with an empty one."""
     names = tuple(name for name in text.split("/") if name not in ("", "."))
-    return ("", *names) if text.startswith("/") else names
+    if text.startswith("/"):
+        return ("", *names)
+    return names
 
 
 @lru_cache(maxsize=1024)
@@ -289,7 +303,9 @@ def _loose_name(name: str) -> str:
 
 
 def _join_steps(steps: tuple[str, ...]) -> str:
-    return "/".join(steps) if steps != ("",) else "/"
+    if steps != ("",):
+        return "/".join(steps)
+    return "/"
 
 
 def _is_near(
@@ -360,7 +376,9 @@ def _address(found: str, wanted: NamedText) -> Answer:
         bool(theirs) and not wanted.pattern and loose.startswith(tuple(f"{theirs}{mark}" for mark in "/?;!"))
     )
     if strict is None or (_UNCLEAR.search(found) and found != wanted.text):
-        return None if taken or inside or _SCHEME.match(found.strip()) else False
+        if taken or inside or _SCHEME.match(found.strip()):
+            return None
+        return False
     first = wanted.fits(strict, wanted.normal(_write_address))
     if wanted.pattern:  # which may have no path, or be written as the argument is
         first = first or any(fnmatchcase(each, wanted.text) for each in (strict.removesuffix("/"), found))
@@ -423,7 +441,8 @@ def _loose_address(text: str) -> str:
     plain = re.sub(r"^(?:https?|wss?|ftp):/?", "", plain, flags=re.IGNORECASE).partition("#")[0]
     cut = re.search(r"[/?]", plain)
     host, path = (plain[: cut.start()], plain[cut.start() :]) if cut else (plain, "")
-    host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2]) if not host.endswith("]") else host
+    if not host.endswith("]"):
+        host = re.sub(r":(?:80|443|21)?$", "", host.rpartition("@")[2])
     way, mark, query = path.partition("?")
     way = re.sub(r"/{2,}", "/", _without_dots(way)).rstrip("/")
     return f"{_loose_host(host)}{way.casefold()}{mark if query else ''}{query.casefold()}"
@@ -487,7 +506,9 @@ def _email(found: str, wanted: NamedText) -> Answer:
     loose = [wanted.fits(each, theirs) for each in several]
     strict = wanted.fits(_write_mail(found), wanted.normal(_write_mail))
     if not loose or all(loose) != any(loose):
-        return None if any(loose) or strict else False
+        if any(loose) or strict:
+            return None
+        return False
     return _agree(strict, all(loose))
 
 

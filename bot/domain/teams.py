@@ -81,7 +81,9 @@ class Teammate:
             return f"waiting for its plan to be approved (version {self.rounds})"
         if self.waits_for:
             return "waiting for approval"
-        return "planning" if self.locked else "working"
+        if self.locked:
+            return "planning"
+        return "working"
 
     @property
     def plan_state(self) -> str:
@@ -92,7 +94,10 @@ class Teammate:
             return "no plan yet"
         if stands(self.plan):
             return f"plan {self.rounds} approved by {self.plan.decided_by}"
-        state = "sent back" if self.plan.state is State.DECLINED else str(self.plan.state)
+        if self.plan.state is State.DECLINED:
+            state = "sent back"
+        else:
+            state = str(self.plan.state)
         return f"plan {self.rounds} {state}"
 
 
@@ -111,7 +116,9 @@ class TeamStatus:
     def title(self) -> str:
         count = len(self.teammates)
         team = f"{count} teammate{'' if count == 1 else 's'}"
-        return f"Team: {team}, {self.at_work} at work" if self.at_work else f"Team: {team}, all ended"
+        if self.at_work:
+            return f"Team: {team}, {self.at_work} at work"
+        return f"Team: {team}, all ended"
 
 
 def name_of(role: str, taken: Sequence[str]) -> str:

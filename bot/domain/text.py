@@ -70,7 +70,9 @@ def unstorable(text: str) -> str | None:
     """Return why no database or program could keep a text, in words; None where both can."""
     if _NUL in text:
         return "must not have the character NUL"
-    return "must be valid Unicode, without half a surrogate pair" if is_halved(text) else None
+    if is_halved(text):
+        return "must be valid Unicode, without half a surrogate pair"
+    return None
 
 
 def hash_text(text: str) -> str:
@@ -107,12 +109,16 @@ def sentence(words: str) -> str:
     """Return a sentence with a capital and a full stop. An account at its beginning keeps its case."""
     account = re.match(r"\w+:\S", words)
     begun = words if account else f"{words[:1].upper()}{words[1:]}"
-    return f"{begun.removesuffix('.')}." if begun else ""
+    if begun:
+        return f"{begun.removesuffix('.')}."
+    return ""
 
 
 def shorten(text: str, most: int) -> str:
     """Return the text, or its beginning and ``…``: at most so many characters."""
-    return text if len(text) <= most else f"{text[: whole_until(text, most - 1)]}…"
+    if len(text) <= most:
+        return text
+    return f"{text[: whole_until(text, most - 1)]}…"
 
 
 def name_some(names: Sequence[str], most: int) -> str:
@@ -123,7 +129,9 @@ def name_some(names: Sequence[str], most: int) -> str:
 
 def as_text(value: Any, *, indent: int | None = None) -> str:
     """Return a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _class(ranges: str) -> str:
@@ -176,7 +184,9 @@ def in_thread(said: Sequence[tuple[str, str]], words: str) -> str:
     Of a long thread, the first message and the newest ones stay.
     """
     if len(said) < 2:  # noqa: PLR2004 - what began the thread, alone
-        return in_reply_to(*said[0], words) if said else words
+        if said:
+            return in_reply_to(*said[0], words)
+        return words
     began, *later = _lines(said)
     return _above("The thread so far", "\n".join([began, *_newest(later)]), words, _MOST + _THREAD + 100)
 
@@ -196,7 +206,8 @@ def _newest(lines: Sequence[str]) -> list[str]:
     kept: list[str] = []
     room = _THREAD
     for each in reversed(lines):
-        if (room := room - len(each) - 1) < 0:
+        room = room - len(each) - 1
+        if room < 0:
             kept.append(f"(… {len(lines) - len(kept)} messages are left out)")
             break
         kept.append(each)

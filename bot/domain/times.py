@@ -35,7 +35,9 @@ def when(at: datetime, now: datetime) -> str:
     left = at.astimezone(UTC) - now.astimezone(UTC)
     ahead, away = left > timedelta(), abs(left)
     if away < timedelta(minutes=1):
-        return "in less than a minute" if ahead else "just now"
+        if ahead:
+            return "in less than a minute"
+        return "just now"
     # what is ahead is rounded to the nearest, so that 24 h given a moment ago still are 24 h
     half = 0.5 if ahead else 0.0
     if away < _HOUR:
@@ -44,7 +46,9 @@ def when(at: datetime, now: datetime) -> str:
         far = f"{int(away / _HOUR + half)} h"
     else:
         far = f"{int(away / timedelta(days=1) + half)} d"
-    return f"in {far}" if ahead else f"{far} ago"
+    if ahead:
+        return f"in {far}"
+    return f"{far} ago"
 
 
 def expires(at: datetime, now: datetime) -> str:
@@ -91,7 +95,8 @@ def moment(text: str, now: datetime, *, last: bool = False) -> datetime:
     ValueError for any other text, for a date that is over, and for a time that the clocks skip.
     """
     said = text.strip().lower()
-    if length := _DURATION.fullmatch(said.removeprefix("in ").strip()):
+    length = _DURATION.fullmatch(said.removeprefix("in ").strip())
+    if length:
         return later(now, duration(length[0]))
     day, _, clock = said.rpartition(" ")
     alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)
@@ -103,7 +108,8 @@ def moment(text: str, now: datetime, *, last: bool = False) -> datetime:
     first, step = _day_called(day, now.date())
     for at in (first, first + timedelta(days=step)):
         every = _moments(at, found, now.tzinfo or UTC, alone=alone)
-        if after := [each for each in every if each.astimezone(UTC) > now.astimezone(UTC)]:
+        after = [each for each in every if each.astimezone(UTC) > now.astimezone(UTC)]
+        if after:
             return after[-1] if last else after[0]
     raise ValueError("that is over already")
 
@@ -134,7 +140,9 @@ def _moments(day: date, clock: re.Match[str], zone: tzinfo, *, alone: bool) -> l
                 f"to {real:%H:%M} {real:%Z}. Write another time"
             )
         return [real]  # the day begins with it
-    return [at, at.replace(fold=1)] if is_repeated(at) else [at]
+    if is_repeated(at):
+        return [at, at.replace(fold=1)]
+    return [at]
 
 
 def is_skipped(at: datetime) -> bool:
@@ -171,7 +179,9 @@ def format_moment(at: datetime) -> str:
 def read_dated(text: str, zone: tzinfo) -> datetime:
     """Parse a date and time in a time zone. Raises ValueError."""
     read = datetime.fromisoformat(text.strip())
-    return read.astimezone(zone) if read.tzinfo else read.replace(tzinfo=zone)
+    if read.tzinfo:
+        return read.astimezone(zone)
+    return read.replace(tzinfo=zone)
 
 
 def weekdays(text: str) -> frozenset[int]:
@@ -182,13 +192,17 @@ def weekdays(text: str) -> frozenset[int]:
     parts = filter(None, _APART.split(text.strip().lower()))
     names = [each if each in _DAY_SETS else each.removesuffix("s") for each in parts]
     named = all(each in _DAY_SETS for each in names)
-    return frozenset(day for each in names for day in _DAY_SETS[each]) if named else frozenset()
+    if named:
+        return frozenset(day for each in names for day in _DAY_SETS[each])
+    return frozenset()
 
 
 def days_said(days: Collection[int]) -> str:
     """Format weekdays as an admin types them, in the shortest way."""
     some = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
-    return f"{some}s" if some else " and ".join(DAYS[day] for day in sorted(days))
+    if some:
+        return f"{some}s"
+    return " and ".join(DAYS[day] for day in sorted(days))
 
 
 def format_length(seconds: float) -> str:

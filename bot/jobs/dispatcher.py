@@ -143,12 +143,15 @@ class EmbeddedDispatcher:
         if self._tasks.get(job) is task:
             del self._tasks[job]
             self._again.discard(job)
-            if place := self._places.pop(job, None):
+            place = self._places.pop(job, None)
+            if place:
                 place.leave()
 
     async def queue(self, job: Job) -> Queue:
         """Return the queue of a job."""
-        return await self._queue_of(job) if self._queue_of else Queue("", self._sizes[job.work])
+        if self._queue_of:
+            return await self._queue_of(job)
+        return Queue("", self._sizes[job.work])
 
 
 class Slots:

@@ -118,7 +118,9 @@ class DistributedDispatcher:
     def fault(self) -> str | None:
         """The reason why this process can't do its work; None while it can."""
         failing = ", ".join(sorted(self._failing))
-        return f"work can't be taken up, see the log: {failing}" if failing else None
+        if failing:
+            return f"work can't be taken up, see the log: {failing}"
+        return None
 
     async def wake(self, *jobs: Job) -> None:
         if self._handler is None or self._closing:
@@ -228,7 +230,10 @@ class DistributedDispatcher:
                 steady.cancel()
             if self._closing:  # a fault on the way out took the place of what cancelled it
                 return
-            pause = min(2 * pause, _LONGEST_PAUSE) if name in self._failing else _FIRST_PAUSE
+            if name in self._failing:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                pause = _FIRST_PAUSE
             self._failing.add(name)
             await self._sleep(pause)
 

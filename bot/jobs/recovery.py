@@ -77,7 +77,8 @@ class Recovery:
         patience = now if starting else now - _DELIVERY_PATIENCE
         read = self.database.read
         await self.database.write(turns.retry, now)
-        if over := await read(proposals.undo_over, now, _ENDING):
+        over = await read(proposals.undo_over, now, _ENDING)
+        if over:
             await self.database.write(transitions.end_undo, over)
         jobs += [Job(Work.EXECUTE, ident) for ident in await read(proposals.list_approved)]
         jobs += [Job(Work.TURN, ident) for ident in await read(turns.list_wanted, self.process)]
@@ -96,7 +97,8 @@ class Recovery:
         for proposal in lost:
             if proposal.id in self.under_way:
                 continue  # it is ours
-            if (ended := await self.gate.trials.settle(available, proposal)) is not None:
+            ended = await self.gate.trials.settle(available, proposal)
+            if ended is not None:
                 state, changes = ended
                 done = await self.database.write(partial(lifecycle.finish, **changes), proposal, state, now)
                 jobs += done[1] if done else ()

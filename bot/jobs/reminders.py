@@ -60,7 +60,8 @@ class Reminders:
         await self.send(now)
 
     def _news(self, session: Session, now: datetime) -> None:
-        if anchor := verification.anchor_due(session, now):
+        anchor = verification.anchor_due(session, now)
+        if anchor:
             log.info("audit anchor", anchor=anchor)
             self.notices.for_approvers(session, f"Audit anchor `{anchor}`. {_KEEP}")
         for text in _new_links(session, now):

@@ -138,7 +138,9 @@ def private_among(session: Session, addresses: Collection[str]) -> set[str]:
         tuple_(col(ConversationRow.channel), col(ConversationRow.key)).in_(pairs),
         col(ConversationRow.private),
     )
-    return {str(Address(channel, key)) for channel, key in session.exec(found)} if pairs else set()
+    if pairs:
+        return {str(Address(channel, key)) for channel, key in session.exec(found)}
+    return set()
 
 
 def has_ended(session: Session, conversation_id: str) -> bool:
@@ -149,7 +151,9 @@ def has_ended(session: Session, conversation_id: str) -> bool:
 def open_conversation(session: Session, address: Address) -> Conversation | None:
     """Return the current conversation at an address, or None."""
     conversation_id = open_at(session, address)
-    return get_conversation(session, conversation_id) if conversation_id else None
+    if conversation_id:
+        return get_conversation(session, conversation_id)
+    return None
 
 
 def open_at(session: Session, address: Address) -> str | None:
@@ -277,7 +281,9 @@ def forget_conversations(session: Session, conversation_ids: Sequence[str], now:
 
 def _title(text: str) -> str:
     said = storable(" ".join(text.split()))
-    return said if len(said) <= _TITLE else f"{said[: _TITLE - 1].rstrip()}…"
+    if len(said) <= _TITLE:
+        return said
+    return f"{said[: _TITLE - 1].rstrip()}…"
 
 
 def read_transcript(
@@ -285,7 +291,9 @@ def read_transcript(
 ) -> Transcript | None:
     """Return all lines (the last ``limit``) in the model's order, with their proposals."""
     conversation = get_conversation(session, conversation_id)
-    return transcript_of(session, conversation, limit) if conversation else None
+    if conversation:
+        return transcript_of(session, conversation, limit)
+    return None
 
 
 def transcript_of(
@@ -303,7 +311,10 @@ def transcript_of(
         found = proposal_store.of_conversation(session, conversation.id)
         proposals = {(p.message_id, p.call_id): p for p in found}
     handles = [handle for line in lines for handle in line.files]
-    files = outputs.find_attached(session, conversation.id, handles) if handles else {}
+    if handles:
+        files = outputs.find_attached(session, conversation.id, handles)
+    else:
+        files = {}
     return Transcript(conversation, lines, proposals, files=files, summary=summary)
 
 

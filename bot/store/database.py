@@ -286,7 +286,8 @@ def is_snapshot(session: Session) -> bool:
 
 def keep_read(session: Session, key: Hashable, found: object) -> None:
     """Cache a value that another statement has read, so that `once` need not read it in this snapshot."""
-    if (kept := session.info.get(READ_ONCE)) is not None:
+    kept = session.info.get(READ_ONCE)
+    if kept is not None:
         kept[key] = found
 
 

@@ -106,7 +106,9 @@ def insert_or_ignore(session: Session, table: type[SQLModel], *returning: str) -
 def _insert(dialect: str, table: type[SQLModel], returning: tuple[str, ...]) -> Any:
     rows = table_of(table)
     statement = _into(dialect, rows).on_conflict_do_nothing()
-    return statement.returning(*(rows.c[name] for name in returning)) if returning else statement
+    if returning:
+        return statement.returning(*(rows.c[name] for name in returning))
+    return statement
 
 
 def id_of_new(session: Session, table: type[SQLModel], values: Mapping[str, Any]) -> Any:
@@ -246,7 +248,8 @@ def back_up(file: Path, copy: Path, progress: Progress = ignore) -> None:
                 progress=lambda _, left, total: progress(total - left, total),
                 sleep=0,
             )
-            if found := damage(target):
+            found = damage(target)
+            if found:
                 raise NodError(f"{file} is damaged, so no copy was kept ({found}). Restore an older backup.")
     except BaseException:
         copy.unlink(missing_ok=True)

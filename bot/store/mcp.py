@@ -83,7 +83,9 @@ class SignIn:
 def find(session: Session, server: str, url: str) -> SignIn | None:
     """Return the sign-in of a server, if it was for this address: another one never gets the tokens."""
     row = session.get(McpLoginRow, server)
-    return value_of(SignIn, row) if row is not None and row.url == url else None
+    if row is not None and row.url == url:
+        return value_of(SignIn, row)
+    return None
 
 
 def store_sign_in(session: Session, made: SignIn) -> None:
@@ -170,7 +172,9 @@ def end(session: Session, ident: str, words: str, *, well: bool) -> None:
 def find_sign_in(session: Session, key: str) -> UnderWay | None:
     """Return the state of a sign-in, by the key that `come_back` gave."""
     row = session.get(McpSignInRow, key)
-    return value_of(UnderWay, row) if row else None
+    if row:
+        return value_of(UnderWay, row)
+    return None
 
 
 def _change(session: Session, held: SignIn, *also: object, **values: object) -> bool:

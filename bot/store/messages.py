@@ -132,11 +132,15 @@ def add_results(session: Session, message_id: int, results: dict[str, CallResult
 def call_row(call: Call) -> list[Any]:
     """Return a call as stored JSON; an empty ``extra`` is left out."""
     plain = [call.id, call.tool_name, call.arguments, call.summary]
-    return [*plain, dict(call.extra)] if call.extra else plain
+    if call.extra:
+        return [*plain, dict(call.extra)]
+    return plain
 
 
 def result_row(result: CallResult) -> list[Any]:
-    return [result.text, result.ok] if result.outside else [result.text, result.ok, False]
+    if result.outside:
+        return [result.text, result.ok]
+    return [result.text, result.ok, False]
 
 
 def last_heard(session: Session, conversation_id: str) -> int:
@@ -191,7 +195,10 @@ def mark_delivered(session: Session, message_ids: Sequence[int]) -> None:
 
 def get_line(session: Session, message_id: int, conversation_id: str | None = None) -> Line | None:
     """Return one line; None where no such line is in this conversation."""
-    here = true() if conversation_id is None else _MESSAGE.c.conversation_id == conversation_id
+    if conversation_id is None:
+        here = true()
+    else:
+        here = _MESSAGE.c.conversation_id == conversation_id
     row = session.execute(_LINES.where(_MESSAGE.c.id == message_id, here)).one_or_none()
     return _line(row) if row else None
 
@@ -281,7 +288,10 @@ def _append(
     actor: Actor | None = None,
     event_id: str | None = None,
 ) -> int:
-    wish = {"actor": str(actor), "name": storable(actor.name)} if actor else {"name": ""}
+    if actor:
+        wish = {"actor": str(actor), "name": storable(actor.name)}
+    else:
+        wish = {"name": ""}
     row = {
         "conversation_id": conversation_id,
         "role": role,

@@ -200,7 +200,9 @@ def of_owner(session: Session, channel: str, owner: str, limit: int) -> list[Kep
 def file(session: Session, conversation_id: str, handle: str) -> File | None:
     query = select(OutputRow).where(OutputRow.id == handle, OutputRow.conversation_id == conversation_id)
     row = session.exec(query).one_or_none()
-    return File(row.name, row.text, row.data, row.kind) if row and row.ready else None
+    if row and row.ready:
+        return File(row.name, row.text, row.data, row.kind)
+    return None
 
 
 def take_in(
@@ -257,7 +259,9 @@ def source(session: Session, handle: str) -> tuple[bytes | None, str]:
     """Return the bytes of an attached file where they are here, and what its channel fetches it by."""
     found = select(_OUTPUT.c.data, _OUTPUT.c.ref).where(_OUTPUT.c.id == handle)
     row = session.connection().execute(found).first()
-    return (row.data, row.ref) if row else (None, "")
+    if row:
+        return (row.data, row.ref)
+    return (None, "")
 
 
 def contents(session: Session, handles: Collection[str]) -> dict[str, tuple[str, bytes]]:
@@ -287,7 +291,9 @@ def part(session: Session, conversation_id: str, handle: str, offset: int, most:
             OutputRow.id == handle, OutputRow.conversation_id == conversation_id
         )
         text = session.exec(query).one_or_none()
-    return None if text is None else Part(text[offset : offset + most], offset, len(text))
+    if text is None:
+        return None
+    return Part(text[offset : offset + most], offset, len(text))
 
 
 def _of_call(session: Session, conversation_id: str, message_id: int, position: int) -> str | None:

@@ -142,4 +142,6 @@ def find_known_names(session: Session, wanted: Iterable[str]) -> dict[str, str]:
 def put_names_in(session: Session, text: str) -> str:
     """Return a text with its accounts and places called by name."""
     found = find_written(text)
-    return with_names(text, find_known_names(session, found)) if found else text
+    if found:
+        return with_names(text, find_known_names(session, found))
+    return text

@@ -102,7 +102,8 @@ def lease(session: Session, name: str, process: str) -> str:
         if session.execute(new, {"name": name, "owner": process}).first():
             return process
         session.execute(update(_HOLD).where(named, mine).values(owner=process))
-        if owner := session.execute(select(_HOLD.c.owner).where(named)).scalar():
+        owner = session.execute(select(_HOLD.c.owner).where(named)).scalar()
+        if owner:
             return str(owner)  # without one, it was released in this moment
 
 

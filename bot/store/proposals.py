@@ -230,7 +230,10 @@ def list_seen(
     order = spot if soonest else _FALLING
     further: Any = true()
     if before:
-        further = tuple_(*spot) > tuple_(*before) if soonest else tuple_(*spot) < tuple_(*before)
+        if soonest:
+            further = tuple_(*spot) > tuple_(*before)
+        else:
+            further = tuple_(*spot) < tuple_(*before)
     for column, value in (("tool_name", sought.tool), ("kind", sought.kind), ("level", sought.level)):
         if value is not None:
             further &= _TABLE.c[column] == value
@@ -398,7 +401,9 @@ def _votes_kept(votes: tuple[Vote, ...]) -> list[list[Any]]:
 
 
 def _list_names(actor: Actor | None) -> list[str]:
-    return [str(actor), actor.name] if actor else []
+    if actor:
+        return [str(actor), actor.name]
+    return []
 
 
 def _votes_read(kept: list[list[Any]]) -> tuple[Vote, ...]:
@@ -432,11 +437,15 @@ def _reread_read(kept: list[list[Any]] | None) -> tuple[Reread, ...]:
 
 
 def _inverse_kept(inverse: Inverse | None) -> dict[str, Any] | None:
-    return None if inverse is None else {**asdict(inverse), "fields": _fields_kept(inverse.fields)}
+    if inverse is None:
+        return None
+    return {**asdict(inverse), "fields": _fields_kept(inverse.fields)}
 
 
 def _inverse_read(kept: dict[str, Any] | None) -> Inverse | None:
-    return None if kept is None else Inverse(**{**kept, "fields": _fields_read(kept["fields"])})
+    if kept is None:
+        return None
+    return Inverse(**{**kept, "fields": _fields_read(kept["fields"])})
 
 
 def _annotations_kept(lines: tuple[Annotation, ...]) -> list[list[Any]] | None:
@@ -484,7 +493,9 @@ def was_called(session: Session, name: str) -> bool:
 
 def _schema(session: Session, name: str, version: str) -> Mapping[str, Any] | None:
     row = session.get(ToolVersionRow, (name, version))
-    return row.parameters if row is not None else None
+    if row is not None:
+        return row.parameters
+    return None
 
 
 def keep_inverse(session: Session, p: Proposal, arguments: Mapping[str, Any], now: datetime) -> None:

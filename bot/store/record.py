@@ -118,18 +118,24 @@ def _ends(row: Any) -> list[str]:
     if row.state in _RAN:
         marks = {"edited": row.edited_by, "undone": row.undone_by, "failed": row.state == State.FAILED}
         return ["approved", *(name for name, so in marks.items() if so)]
-    return [row.state] if row.state in (State.DECLINED, State.EXPIRED) else []
+    if row.state in (State.DECLINED, State.EXPIRED):
+        return [row.state]
+    return []
 
 
 def _place(row: Any) -> str:
     """Return the chat where it was requested; for a private chat its channel."""
     address = Address.parse(row.place)
-    return address.channel if row.private else str(chat_of(address))
+    if row.private:
+        return address.channel
+    return str(chat_of(address))
 
 
 def _private(channel: str) -> str:
     name = channel_called(channel)
-    return name if name[:1].islower() else f"private chats in {name}"
+    if name[:1].islower():
+        return name
+    return f"private chats in {name}"
 
 
 def _parts(found: Mapping[str, Tally], names: Mapping[str, str]) -> list[InsightPart]:

@@ -53,7 +53,9 @@ def know_version(session: Session, version: int | None, paused_at: datetime | No
 
 def _version(session: Session) -> tuple[int | None, datetime | None]:
     row = database.once(session, BookRow, lambda: session.connection().execute(_VERSION, {}).first())
-    return (row[0], row[1]) if row else (None, None)
+    if row:
+        return (row[0], row[1])
+    return (None, None)
 
 
 class Policies:
@@ -130,7 +132,9 @@ class Policies:
         of all of Nod.
         """
         bound = self.load(session).bind_admin(people.person_of(session, actor))
-        return bound if bound and _count_workspaces(session) > 1 else None
+        if bound and _count_workspaces(session) > 1:
+            return bound
+        return None
 
 
 def _count_workspaces(session: Session) -> int:
@@ -264,7 +268,9 @@ def pause_of(session: Session) -> Pause | None:
     if since is None:
         return None
     last = admin_changes.find_newest(session, Thing.PAUSE, Act.PAUSE)
-    return Pause(since, last.actor, (last.after or {}).get("name") or "") if last else Pause(since, "", "")
+    if last:
+        return Pause(since, last.actor, (last.after or {}).get("name") or "")
+    return Pause(since, "", "")
 
 
 def pause_words(session: Session, zone: tzinfo) -> str:

@@ -30,13 +30,17 @@ _BEHIND = (_TABLE.c.rendered < _TABLE.c.wanted) & ~_TABLE.c.gone  # as the index
 def read_transcript(session: Session, conversation_id: str) -> Transcript | None:
     """Return the transcript of a conversation, with its teammate if it belongs to one."""
     transcript = conversations.read_transcript(session, conversation_id)
-    return _with_teammate(session, transcript) if transcript else None
+    if transcript:
+        return _with_teammate(session, transcript)
+    return None
 
 
 def take_up(session: Session, conversation_id: str) -> Turn | None:
     """Take up the turn of a conversation, with its teammate if it belongs to one."""
     turn = turns.take_up(session, conversation_id)
-    return replace(turn, transcript=_with_teammate(session, turn.transcript)) if turn else None
+    if turn:
+        return replace(turn, transcript=_with_teammate(session, turn.transcript))
+    return None
 
 
 def _with_teammate(session: Session, transcript: Transcript) -> Transcript:
@@ -48,7 +52,9 @@ def _with_teammate(session: Session, transcript: Transcript) -> Transcript:
 def get(session: Session, conversation_id: str) -> Teammate | None:
     """Return the teammate whose conversation it is."""
     row = session.get(TeammateRow, conversation_id)
-    return from_row(session, row) if row else None
+    if row:
+        return from_row(session, row)
+    return None
 
 
 def get_by_name(session: Session, lead_id: str, name: str) -> Teammate:
@@ -88,7 +94,9 @@ def at(session: Session, place: str | None) -> list[Teammate]:
 def home(session: Session, p: Proposal) -> str:
     """Return the id of the conversation that people read: of what a teammate proposed, the lead agent's."""
     found = get(session, p.conversation_id) if p.teammate else None
-    return found.lead_id if found else p.conversation_id
+    if found:
+        return found.lead_id
+    return p.conversation_id
 
 
 def find_bar(session: Session, teammate_id: str) -> str | None:

@@ -83,7 +83,10 @@ def works(session: Session, name: str) -> bool:
 def holder(session: Session, token: str) -> str | None:
     """Return the owner's name of a token; None if unknown or revoked. The time it takes reveals nothing."""
     beginning, _, rest = token.partition("_")
-    row = session.get(TokenRow, rest[:8]) if f"{beginning}_" == _BEGINNING and rest.isprintable() else None
+    if f"{beginning}_" == _BEGINNING and rest.isprintable():
+        row = session.get(TokenRow, rest[:8])
+    else:
+        row = None
     kept = row.hash if row else hash_text("")
     if not hmac.compare_digest(kept, hash_text(token)) or row is None or row.revoked_at is not None:
         return None

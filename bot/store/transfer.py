@@ -33,7 +33,10 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 raise SettingsError("The target is in use. Name a new file or an empty database.")
         for table in reversed(tables):  # what a new database begins with
             new.execute(table.delete())
-        total = 0 if progress is ignore else sum(_count(old, table) for table in tables)
+        if progress is ignore:
+            total = 0
+        else:
+            total = sum(_count(old, table) for table in tables)
         for table in tables:
             rows = old.execution_options(yield_per=_BATCH).execute(select(table))
             for batch in rows.mappings().partitions(_BATCH):
@@ -46,7 +49,8 @@ def transfer(source: Engine, target: Engine, progress: Progress = ignore) -> int
                 if new.execute(select(sequence)).scalar() is not None:
                     new.execute(select(func.setval(sequence, func.coalesce(last, 1), last.is_not(None))))
         with Session(new) as session:
-            if faults := verification.faults(session):
+            faults = verification.faults(session)
+            if faults:
                 raise SettingsError(
                     f"The audit log does not verify in the copy ({faults[0]}). Nothing was kept."
                 )
@@ -60,4 +64,6 @@ def _count(connection: Connection, table: Table) -> int:
 def _find_counted_column(table: Table) -> str | None:
     """Return the table's autoincrement column, or None."""
     keys = list(table.primary_key)
-    return keys[0].name if len(keys) == 1 and isinstance(keys[0].type, Integer) else None
+    if len(keys) == 1 and isinstance(keys[0].type, Integer):
+        return keys[0].name
+    return None

@@ -220,7 +220,8 @@ def list_abandoned(session: Session, process: str) -> list[Proposal]:
 def _name_deciders(session: Session, proposal: Proposal) -> None:
     """Store the accounts that are named in it or voted, for `list_seen`. None is ever removed."""
     accounts = dict.fromkeys((*proposal.deciders.people, *(str(v.actor) for v in proposal.votes)))
-    if rows := [{"account": account, "proposal_id": proposal.id} for account in accounts]:
+    rows = [{"account": account, "proposal_id": proposal.id} for account in accounts]
+    if rows:
         session.connection().execute(insert_or_ignore(session, DeciderRow), rows)
 
 

@@ -106,7 +106,9 @@ def _record(
 def token(session: Session, digest: str) -> str | None:
     """Return the content with this hash; None where it is deleted or altered."""
     row = session.get(TrialTokenRow, digest)
-    return row.content if row is not None and hash_text(row.content) == digest else None
+    if row is not None and hash_text(row.content) == digest:
+        return row.content
+    return None
 
 
 def purge(session: Session, before: datetime, most: int) -> int:

@@ -107,7 +107,8 @@ class _Listener(QueueListener):
         with contextlib.suppress(OSError):
             # past locks of handlers and of sys.stderr, which the end would wait for
             os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
-        if (many := problems[_DROPPED] - self._told) and self._lines.qsize() < _KEPT // 2:
+        many = problems[_DROPPED] - self._told
+        if many and self._lines.qsize() < _KEPT // 2:
             self._told += many
             logger(__name__).warning("lines of the log did not fit and were dropped", lines=many)
 

@@ -35,11 +35,15 @@ class _Ids(RandomIdGenerator):
 
     def generate_trace_id(self) -> int:
         chosen = _chosen.get()
-        return chosen.trace_id if chosen else super().generate_trace_id()
+        if chosen:
+            return chosen.trace_id
+        return super().generate_trace_id()
 
     def generate_span_id(self) -> int:
         chosen = _chosen.get()
-        return chosen.span_id if chosen else super().generate_span_id()
+        if chosen:
+            return chosen.span_id
+        return super().generate_span_id()
 
 
 def _place_of(key: str) -> SpanContext:

@@ -109,7 +109,8 @@ class Child:
         raise TookTooLong if spent else _Ended
 
     def _end(self) -> None:
-        if (process := self._process) is None:
+        process = self._process
+        if process is None:
             return
         process.kill()
         for pipe in (process.stdin, process.stdout):

@@ -108,9 +108,10 @@ def load_tools(names: Sequence[str], taken: frozenset[str] = frozenset()) -> Own
 
 
 def _source(name: str, seen: set[int]) -> Source:
-    value = (
-        load_entry(TOOLS, _SETTING, name) if name.startswith(ENTRY) else import_named(_SETTING, name, name)
-    )
+    if name.startswith(ENTRY):
+        value = load_entry(TOOLS, _SETTING, name)
+    else:
+        value = import_named(_SETTING, name, name)
     tools, toolsets = [], []
     for each in _public(value):
         if id(each) in seen:

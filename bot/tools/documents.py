@@ -72,11 +72,10 @@ def _read(data: bytes) -> FileContent:
     if not kind and _is_plain(data):
         return _read_here(data)
     if kind and kind not in _PARSED:
-        fault = (
-            "it is protected by a password"
-            if kind == OLE and _is_protected(data)
-            else f"it is {describe_kind(kind)}"
-        )
+        if kind == OLE and _is_protected(data):
+            fault = "it is protected by a password"
+        else:
+            fault = f"it is {describe_kind(kind)}"
         return FileContent(kind, fault=fault, data=data)
     found = _ask(kind or UNKNOWN, data)
     kind, picture = found.get("kind", kind or UNKNOWN), found.get("picture")

@@ -59,7 +59,9 @@ async def bound_message(message: bytes) -> bytes:
 
 
 def _pair_surrogates(escape: re.Match[bytes]) -> bytes:
-    return _REPLACEMENT if escape[1] else escape[0]
+    if escape[1]:
+        return _REPLACEMENT
+    return escape[0]
 
 
 def _shallow(message: bytes) -> bytes:

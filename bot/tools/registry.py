@@ -63,7 +63,10 @@ class AvailableTools:
         """
         tool = self.tools.get(call.tool_name)
         given = _parse_arguments(call)
-        found = redact_arguments(given, tool.parameters if tool else None) if isinstance(given, dict) else {}
+        if isinstance(given, dict):
+            found = redact_arguments(given, tool.parameters if tool else None)
+        else:
+            found = {}
         return {name: value for name, value in found.items() if name != REASON}
 
     def secrets_of(self, call: Call) -> tuple[str, ...]:

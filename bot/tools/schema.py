@@ -94,7 +94,8 @@ def _write_out(node: Any, definitions: Schema, inside: tuple[str, ...]) -> Any:
         return [_write_out(item, definitions, inside) for item in node]
     if not isinstance(node, dict):
         return node
-    if isinstance(reference := node.get("$ref"), str):
+    reference = node.get("$ref")
+    if isinstance(reference, str):
         name = reference.rpartition("/")[2]
         if name in inside:
             return {"$ref": reference}

@@ -160,13 +160,17 @@ def fault_in_words(fault: ErrorDetails) -> str:
     if fault["input"] == "" and kind in ("string_too_short", "too_short"):
         return "This is empty. Write something."
     if kind in _BOUNDS:
-        kind = f"string_{kind}" if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str) else kind
+        if f"string_{kind}" in _BOUNDS and isinstance(fault["input"], str):
+            kind = f"string_{kind}"
         keyword, name = _BOUNDS[kind]
         return describe_bound(keyword, context[name])
     if kind in ("literal_error", "enum"):
         return f"This must be {context['expected'].replace(chr(39), '')}."
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tags = f": {context['expected_tags'].replace(chr(39), '')}" if "expected_tags" in context else ""
+        if "expected_tags" in context:
+            tags = f": {context['expected_tags'].replace(chr(39), '')}"
+        else:
+            tags = ""
         return f"Say which kind it is in {context['discriminator'].replace(chr(39), '')}{tags}."
     if kind == "string_pattern_mismatch":
         return f"This must match {context['pattern']}."
@@ -239,7 +243,8 @@ def docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _storable(text: str) -> str:
-    if why := unstorable(text):
+    why = unstorable(text)
+    if why:
         # not as the template, for that reads braces
         raise PydanticCustomError("storable", "{why}", {"why": why})
     return text

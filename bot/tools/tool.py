@@ -202,7 +202,9 @@ class Ran:
     @property
     def kept(self) -> Any:
         """The tool's own record of the state before, or None."""
-        return self.output.kept if self.output else None
+        if self.output:
+            return self.output.kept
+        return None
 
     def old(self, name: str) -> str | None:
         """Return the old value of a field on the card; None for nothing, or no such field."""
@@ -320,7 +322,9 @@ class Tool:
         if self.trying and tried:
             changes: dict[str, Any] = dict(tried)
             looks["trying"] = replace(self.trying, **changes)
-        return replace(self, **looks) if looks else self
+        if looks:
+            return replace(self, **looks)
+        return self
 
     @property
     def harm(self) -> str:
@@ -334,7 +338,9 @@ class Tool:
         """Validate without blocking the loop. ``zone`` is the requester's. Raises BadArguments."""
         if zone and self.zoned and not raw.get(self.zoned):
             raw = raw | {self.zoned: str(zone)}
-        return await asyncio.to_thread(self.validate, raw) if self.waits else self.validate(raw)
+        if self.waits:
+            return await asyncio.to_thread(self.validate, raw)
+        return self.validate(raw)
 
     async def is_same_call(self, stored: Arguments, arguments: Arguments) -> bool:
         """Tell if stored arguments equal these. An earlier release stored them without their defaults."""
@@ -362,7 +368,9 @@ class Tool:
         if self.preview is None or not self.kind.is_locked:
             return ""
         key = await self.key(arguments) if self.key else None
-        return f"{self.name} {canonical(key)}" if key else self.name
+        if key:
+            return f"{self.name} {canonical(key)}"
+        return self.name
 
     @property
     def form(self) -> Mapping[str, Any]:
@@ -568,20 +576,25 @@ def tool(
             names=_check_names(name, names or {}, parameters),
         )
 
-    return make if function is None else make(function)
+    if function is None:
+        return make
+    return make(function)
 
 
 def _check_names(
     name: str, names: Mapping[str, str], parameters: Mapping[str, Any]
 ) -> Mapping[str, Referent]:
     """Return them; raises TypeError for an unknown parameter, ValueError for a word of no `Referent`."""
-    if unknown := names.keys() - parameters["properties"].keys():
+    unknown = names.keys() - parameters["properties"].keys()
+    if unknown:
         raise TypeError(f"tool {name} has no parameter {min(unknown)}")
     return {each: Referent(referent) for each, referent in names.items()}
 
 
 def _as_output(answer: Any) -> ToolOutput:
-    return answer if isinstance(answer, ToolOutput) else ToolOutput(answer)
+    if isinstance(answer, ToolOutput):
+        return answer
+    return ToolOutput(answer)
 
 
 def _trying(
@@ -649,11 +662,9 @@ class _Wording(string.Formatter):
         if not isinstance(value, list):
             return str(super().format_field(value, format_spec))
         first, more = value[:_NAMED], len(value) - 1
-        return (
-            f"{_brief(first[0])} and {more} more"
-            if more >= _NAMED
-            else ", ".join(map(_brief, first)) or "none"
-        )
+        if more >= _NAMED:
+            return f"{_brief(first[0])} and {more} more"
+        return ", ".join(map(_brief, first)) or "none"
 
 
 def _brief(value: Any) -> str:

@@ -219,7 +219,9 @@ def _page() -> str:
 
 
 def _name_pauser(pause: Pause, caller: Actor) -> str:
-    return caller.label if pause.by == str(caller) else pause.name
+    if pause.by == str(caller):
+        return caller.label
+    return pause.name
 
 
 @pages.get("/healthz", summary="The process is alive")
@@ -241,9 +243,13 @@ async def readyz(site: Here) -> HealthBody:
         await site.channel.admin.check()
     except (SQLAlchemyError, TimeoutError) as error:
         log.warning("the database can't be written", why=in_a_line(error) or type(error).__name__)
-        words = error.words if isinstance(error, FileFault) else "the database can't be written"
+        if isinstance(error, FileFault):
+            words = error.words
+        else:
+            words = "the database can't be written"
         raise Fault(503, words) from None
-    if fault := site.fault():
+    fault = site.fault()
+    if fault:
         raise Fault(503, fault)
     return _healthy(site)
 

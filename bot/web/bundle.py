@@ -44,7 +44,8 @@ def _wrap(path: Path, text: str) -> str:
         exported += [_NAMED.sub(r"\2: \1", name) for name in names.split(", ")]
     text = _IMPORT.sub(lambda statement: _take(path, statement), text)
     text = _EXPORT.sub("", _EXPORTS.sub("", text))
-    if other := _OTHER.search(text):
+    other = _OTHER.search(text)
+    if other:
         raise ValueError(f"{path.name}: a statement that is not known here: {other[0]}")
     begin = f"const {_variable(path)} = (() => {{ // {path.name}"
     end = f"return {{ {', '.join(exported)} }};\n}})();"

@@ -59,7 +59,9 @@ class BroadcastStream:
             case ProposalOpened(proposal):
                 seen = await self.channel.proposals.find(proposal.id, self.requester)
                 shown = ProposalView.seen_as(seen) if seen else None
-                return ProposalEvent(type="proposal_opened", proposal=shown) if shown else None
+                if shown:
+                    return ProposalEvent(type="proposal_opened", proposal=shown)
+                return None
             case TurnEnded(ending):
                 last = await self.channel.conversations.last_answer(ident)
                 return TurnDone(conversation_id=ident, message_id=last, ending=ending)
@@ -91,7 +93,8 @@ class HttpChannel:
         self.inbox: Inbox | None = None
         self.lookup: Lookup | None = None
         self.relay: PeerRelay | None = None
-        if (others := self.others) is not None:
+        others = self.others
+        if others is not None:
             self.relay = PeerRelay(others, self.proposals.find, self._show, self.hub.heard)
             others.on("team", lambda body: self.hub.publish(body[0], None, TeamEvent.model_validate(body[1])))
         self._tasks: list[asyncio.Task[None]] = []
@@ -150,7 +153,8 @@ class HttpChannel:
                 if self.hub.alone:
                     newest = await self.proposals.newest_change()
                     # listeners who joined in the meantime must not miss anything
-                    seen = newest if self.hub.alone else seen
+                    if self.hub.alone:
+                        seen = newest
                     await self.hub.somebody(self.pace.feed)
                     continue
                 seen, far, changes = await self.proposals.news(seen, far, self.hub.listens)

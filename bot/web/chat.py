@@ -228,8 +228,12 @@ async def delete(mine: Own, actor: Caller, site: Here) -> DoneBody:
     """Its proposals and their audit stay. 409 while one of them is open: decide or withdraw it first."""
     http = site.channel
     await site.take_in(Command(actor, "stop", "", mine.address))
-    if waiting := await http.conversations.forget_conversation(mine.id):
-        which = "One of its proposals is open" if waiting == 1 else f"{waiting} of its proposals are open"
+    waiting = await http.conversations.forget_conversation(mine.id)
+    if waiting:
+        if waiting == 1:
+            which = "One of its proposals is open"
+        else:
+            which = f"{waiting} of its proposals are open"
         raise Fault(409, f"{which}. Decide or withdraw what is open first.")
     return DoneBody()
 

@@ -107,7 +107,8 @@ class BodyLimits:
         is_run = scope["path"] == RUNS
         brings_files = is_run or (scope["path"] in WITH_FILES and _is_form(scope))
         most = self._files + MAX_BODY if brings_files else MAX_BODY
-        most = max_run_bytes(self._files) if is_run else most
+        if is_run:
+            most = max_run_bytes(self._files)
         started = whole = False
         size = 0
         request = secrets.token_hex(6)

@@ -32,8 +32,14 @@ class HeadAndOptions:
         self._once = frozenset(once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = scope["method"] if scope["type"] == "http" and not _is_preflight(scope) else ""
-        methods = list_methods(self._routes, scope) if asked in ("HEAD", "OPTIONS") else []
+        if scope["type"] == "http" and not _is_preflight(scope):
+            asked = scope["method"]
+        else:
+            asked = ""
+        if asked in ("HEAD", "OPTIONS"):
+            methods = list_methods(self._routes, scope)
+        else:
+            methods = []
         if asked == "OPTIONS" and methods:
             allowed = [*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"]
             await Response(status_code=204, headers={"Allow": ", ".join(allowed)})(scope, receive, send)

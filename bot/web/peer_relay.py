@@ -37,7 +37,10 @@ class PeerRelay:
 
     def send(self, address: Address, requester: Actor, event: TurnEvent) -> None:
         # a proposal is read again where it is shown
-        said = {"id": event.proposal.id} if isinstance(event, ProposalOpened) else asdict(event)
+        if isinstance(event, ProposalOpened):
+            said = {"id": event.proposal.id}
+        else:
+            said = asdict(event)
         who = [requester.channel, requester.key, requester.name]
         self._others.broadcast("turn", [address.channel, address.key, who, type(event).__name__, said])
 
@@ -47,7 +50,8 @@ class PeerRelay:
             channel, key, who, kind, said = await self._waiting.get()
             requester = Actor(*who)
             try:
-                if event := await self._event(kind, said, requester):
+                event = await self._event(kind, said, requester)
+                if event:
                     await self._show(Address(channel, key), requester, event)
             except Exception as error:
                 # a newer release said it, or the database is away: what comes next is shown
@@ -60,7 +64,9 @@ class PeerRelay:
     async def _event(self, kind: str, said: Mapping[str, Any], requester: Actor) -> TurnEvent | None:
         if kind == ProposalOpened.__name__:
             seen = await self._find(said["id"], requester)
-            return ProposalOpened(seen.proposal) if seen else None
+            if seen:
+                return ProposalOpened(seen.proposal)
+            return None
         return _adapter(kind).validate_python(said)
 
 

@@ -99,8 +99,14 @@ async def listed(
 ) -> ProposalPage:
     """``next`` is the ``before`` of the next page; null on the last. A page may be short before the last."""
     http = site.channel
-    states = [State.PROPOSED] if mine == "decide" and not state else state or list(State)
-    accounts = None if requester is None else await http.admin.accounts_of(requester)
+    if mine == "decide" and not state:
+        states = [State.PROPOSED]
+    else:
+        states = state or list(State)
+    if requester is None:
+        accounts = None
+    else:
+        accounts = await http.admin.accounts_of(requester)
     sought = Sought(tool, kind, risk, mine == "asked", q.strip() or None, channel, accounts, order)
     shown, further = await http.proposals.page(
         actor, states, limit, before, sought, to_decide=mine == "decide"
@@ -203,7 +209,8 @@ async def press(
             by_api=True,
         )
     )
-    poll = poll.at_once() if reply.answer in STATUS else poll
+    if reply.answer in STATUS:
+        poll = poll.at_once()
     if poll.seconds and any(p.state in _RUNNING for p in reply.proposals):  # at this moment
         await http.notifier.wait(rings, min(poll.seconds, http.pace.feed))
     # those who may not see it may not decide it
@@ -277,11 +284,13 @@ async def _changes(http: HttpChannel, actor: Actor, seen: int, newest_row: int) 
                 yield f"id: {row_id}\n" + sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
         for proposal_id in list_progressed(before.far, now.far):
-            if (shown := await http.proposals.find(proposal_id, actor)) is not None:
+            shown = await http.proposals.find(proposal_id, actor)
+            if shown is not None:
                 yield sse(ProposalEvent(proposal=ProposalView.seen_as(shown)))
                 quiet = 0.0
         for proposal_id in dict.fromkeys(before.asked[key] for key in before.asked.keys() - now.asked.keys()):
-            if (told := await http.proposals.questions(proposal_id, actor)) is not None:
+            told = await http.proposals.questions(proposal_id, actor)
+            if told is not None:
                 answers = [QuestionView.model_validate(each) for each in told]
                 yield sse(QuestionAnswered(proposal_id=proposal_id, questions=answers))
                 quiet = 0.0

@@ -24,12 +24,16 @@ _SUBJECTS = {"approvers": Subject.DECIDERS}  # where the API has a word of its o
 
 def _format_value(name: str, value: object) -> str:
     if name == "seconds":
-        return value if value == "off" else f"{value}s"
+        if value == "off":
+            return value
+        return f"{value}s"
     if name == "per":
         return f"a {value}"
     if isinstance(value, float):
         return f"{value:.6f}".rstrip("0").rstrip(".")
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return str(value)
 
 
 class _Rule(Body):

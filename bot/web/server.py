@@ -36,12 +36,17 @@ _ASKING = 20  # connections that ever ask for figures at the same time
 def raise_file_limit() -> int:
     """Let this process open as many files as the system allows it; says how many those are."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if hard == resource.RLIM_INFINITY:
+        most = _MOST_FILES
+    else:
+        most = min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             return most
-    return most if soft == resource.RLIM_INFINITY else soft
+    if soft == resource.RLIM_INFINITY:
+        return most
+    return soft
 
 
 def most_connections(wanted: int) -> int:

@@ -216,9 +216,10 @@ async def _check_query_names(request: Request) -> None:  # else a thread does it
     """Refuse a parameter that the route does not have: without a filter the answer is to another question."""
     route: APIRoute = request.scope["route"]
     known = list(_parameters(route.dependant))
-    said = (
-        f"There is no such parameter. There is {', '.join(known)}." if known else "This takes no parameters."
-    )
+    if known:
+        said = f"There is no such parameter. There is {', '.join(known)}."
+    else:
+        said = "This takes no parameters."
     many = len(request.query_params.multi_items())
     if many > _MOST_PARAMETERS:
         said = f"At most {_MOST_PARAMETERS} parameters in one request."

@@ -87,7 +87,8 @@ async def merge(*sources: AsyncIterator[str]) -> AsyncIterator[str]:
             ready, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in ready:
                 source = waiting.pop(task)
-                if (block := task.result()) is None:
+                block = task.result()
+                if block is None:
                     return
                 yield block
                 waiting[asyncio.ensure_future(_take_next(source))] = source

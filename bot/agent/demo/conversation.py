@@ -69,8 +69,11 @@ class DemoConversation:
     def it(self) -> int | None:
         """The issue spoken of last before this job, where it was a single one."""
         for entry in reversed(self.before):
-            if numbers := _numbers(entry):
-                return numbers.pop() if len(numbers) == 1 else None
+            numbers = _numbers(entry)
+            if numbers:
+                if len(numbers) == 1:
+                    return numbers.pop()
+                return None
         return None
 
 
@@ -102,13 +105,17 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
         decoded = json.loads(call.arguments)
     except ValueError:
         return {}
-    return decoded if isinstance(decoded, dict) else {}
+    if isinstance(decoded, dict):
+        return decoded
+    return {}
 
 
 def _in_words(entry: UserText) -> UserText:
     """Return the entry without its attached files: the demo reads words alone."""
     words, there, _ = entry.text.partition(FROM_FILE)
-    return replace(entry, text=words.strip() or "help") if there else entry
+    if there:
+        return replace(entry, text=words.strip() or "help")
+    return entry
 
 
 def _numbers(entry: Entry) -> set[int]:

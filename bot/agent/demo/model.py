@@ -45,10 +45,12 @@ class DemoModel:
 
 def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> tuple[str, tuple[ToolCall, ...]]:
     """Decide the next answer: its text and its calls."""
-    if (answer := team.respond(transcript, tools)) is not None:
+    answer = team.respond(transcript, tools)
+    if answer is not None:
         return answer
     conversation = DemoConversation.of(transcript)
-    if writes := [each for each in conversation.since if each.tool not in LOOKUPS]:
+    writes = [each for each in conversation.since if each.tool not in LOOKUPS]
+    if writes:
         return "\n".join(words.end(each.tool, each.arguments, each.result) for each in writes), ()
     return DemoAnswer(conversation, {spec.name for spec in tools}).next()
 
@@ -82,7 +84,8 @@ class DemoAnswer:
         looks = {
             (tool, str(given)): (tool, given) for wish in self._wishes for tool, given in self._looks(wish)
         }
-        if missing := [look for key, look in looks.items() if key not in self._results]:
+        missing = [look for key, look in looks.items() if key not in self._results]
+        if missing:
             return "" if self._results else "Let me look.", self._calls(missing)
         return self._propose()
 
@@ -187,7 +190,9 @@ class DemoAnswer:
 
 def _what(task: str) -> str:
     """Return the subject of a reminder; empty for another task."""
-    return task.removeprefix(_REMIND) if task.startswith(_REMIND) else ""
+    if task.startswith(_REMIND):
+        return task.removeprefix(_REMIND)
+    return ""
 
 
 def _list_needed_tools(wish: Wish) -> set[str]:

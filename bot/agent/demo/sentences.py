@@ -307,7 +307,10 @@ def _not_understood(lost: str, before: str) -> Talk:
         understood = re.sub(r"\s*\n\s*", "; ", _TRAILING.sub("", before))
         said = f"{head}, so I've done nothing yet. I can do what comes before it:"
         return Talk(said, (understood, *near[:2]))
-    more = ", so I've done nothing yet" if len(lost.rstrip(" .,;!?")) > len(part) else ""
+    if len(lost.rstrip(" .,;!?")) > len(part):
+        more = ", so I've done nothing yet"
+    else:
+        more = ""
     return Talk(f"{head}{more}. {ONLY} Try one:", tuple(near[:3]))
 
 
@@ -322,7 +325,8 @@ class Reading:
     def part(self, text: str, place: int) -> int:
         """Read the part that begins there; gives where it ends, 0 where no row fits it."""
         for pattern, talk in _TALK:
-            if found := _compile(pattern).match(text, place):
+            found = _compile(pattern).match(text, place)
+            if found:
                 self.wishes.append(talk)
                 return found.end()
         for row in _TABLE:
@@ -423,7 +427,8 @@ def _arguments(given: Mapping[str, str]) -> dict[str, Any]:
         match name:
             case "title" | "body" | "query":
                 quoted, text = said.strip()[0] in _MARKS, said.strip()
-                text = text.strip(f"{_MARKS} ") if quoted else text
+                if quoted:
+                    text = text.strip(f"{_MARKS} ")
                 arguments[name] = text if quoted or name != "title" else text[:1].upper() + text[1:]
             case "task" | "every" | "fact":
                 arguments[name] = said.strip()

@@ -49,9 +49,13 @@ def respond(transcript: Sequence[Entry], tools: Sequence[ToolSpec]) -> Answer | 
 def _lead(transcript: Sequence[Entry], offered: set[str]) -> Answer | None:
     answers = [place for place, entry in enumerate(transcript) if isinstance(entry, AssistantText)]
     last = answers[-1] if answers else 0
-    made = list_done(transcript[last:]) if isinstance(transcript[-1], ToolResult) else []
+    if isinstance(transcript[-1], ToolResult):
+        made = list_done(transcript[last:])
+    else:
+        made = []
     if made and all(each.tool == "spawn_teammate" for each in made):
-        if faults := [each.result for each in made if not each.result.startswith("Started")]:
+        faults = [each.result for each in made if not each.result.startswith("Started")]
+        if faults:
             return f"That failed: {faults[0]}", ()
         names = words.join_words([each.result.removeprefix("Started ").partition(".")[0] for each in made])
         return f"I started {names}. I'll tell you what they find. Any changes need your approval.", ()
@@ -125,7 +129,10 @@ def _after_plan(transcript: Sequence[Entry], plans: Sequence[Done], changes: lis
 
 
 def _plan(transcript: Sequence[Entry], changes: list[dict[str, Any]], said: str) -> Answer:
-    count = "one open issue" if len(changes) == 1 else f"{len(changes)} open issues"
+    if len(changes) == 1:
+        count = "one open issue"
+    else:
+        count = f"{len(changes)} open issues"
     steps: list[dict[str, Any]] = [
         {"description": "Look at the open issues and at who has how much to do", "tools": sorted(READS)},
         *(

@@ -77,7 +77,10 @@ def _phrase(tool: str, arguments: Mapping[str, Any], form: int) -> str:
 
 
 def _change(name: str, value: Any) -> str:
-    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "no one")
+    if isinstance(value, list):
+        shown = ", ".join(map(str, value))
+    else:
+        shown = str(value or "no one")
     return f"{name}: {shown or 'none'}"
 
 
@@ -87,13 +90,17 @@ def proposing(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 
 def join_words(parts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+    if parts:
+        return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return ""
 
 
 def short(text: str, most: int = 300) -> str:
     """Return the text on one line, cut where it is too long."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    if len(line) <= most:
+        return line
+    return f"{line[: most - 1]}…"
 
 
 # --- how calls ended
@@ -115,23 +122,31 @@ def end(tool: str, arguments: Mapping[str, Any], result: str) -> str:
         else ""
     )
     told = _fill_sentence(match[1], details, _phrase(tool, arguments, _DONE) + new, doing)
-    return f"{told} It was edited first: {short(edit)}" if edit else told
+    if edit:
+        return f"{told} It was edited first: {short(edit)}"
+    return told
 
 
 def find_scheduled_task(text: str) -> str:
     """Return the task of a run of a schedule that a note tells of; empty where it tells something else."""
-    return found[1] if (found := _RUN.match(text)) else ""
+    found = _RUN.match(text)
+    if found:
+        return found[1]
+    return ""
 
 
 def describe_note(text: str) -> str:
     """Tell what a note of Nod's own says: how a teammate ended, or in one sentence how each proposal did."""
-    if ended := _TEAMMATE.match(text):
+    ended = _TEAMMATE.match(text)
+    if ended:
         name, how, result = ended.groups()
         shown = "\n".join(line.removeprefix(">").removeprefix(" ") for line in result.splitlines())
         return f"**{name}** {how}:\n\n{shown}"
-    if plan := _PLAN.match(text):
+    plan = _PLAN.match(text)
+    if plan:
         return f"**{plan[2]}** has a plan, version {plan[1]}. Its card waits for a decision."
-    if question := _QUESTION.match(text):
+    question = _QUESTION.match(text)
+    if question:
         lines = [line.strip() for line in question[2].splitlines()]
         changes = [each for each in lines if not each.startswith(("Tool: ", "Arguments: "))] or lines
         exact = "\n".join(f"- {each[:1].upper()}{each[1:]}" for each in changes)
@@ -174,11 +189,9 @@ def issues_in(result: str) -> list[dict[str, Any]]:
     data, _ = _decode_result(result)
     if isinstance(data, dict):
         data = [data] if "number" in data else data.get("issues", [])
-    return (
-        [each for each in data if isinstance(each, dict) and "number" in each]
-        if isinstance(data, list)
-        else []
-    )
+    if isinstance(data, list):
+        return [each for each in data if isinstance(each, dict) and "number" in each]
+    return []
 
 
 def describe_failure(result: str) -> str:
@@ -201,7 +214,9 @@ def describe_read(tool: str, arguments: Mapping[str, Any], result: str, view: st
         return _in_full(found[0])
     if tool == "search_issues":
         count = f"{len(found) or 'no'} issue{'' if len(found) < 2 else 's'} about “{arguments.get('query')}”"  # noqa: PLR2004
-        return "\n".join([f"{count}:", "", *map(line, found)]) if found else f"I found {count}."
+        if found:
+            return "\n".join([f"{count}:", "", *map(line, found)])
+        return f"I found {count}."
     return _list(found, int(data.get("total", len(found))), arguments, view)
 
 
@@ -212,7 +227,10 @@ def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], v
             [each for each in found if each.get("priority") == rank] for rank in ("urgent", "high", "normal")
         ]
         shown = next(filter(None, ranks), found)
-        head = "The most urgent open issue:" if len(shown) == 1 else "The most urgent open issues:"
+        if len(shown) == 1:
+            head = "The most urgent open issue:"
+        else:
+            head = "The most urgent open issues:"
     elif view == "recent":
         shown = sorted(found, key=lambda each: str(each.get("updated_at")), reverse=True)[:5]
         head = "The issues that changed last, newest first:"
@@ -220,7 +238,10 @@ def _list(found: list[dict[str, Any]], total: int, filters: Mapping[str, Any], v
         return f"There {'is' if total == 1 else 'are'} {_count_issues(total, filters)}."
     if not found:
         return f"There are no {_plural(filters)}."
-    more = ["", f"({total - len(found)} more are not shown.)"] if total > len(found) and not view else []
+    if total > len(found) and not view:
+        more = ["", f"({total - len(found)} more are not shown.)"]
+    else:
+        more = []
     return "\n".join([head, "", *map(line, shown), *more])
 
 
@@ -255,7 +276,9 @@ def _in_full(issue: Mapping[str, Any]) -> str:
 
 def _proposals(rows: Sequence[Mapping[str, Any]], *, waiting: bool) -> str:
     if not rows:
-        return "Nothing is waiting for a decision." if waiting else "You have decided nothing yet."
+        if waiting:
+            return "Nothing is waiting for a decision."
+        return "You have decided nothing yet."
     if waiting:
         who = {True: "you may decide", False: "others decide"}
         said = [f"requested by {row.get('asked_by')}, {who[bool(row.get('you_may_decide'))]}" for row in rows]

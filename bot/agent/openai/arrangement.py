@@ -102,12 +102,16 @@ def without_system_role(transcript: Sequence[Entry]) -> list[Entry]:
         case [UserText() as first, *rest] if told:
             return [replace(first, text=f"{told}\n\n{first.spoken}", name="", when=""), *rest]
         case _:
-            return [UserText(told), *others] if told else others
+            if told:
+                return [UserText(told), *others]
+            return others
 
 
 def without_reasoning(call: ToolCall) -> ToolCall:
     """Return a call without what its server sent along with it and may no longer know."""
-    return replace(call, extra={}) if call.extra else call
+    if call.extra:
+        return replace(call, extra={})
+    return call
 
 
 def short_id(ident: str, again: int = 0) -> str:
@@ -187,7 +191,9 @@ def _with_ids(extra: Any, ids: Mapping[str, str]) -> Any:
 
 
 def _fill_empty_text(entry: UserText) -> UserText:
-    return entry if entry.pictures or entry.spoken.strip() else UserText(_EMPTY)
+    if entry.pictures or entry.spoken.strip():
+        return entry
+    return UserText(_EMPTY)
 
 
 def _indent(text: str) -> str:

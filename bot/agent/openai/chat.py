@@ -75,7 +75,9 @@ def _call(call: ToolCall, model: str, *, signed: bool) -> Json:
         "type": "function",
         "function": {"name": call.name, "arguments": argument_object(call.arguments)},
     }
-    return {"extra_content": _UNSIGNED, **made} if signed else made
+    if signed:
+        return {"extra_content": _UNSIGNED, **made}
+    return made
 
 
 def _tool(offer: ToolOffer) -> Json:

@@ -103,7 +103,8 @@ def retry_after(error: openai.OpenAIError) -> float | None:
             return min(max(0.0, float(headers.get(name, "")) / unit), _DAY)
         except ValueError:
             continue
-    if (when := _read_date(headers.get("retry-after", ""))) is not None:
+    when = _read_date(headers.get("retry-after", ""))
+    if when is not None:
         now = _read_date(headers.get("date", "")) or datetime.now(UTC)
         return min(max(0.0, (when - now).total_seconds()), _DAY)
     return _read_wait(words_of(error))
@@ -115,14 +116,18 @@ def _read_date(text: str) -> datetime | None:
         when = parsedate_to_datetime(text)
     except ValueError:
         return None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
+    if when.tzinfo:
+        return when
+    return when.replace(tzinfo=UTC)
 
 
 def _read_wait(words: str) -> float | None:
     """Find the wait that an error's words name."""
-    if field := _RETRY_FIELD.search(words):
+    field = _RETRY_FIELD.search(words)
+    if field:
         return min(float(field[1]), _DAY)
-    if (told := _RETRY_WORDS.search(words)) is None:
+    told = _RETRY_WORDS.search(words)
+    if told is None:
         return None
     parts = _SPAN_PART.findall(told[1])
     return min(sum(float(count) * _seconds_of(unit) for count, unit in parts), _DAY)
@@ -161,7 +166,8 @@ def explain_refusal(refusal: Refusal, *, spoke: bool) -> ModelError:
     One that may pass is a cut, and so is one in the middle of an answer.
     """
     cause = refusal.cause
-    if told := _too_long(refusal):
+    told = _too_long(refusal)
+    if told:
         return told
     if cause in (RefusalCause.PASSING, RefusalCause.BAD_CALL, RefusalCause.UNKNOWN):
         cut = ModelCut(f"The model's server ended its answer early.{_says(refusal)}")
@@ -204,7 +210,8 @@ def _tell_status(error: openai.APIStatusError, refusal: Refusal, named: NamedMod
         )
     if status >= _SERVER_ERRORS:
         return f"The model's server is in trouble (HTTP {status}).{_says(refusal)}"
-    if fitting := _remedy_of(status, refusal, named):
+    fitting = _remedy_of(status, refusal, named)
+    if fitting:
         return f"{fitting}{_says(refusal)}"
     said = refusal.words or "no reason given"
     return f"The model's server refused the request (HTTP {status}): {said}{_switch(refusal)}"
@@ -216,17 +223,23 @@ def _remedy_of(status: int, refusal: Refusal, named: NamedModel) -> str:
         return f"The model's server does not accept the API key. Please check {named.key}. {_FIXED}"
     if status == 403:  # noqa: PLR2004 - HTTP's own
         fits = not refusal.words or (refusal.is_about(_ABOUT_ACCESS) and not refusal.is_about(_ABOUT_PLACE))
-        return f"The API key may not use the model {named.model}. {_FIXED}" if fits else ""
+        if fits:
+            return f"The API key may not use the model {named.model}. {_FIXED}"
+        return ""
     if status == 404:  # noqa: PLR2004 - HTTP's own
         if refusal.is_about(_ABOUT_ADDRESS):
             return f"The model's server has nothing at this address. Check OPENAI_BASE_URL. {_FIXED}"
         unknown = f"The model's server does not know the model {named.model}. Please check {named.setting}."
-        return f"{unknown} {_FIXED}" if not refusal.words or refusal.is_about(_ABOUT_MODEL) else ""
+        if not refusal.words or refusal.is_about(_ABOUT_MODEL):
+            return f"{unknown} {_FIXED}"
+        return ""
     return ""
 
 
 def _tools_setting(named: NamedModel) -> str:
-    return "NOD_MODEL_TOOLS=text" if named.setting == "NOD_MODEL" else 'tools = "text"'
+    if named.setting == "NOD_MODEL":
+        return "NOD_MODEL_TOOLS=text"
+    return 'tools = "text"'
 
 
 def _unpaid(refusal: Refusal) -> str:
@@ -234,7 +247,9 @@ def _unpaid(refusal: Refusal) -> str:
 
 
 def _says(refusal: Refusal) -> str:
-    return f" It says: “{refusal.words}”" if refusal.words else ""
+    if refusal.words:
+        return f" It says: “{refusal.words}”"
+    return ""
 
 
 def _switch(refusal: Refusal) -> str:
@@ -250,4 +265,6 @@ def _seconds(count: float) -> str:
     if count >= _MINUTES:
         return span(timedelta(seconds=count))
     whole = max(1, round(count))
-    return "1 second" if whole == 1 else f"{whole} seconds"
+    if whole == 1:
+        return "1 second"
+    return f"{whole} seconds"

@@ -286,7 +286,9 @@ class OpenAIModel:
         try:
             opened = await self._post(self._body(self._writer.write(transcript, tools)))
         except openai.APIStatusError as error:
-            return False if error.status_code in STATUSES else None
+            if error.status_code in STATUSES:
+                return False
+            return None
         except (openai.OpenAIError, ModelError):
             return None
         await opened.close()
@@ -358,7 +360,9 @@ class OpenAIModel:
             return None
         asked = retry_after(error)
         wait = self._waits[tries - 1] if asked is None else asked
-        return wait if paused + wait <= _LONGEST_WAIT else None
+        if paused + wait <= _LONGEST_WAIT:
+            return wait
+        return None
 
     async def close(self) -> None:
         await self._client.close()

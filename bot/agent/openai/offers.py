@@ -151,7 +151,8 @@ def offer_tool(spec: ToolSpec, *, strict: bool = True, plain: bool = False) -> T
     if is_strict:
         closed = _close_objects(parameters)
         is_strict = fits_strict(closed)
-        parameters = closed if is_strict else parameters
+        if is_strict:
+            parameters = closed
     bare = plain and not parameters.get("properties")
     return ToolOffer(
         spec,
@@ -175,9 +176,9 @@ def make_offered_name(name: str) -> str:
     """Return a tool's name in the form that every maker accepts: a letter first, at most 64 characters."""
     clean = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
     clean = clean if clean[:1].isalpha() else f"t{clean}"
-    return (
-        clean if clean == name and len(name) <= _MAX_NAME_CHARS else _shorten_name(clean, name, name != clean)
-    )
+    if clean == name and len(name) <= _MAX_NAME_CHARS:
+        return clean
+    return _shorten_name(clean, name, name != clean)
 
 
 class ToolOffers:
@@ -234,7 +235,8 @@ class _SchemaWriter:
             if key in node:
                 self.left_out.add(words)
         words = self._words(node)
-        if branches := self._branches(node):
+        branches = self._branches(node)
+        if branches:
             made = [self._part(each, depth + 1, inside) for each in branches]
             return _any_of(made, words)
         kinds = _kinds(node)
@@ -305,7 +307,10 @@ class _SchemaWriter:
             if not isinstance(reference, str):
                 return node, inside
             beside = {key: value for key, value in node.items() if key != "$ref"}
-            found = self._find_reference(reference) if inside.count(reference) < _MAX_REPEATS else None
+            if inside.count(reference) < _MAX_REPEATS:
+                found = self._find_reference(reference)
+            else:
+                found = None
             if not isinstance(found, Mapping):
                 self.left_out.add("what is nested deeply in its arguments")
                 return {"type": "object", **beside}, inside
@@ -372,7 +377,8 @@ class _SchemaWriter:
     def _branches(self, node: Mapping[str, Any]) -> list[Any]:
         """Return the alternatives of a part, with null where it may be that."""
         for key in ("anyOf", "oneOf"):
-            if isinstance(found := node.get(key), list) and found:
+            found = node.get(key)
+            if isinstance(found, list) and found:
                 null = [{"type": "null"}] if node.get("nullable") is True else []
                 return [*found, *null]
         return []
@@ -390,12 +396,14 @@ class _SchemaWriter:
             said.append(f"Pattern: {node['pattern'][:_MAX_VALUE_CHARS]}")
         if node.get("uniqueItems") is True:
             said.append("No item twice.")
-        if isinstance(free := node.get("additionalProperties"), Mapping) and free:
+        free = node.get("additionalProperties")
+        if isinstance(free, Mapping) and free:
             kinds = " or ".join(_kinds(free)) or "anything"
             said.append(f"Its names are free; each value: {kinds}.")
         if node.get("default") is not None:
             said.append(f"Default: {_format_values([node['default']])}.")
-        if isinstance(examples := node.get("examples"), list) and examples:
+        examples = node.get("examples")
+        if isinstance(examples, list) and examples:
             said.append(f"For example: {_format_values(examples[:3])}.")
         told = [each for each in said if each]
         if len(told) == 1 and node.get("description"):
@@ -404,7 +412,9 @@ class _SchemaWriter:
 
 
 def _end_sentence(said: str) -> str:
-    return f"{said}." if said and said[-1] not in ".!?:;…" else said
+    if said and said[-1] not in ".!?:;…":
+        return f"{said}."
+    return said
 
 
 def _bounds(node: Mapping[str, Any]) -> list[str]:
@@ -419,7 +429,9 @@ def _bounds(node: Mapping[str, Any]) -> list[str]:
 
 
 def _add_description(made: Json, words: str) -> Json:
-    return {**made, "description": words} if words else made
+    if words:
+        return {**made, "description": words}
+    return made
 
 
 def _any_of(branches: Sequence[Json], words: str) -> Json:
@@ -432,7 +444,9 @@ def _any_of(branches: Sequence[Json], words: str) -> Json:
     first, *others = flat
     told = [_end_sentence(words) if first.get("description") else words, first.get("description", "")]
     first = _add_description(first, " ".join(filter(None, told)))
-    return {"anyOf": [first, *others]} if others else first
+    if others:
+        return {"anyOf": [first, *others]}
+    return first
 
 
 def _close_objects(part: Any) -> Any:
@@ -514,7 +528,9 @@ def _values(node: Mapping[str, Any]) -> list[Any] | None:
     if "const" in node:
         return [node["const"]]
     found = node.get("enum")
-    return found if isinstance(found, list) and found else None
+    if isinstance(found, list) and found:
+        return found
+    return None
 
 
 def _strings(node: Mapping[str, Any]) -> list[str]:
@@ -540,11 +556,9 @@ def _items_of(node: Mapping[str, Any]) -> Any:
 
 
 def _names(required: Any) -> list[str]:
-    return (
-        list(dict.fromkeys(each for each in required if isinstance(each, str)))
-        if isinstance(required, list)
-        else []
-    )
+    if isinstance(required, list):
+        return list(dict.fromkeys(each for each in required if isinstance(each, str)))
+    return []
 
 
 def _is_number(value: Any) -> bool:
@@ -553,7 +567,9 @@ def _is_number(value: Any) -> bool:
 
 def _format_values(values: Sequence[Any]) -> str:
     said = ", ".join(json.dumps(each, ensure_ascii=False, default=str) for each in values)
-    return said if len(said) <= _MAX_VALUE_CHARS else f"{said[:_MAX_VALUE_CHARS]}…"
+    if len(said) <= _MAX_VALUE_CHARS:
+        return said
+    return f"{said[:_MAX_VALUE_CHARS]}…"
 
 
 def _is_plain_name(name: str) -> bool:
@@ -589,7 +605,10 @@ def _description(said: str) -> tuple[str, bool]:
     """
     if len(said) <= MAX_DESCRIPTION_CHARS:
         return said, False
-    end = f"{_CUT_TEXT}{APPROVED_FIRST}" if said.endswith(APPROVED_FIRST) else _CUT_TEXT
+    if said.endswith(APPROVED_FIRST):
+        end = f"{_CUT_TEXT}{APPROVED_FIRST}"
+    else:
+        end = _CUT_TEXT
     return f"{said[: MAX_DESCRIPTION_CHARS - len(end)]}{end}", True
 
 
@@ -598,7 +617,9 @@ def _decode_object(arguments: str) -> dict[str, Any] | None:
         found = json.loads(arguments)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    return None
 
 
 def _rename_fields(given: Any, names: Mapping[str, str]) -> Any:

@@ -98,7 +98,8 @@ def find_tools(words: str, names: Sequence[str]) -> list[str]:
     if _OF_ORDER.search(words):
         return []
     for place in _PLACES:
-        if places := {int(each) for each in place.findall(words)}:
+        places = {int(each) for each in place.findall(words)}
+        if places:
             found = {names[at] for at in places if at < len(names)}
             break
     if _OF_TOOLS.search(words) or "function" in words:

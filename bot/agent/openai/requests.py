@@ -127,7 +127,9 @@ class RequestWriter:
             self._signed = True
             return LeftOut()
         names = find_tools(words, [each.name for each in request.offers.all])
-        return self.leave_out(names, request, error) if names else None
+        if names:
+            return self.leave_out(names, request, error)
+        return None
 
     def is_unclear(self, error: openai.OpenAIError, request: WrittenRequest) -> bool:
         """Return whether some tool is refused, and the words don't say which."""
@@ -234,7 +236,9 @@ def _score_shared_words(spec: ToolSpec, words: set[str]) -> int:
 
 
 def _add_notes(transcript: list[Entry], notes: Sequence[str]) -> list[Entry]:
-    return [*transcript[:1], *map(SystemText, notes), *transcript[1:]] if notes else transcript
+    if notes:
+        return [*transcript[:1], *map(SystemText, notes), *transcript[1:]]
+    return transcript
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -10,13 +10,17 @@ Json = dict[str, Any]
 
 
 def format_tool_result(result: ToolResult) -> str:
-    return f"{OUTSIDE}\n{result.text}" if result.outside else result.text
+    if result.outside:
+        return f"{OUTSIDE}\n{result.text}"
+    return result.text
 
 
 def find_part_to_send_back(call: ToolCall, model: str, part: str) -> Json:
     """Return the data that the same model's server sent with an answer or call and wants back."""
     found = call.extra.get(part)
-    return dict(found) if found and call.extra.get("model") == model else {}
+    if found and call.extra.get("model") == model:
+        return dict(found)
+    return {}
 
 
 def argument_object(arguments: str) -> str:
@@ -25,4 +29,6 @@ def argument_object(arguments: str) -> str:
         whole = isinstance(json.loads(arguments), dict)
     except ValueError:
         whole = False
-    return arguments if whole else json.dumps({"not_json": arguments})
+    if whole:
+        return arguments
+    return json.dumps({"not_json": arguments})

@@ -91,7 +91,9 @@ def find_signed_in(session: Session, secret: str, now: datetime) -> Actor | None
             SignInRow.hash == hash_text(secret), col(SignInRow.code).is_(False), SignInRow.expires_at > now
         )
     ).first()
-    return Actor.parse(row.account, row.name) if row else None
+    if row:
+        return Actor.parse(row.account, row.name)
+    return None
 
 
 def sign_out(session: Session, actor: Actor, now: datetime, secret: str = "") -> None:

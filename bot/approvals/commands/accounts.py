@@ -23,11 +23,10 @@ class Accounts:
         for each in (name for name, is_known in zip(named, known, strict=True) if not is_known):
             accounts = await self._database.read(people.accounts_in, each.partition(":")[0])
             near = difflib.get_close_matches(each, accounts, 1, 0.6)
-            meant = (
-                f"Did you mean `{near[0]}`?"
-                if near
-                else "Have them write to Nod first, or name someone else."
-            )
+            if near:
+                meant = f"Did you mean `{near[0]}`?"
+            else:
+                meant = "Have them write to Nod first, or name someone else."
             raise CommandError(f"There is no account {each}. {meant}")
 
     async def _is_known(self, named: str, command: Command) -> bool:

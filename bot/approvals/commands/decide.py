@@ -87,7 +87,9 @@ class DecideCommands:
     async def _context(self, command: Command, prefix: str) -> str:
         found = await self._find(command, prefix)
         led = await context.context(self._groups, self._registry, found.id, command.actor, command.address)
-        return context.NOT_YOURS if led is None else context.format_lines(led)
+        if led is None:
+            return context.NOT_YOURS
+        return context.format_lines(led)
 
     def _pressing(self, pressed: Button) -> Callable[[Command, str], Awaitable[CommandReply]]:
         async def press(command: Command, rest: str) -> CommandReply:
@@ -108,7 +110,9 @@ class DecideCommands:
 
 
 def _usage(each: Button) -> str:
-    return f"{each.verb} ID {each.asks.usage}" if each.asks else f"{each.verb} ID"
+    if each.asks:
+        return f"{each.verb} ID {each.asks.usage}"
+    return f"{each.verb} ID"
 
 
 def _check_who(text: str) -> list[str]:
@@ -173,7 +177,10 @@ def format_audit_row(row: Mapping[str, Any], names: Names, *, private: bool = Fa
         was, now = row["before"], row["after"]
         subject, _, about = row["key"].partition(" ") if row["thing"] == "rule" else ("", "", "")
         change = " → ".join(_format_state(each, subject) for each in (was, now))
-        key = f"{Subject(subject).typed} {about}" if subject in set(Subject) else row["key"]
+        if subject in set(Subject):
+            key = f"{Subject(subject).typed} {about}"
+        else:
+            key = row["key"]
         line = f"{row['thing']} {key}: {row['verb']} by {who}: {change}"
         # who is linked with whom is told by accounts: several of them may have one name
         return f"{row['at'][:16]} {line if row['thing'] == 'account' else with_names(line, names)}"
@@ -201,5 +208,7 @@ def _format_state(state: Mapping[str, Any] | None, subject: str) -> str:
             if name == "value" and subject in set(Subject):
                 until = f" until {state['until'][:16]}Z" if "until" in state else ""
                 return value_words(Subject(subject), value_of(Subject(subject), value)) + until
-            return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            if isinstance(value, list):
+                return " ".join(map(str, value))
+            return str(value)
     return "something"

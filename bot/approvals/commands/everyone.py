@@ -49,7 +49,9 @@ class EveryoneCommands:
         told = "\n\n".join(part for part in parts if part) or "Nothing waits."
         read = await asyncio.to_thread(self._workspace) if self._workspace else ""
         follows = f"I follow the workspace's `AGENTS.md` ({len(read):,} characters)."
-        return f"{told}\n\n{follows}" if read else told
+        if read:
+            return f"{told}\n\n{follows}"
+        return told
 
     def _concerning(self, session: Session, command: Command) -> tuple[list[Proposal], list[Proposal]]:
         """Return the proposals that this person may decide, and those they asked for."""
@@ -85,7 +87,10 @@ def format_team(team: Sequence[Teammate]) -> str:
 def _lines(each: Teammate) -> list[str]:
     plan = f"; {each.plan_state}" if each.plan_state else ""
     said = redact_text(each.about)
-    said = f": {said if len(said) <= _SAID else said[: _SAID - 1] + '…'}" if said else ""
+    if said:
+        said = f": {said if len(said) <= _SAID else said[: _SAID - 1] + '…'}"
+    else:
+        said = ""
     return [
         f"- **{each.name}** ({each.role}), {each.state}{plan}{said}",
         *(_waiting(p) for p in each.waits_for),

@@ -273,7 +273,9 @@ class RuleCommands:
         there = await self._database.read(self._list_instructions, given.scope)
         own = next((each for each, _ in there if each.rule.scope == given.scope), None)
         if str(given.value).lower() == "clear":
-            return await self._drop(command, str(own.rule.id)) if own else "Nothing is asked of me there."
+            if own:
+                return await self._drop(command, str(own.rule.id))
+            return "Nothing is asked of me there."
         if given.value:
             rule, _ = await self._database.write(self._add, given, command)
             said = f"Set: {rule.words}. It holds from the next message on, in addition to the settings' own."
@@ -284,7 +286,9 @@ class RuleCommands:
             f"{each.rule.value}"
             for each, version in there
         ]
-        return await self._put_names_in("\n\n".join(lines)) if lines else "Nothing is asked of me there."
+        if lines:
+            return await self._put_names_in("\n\n".join(lines))
+        return "Nothing is asked of me there."
 
     def _list_instructions(self, session: Session, scope: str) -> list[tuple[InForce, int]]:
         """Return the instructions for a place, the widest first, each with how often they were set."""
@@ -371,7 +375,8 @@ class RuleCommands:
         if text:
             self._check_currency(text.split()[1:2])
             reply = await self._set(Subject.BUDGET)(command, text)
-            if free := [name for name in self._models if self._prices.of(name) is None]:
+            free = [name for name in self._models if self._prices.of(name) is None]
+            if free:
                 why = f" {', '.join(free)} has no price, so nothing counts there: add one to the price file."
                 return replace(reply, text=reply.text + why)
             return reply
@@ -560,7 +565,10 @@ class RuleCommands:
 
 
 def _people_of(given: Rule) -> list[str]:
-    named = given.value if given.subject is Subject.DECIDERS and isinstance(given.value, tuple) else ()
+    if given.subject is Subject.DECIDERS and isinstance(given.value, tuple):
+        named = given.value
+    else:
+        named = ()
     who = [given.limits.who] if given.limits and given.limits.who else []
     return [each for each in (*named, *who) if ":" in each and not is_group(each)]
 
@@ -577,7 +585,8 @@ def _check_lowered(given: Rule, tools: Sequence[Tool]) -> None:
     """Raise CommandError where the rule would call a loss reading."""
     if (given.subject, given.value) != (Subject.RISK, Level.READ):
         return
-    if lost := [tool.name for tool in tools if tool.destructive]:
+    lost = [tool.name for tool in tools if tool.destructive]
+    if lost:
         raise CommandError(
             f"What can't be undone can't count as reading: {', '.join(lost[:_NAMED])}. "
             "Name other tools after `for`."
@@ -592,9 +601,8 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
     lacking = {tool.name: field for tool in tools if (field := given.lacks(tool.form))}
     for tool in tools:
         names = [field.path[0] for field in condition.fields]
-        if hidden := [
-            name for name in names if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN
-        ]:
+        hidden = [name for name in names if redact_arguments({name: "x"}, tool.parameters)[name] == HIDDEN]
+        if hidden:
             raise CommandError(f"{tool.name}: {hidden[0]} is hidden, so no rule can look at it.")
         left_out = tool.name in lacking and len(lacking) < len(tools)
         if not left_out and (why := condition.misfit(tool.form)):
@@ -603,7 +611,10 @@ def _check_condition(given: Rule, tools: Sequence[Tool]) -> str:
         return ""
     named = name_some(list(lacking), _NAMED)
     have = "has" if len(lacking) == 1 else "have"
-    then = "Each change there asks." if given.value is Mode.FORBID else "It does not hold there."
+    if given.value is Mode.FORBID:
+        then = "Each change there asks."
+    else:
+        then = "It does not hold there."
     return f" {named} {have} no {next(iter(lacking.values()))}. {then}"
 
 
@@ -627,8 +638,12 @@ def _end_grants(session: Session, before: Policy, rule: Rule, command: Command, 
     there = rules.in_force(session, before.book.zone)
     book = replace(before.book, rules=tuple(each.rule for each in there))
     ended = grants.end_tightened(session, before, before.with_book(book), rule, command.actor, now)
-    return f" Grants ended with it: {', '.join(grant.label for grant in ended)}." if ended else ""
+    if ended:
+        return f" Grants ended with it: {', '.join(grant.label for grant in ended)}."
+    return ""
 
 
 def _count(grants_: int) -> str:
-    return "1 grant" if grants_ == 1 else f"{grants_} grants"
+    if grants_ == 1:
+        return "1 grant"
+    return f"{grants_} grants"

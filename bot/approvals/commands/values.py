@@ -83,7 +83,8 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
     words = said.split()
     if not words:
         raise CommandError("Something is missing.")
-    if left := next((word for word in reversed(words[1:]) if word in _ONE_EACH), None):
+    left = next((word for word in reversed(words[1:]) if word in _ONE_EACH), None)
+    if left:
         raise CommandError(f"After `{left}` comes {_ONE_EACH[left]}. Set a rule for each.")
     if subject in _PLACED:
         words = [_place(word, command) if word == "here" else word for word in words]
@@ -133,7 +134,8 @@ def _split(text: str) -> list[str]:
 
 
 def _check_one(text: str, what: str) -> None:
-    if len(several := _split(text)) > 1 or text.endswith(_MARKS):
+    several = _split(text)
+    if len(several) > 1 or text.endswith(_MARKS):
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
@@ -152,7 +154,8 @@ def _hours(begin: str, end: str) -> Hours:
 
 
 def _days(said: str) -> str:
-    if not (days := weekdays(said)):
+    days = weekdays(said)
+    if not days:
         raise CommandError(f"`on {said}` names no day. Write weekdays, weekends, or monday and thursday.")
     return days_said(days)
 
@@ -289,7 +292,9 @@ def seconds(text: str) -> float:
 
 def number(text: str) -> int | None:
     """Read a number as rules, grants and quorums have it; None for anything else."""
-    return int(text) if _NUMBER.fullmatch(text) else None
+    if _NUMBER.fullmatch(text):
+        return int(text)
+    return None
 
 
 def _one_of(kind: type[Mode] | type[Level] | type[Approver]) -> Callable[[list[str]], RuleValue]:
@@ -350,7 +355,9 @@ def _length(text: str) -> timedelta:
 
 
 def _undo_for(text: str) -> timedelta:
-    return timedelta() if text == "off" else _length(text)
+    if text == "off":
+        return timedelta()
+    return _length(text)
 
 
 def _one(reader: Callable[[str], RuleValue]) -> Callable[[list[str]], RuleValue]:

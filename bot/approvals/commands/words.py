@@ -143,11 +143,10 @@ class Words:
     def _unknown(self, name: str) -> str:
         meant = [each for each, word in self._words.items() if name.lower() in word.also]
         near = meant or difflib.get_close_matches(name.lower(), self._words, 1)
-        hint = (
-            f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
-            if near
-            else f"`/{self._name} help` lists them all."
-        )
+        if near:
+            hint = f"Did you mean `/{self._name} {self._words[near[0]].usage}`?"
+        else:
+            hint = f"`/{self._name} help` lists them all."
         return f"Unknown command `{name[:40]}`. {hint}"
 
     async def _help(self, command: Command, rest: str) -> str:
@@ -155,7 +154,9 @@ class Words:
         name = first_word(rest)[0].lower()
         if name:
             one = self._words.get(name)
-            return f"`/{self._name} {one.usage}`: {one.meaning}" if one else self._unknown(name)
+            if one:
+                return f"`/{self._name} {one.usage}`: {one.meaning}"
+            return self._unknown(name)
         usable = {each: w for each, w in self._words.items() if command.in_conversation or not w.here}
         if len(usable) > _FEW:
             how = f"`/{self._name} help WORD` says how to write one."

@@ -14,7 +14,9 @@ from bot.tools.tool import Arguments
 
 def _name_deciders(_: Session, transcript: Transcript, __: Arguments, deciders: Deciders) -> Deciders:
     """Return the deciders; the lead agent may not decide its own plan."""
-    return replace(deciders, lead=None) if transcript.teammate is None else deciders
+    if transcript.teammate is None:
+        return replace(deciders, lead=None)
+    return deciders
 
 
 PLANNING = Procedure(complete=with_exact_calls, name_deciders=_name_deciders, show=plan_shown, open=open_plan)

@@ -119,7 +119,10 @@ class AdminLookup:
         """Return the rules that concern this person and the grants they gave; for an admin all of them."""
 
         def read(session: Session) -> Current:
-            whose = None if self._rules_all(session, actor) else people.person_of(session, actor)
+            if self._rules_all(session, actor):
+                whose = None
+            else:
+                whose = people.person_of(session, actor)
             policy = self._policies.load(session)
             found = [
                 (each, people.put_names_in(session, each.rule.said))
@@ -169,7 +172,8 @@ class AdminLookup:
         def read(session: Session) -> list[BudgetInWords]:
             book = self._policies.load(session).book
             found = budgets.standings(session, book, self._clock())
-            if (accounts := rights.whose(session, self._policies, actor)) is not None:
+            accounts = rights.whose(session, self._policies, actor)
+            if accounts is not None:
                 found = [each for each in found if any(covers(each.rule.scope, one) for one in accounts)]
             return [BudgetInWords(each, people.put_names_in(session, each.words)) for each in found]
 

@@ -103,7 +103,9 @@ def _lines(session: Session, p: Proposal) -> list[Line]:
     order = next((line for line in newest if line.role is LineRole.USER), None)
     if order is None and (teammate := teams.get(session, p.conversation_id)):
         order = messages.get_line(session, teammate.asked)
-    return [order, *ordered] if order else ordered
+    if order:
+        return [order, *ordered]
+    return ordered
 
 
 def _turn(answer: Line) -> str:
@@ -143,4 +145,6 @@ def format_lines(lines: Sequence[Line]) -> str:
             if (given := line.results.get(call.id))
         ]
     text = "\n\n".join(said) or "Nothing that led to it is kept."
-    return text if len(text) <= _IN_A_CHAT else f"{text[:_BEGIN]}\n…\n{text[_BEGIN - _IN_A_CHAT :]}"
+    if len(text) <= _IN_A_CHAT:
+        return text
+    return f"{text[:_BEGIN]}\n…\n{text[_BEGIN - _IN_A_CHAT :]}"

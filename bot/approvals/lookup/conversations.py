@@ -41,7 +41,9 @@ class ConversationLookup:
         None for any other, and for one that was deleted.
         """
         found = await self._database.read(conversations.get_conversation, conversation_id)
-        return found if found and not found.deleted and found.address == address else None
+        if found and not found.deleted and found.address == address:
+            return found
+        return None
 
     async def is_deleted(self, conversation_id: str) -> bool:
         found = await self._database.read(conversations.get_conversation, conversation_id)
@@ -57,7 +59,10 @@ class ConversationLookup:
 
         def read(session: Session) -> tuple[list[Listed], Mark | None]:
             mine = conversations.conversations_of(session, channel, str(actor), limit + 1, before, words)
-            further = Mark(mine[limit - 1].created_at, mine[limit - 1].id) if len(mine) > limit else None
+            if len(mine) > limit:
+                further = Mark(mine[limit - 1].created_at, mine[limit - 1].id)
+            else:
+                further = None
             counts = conversations.open_counts(session, [c.id for c in mine[:limit]])
             return [Listed(c, counts.get(c.id, 0)) for c in mine[:limit]], further
 

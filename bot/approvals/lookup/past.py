@@ -111,7 +111,8 @@ def try_rule(
         if not (rule.concerns(row.tool_name) and covers(rule.scope, row.place)):
             continue  # it judges nothing else
         judged += 1
-        if (effect := effect_on(session, row, today, changed)) is not None:
+        effect = effect_on(session, row, today, changed)
+        if effect is not None:
             effects[effect] += 1
             if effect is Effect.SPARED and (regret := _regret(row)):
                 price[row.id] = regret
@@ -144,11 +145,15 @@ def effect_on(session: Session, row: Any, today: Policy, changed: Policy) -> Eff
             case _, Judgement.ASK:
                 return Effect.ASKED
             case Judgement.ASK, _:  # where a grant let it run, no one was asked
-                return Effect.SPARED if row.grant_id is None else None
+                if row.grant_id is None:
+                    return Effect.SPARED
+                return None
         return Effect.OTHERWISE
     asks = new.judgement is Judgement.ASK
     circles = [(each.deciders, each.quorum, each.declines) for each in (old, new)]
-    return Effect.OTHERWISE if asks and circles[0] != circles[1] else None
+    if asks and circles[0] != circles[1]:
+        return Effect.OTHERWISE
+    return None
 
 
 def _judge(session: Session, row: Any, policy: Policy) -> Verdict:
@@ -181,5 +186,8 @@ def _describe_price(session: Session, ident: str, price: str) -> Priced:
     if p is None:
         raise KeyError(ident)  # it is of the same snapshot
     by = {"declined": p.decided_by, "edited": p.edited_by}.get(price)
-    reason = redact_text(p.decline_reason) if price == "declined" and p.decline_reason else None
+    if price == "declined" and p.decline_reason:
+        reason = redact_text(p.decline_reason)
+    else:
+        reason = None
     return Priced(p.id, p.tool_name, redact_text(p.description), p.created_at, price, by, reason)

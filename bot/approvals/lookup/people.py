@@ -121,7 +121,9 @@ class SignedIn:
     async def holder(self, secret: str) -> Actor | None:
         """Return the account of a session; None where it has ended, or its person is no longer let in."""
         found = await self.database.read(sign_in_links.find_signed_in, secret, self.clock())
-        return found if found is not None and self.may(found) else None
+        if found is not None and self.may(found):
+            return found
+        return None
 
     async def leave(self, actor: Actor, secret: str = "") -> None:
         """End the session of this secret; without one, all of this account's."""

@@ -126,7 +126,9 @@ class ProposalLookup:
 
         def read(session: Session) -> list[AskedQuestion] | None:
             found = self._may_see(session, proposal_id, actor)
-            return None if found is None else questions.of_proposal(session, found.id)
+            if found is None:
+                return None
+            return questions.of_proposal(session, found.id)
 
         return await self._groups.read(read)
 
@@ -241,11 +243,15 @@ class ProposalLookup:
         self, session: Session, proposal_id: str, actor: Actor, available: AvailableTools
     ) -> Seen | None:
         proposal = self._may_see(session, proposal_id, actor)
-        return self._view_page(session, [proposal], actor, available)[0] if proposal else None
+        if proposal:
+            return self._view_page(session, [proposal], actor, available)[0]
+        return None
 
     def _may_see(self, session: Session, proposal_id: str, actor: Actor) -> Proposal | None:
         found = proposals.get(session, proposal_id)
-        return found if found and rights.visible(session, self._policies, found, actor) else None
+        if found and rights.visible(session, self._policies, found, actor):
+            return found
+        return None
 
     def _view_page(
         self, session: Session, found: Sequence[Proposal], actor: Actor, available: AvailableTools
@@ -264,7 +270,10 @@ class ProposalLookup:
 
     def _may_decide(self, session: Session, p: Proposal, actor: Actor) -> bool:
         conversation = conversations.get_conversation(session, p.conversation_id)
-        at = conversation.origin if conversation and conversation.origin.is_own(actor) else None
+        if conversation and conversation.origin.is_own(actor):
+            at = conversation.origin
+        else:
+            at = None
         return rights.objection(session, self._policies, p, actor, at=at) is None
 
 
@@ -275,7 +284,10 @@ def cards_of(
     groups = proposals.siblings(session, {p.message_id for p in found if not p.batch})
     declined = proposals.find_declined_before(session, found)
     policy = policies.load(session)
-    paused = rules.pause_words(session, policy.book.zone) if policy.book.paused else ""
+    if policy.book.paused:
+        paused = rules.pause_words(session, policy.book.zone)
+    else:
+        paused = ""
     schemas = {p.id: available.schema_of(session, p) for p in found}
     named = people.find_known_names(
         session, {each for p in found for each in list_named_on(p, schemas[p.id])}
@@ -298,7 +310,9 @@ def cards_of(
 
 def _place(p: Proposal, rows: Sequence[Sibling]) -> PlaceInBatch | None:
     places = (n for n, row in enumerate(rows, 1) if row.id == p.id)
-    return PlaceInBatch(p.batch, len(rows), next(places)) if p.batch else None
+    if p.batch:
+        return PlaceInBatch(p.batch, len(rows), next(places))
+    return None
 
 
 def _light(found: Sequence[Proposal]) -> Sequence[Proposal]:
@@ -321,5 +335,8 @@ def _teammate_at(session: Session, conversation: Conversation | None) -> str:
 
     A server's question belongs to a teammate although no call of a model opened it.
     """
-    found = teams.get(session, conversation.id) if conversation and conversation.shown_at else None
+    if conversation and conversation.shown_at:
+        found = teams.get(session, conversation.id)
+    else:
+        found = None
     return found.name if found else ""

@@ -58,7 +58,10 @@ def list_settings(settings: Settings) -> list[ShownSetting]:
     for name, field in Settings.model_fields.items():
         alias = str(field.validation_alias)
         secret = SecretStr in (field.annotation, *get_args(field.annotation)) or alias in _LISTS
-        value = None if secret or alias not in values else _USER_INFO.sub("", redact_text(values[alias]))
+        if secret or alias not in values:
+            value = None
+        else:
+            value = _USER_INFO.sub("", redact_text(values[alias]))
         given = name in settings.model_fields_set and alias in values
         found.append(ShownSetting(alias, value, secret, given))
     return found

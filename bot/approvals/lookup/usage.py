@@ -38,7 +38,9 @@ def _add_up(found: Sequence[Used], keys: Sequence[str]) -> list[Used]:
 
 
 def _chat(key: str) -> str:
-    return str(chat_of(Address.parse(key))) if ":" in key else key
+    if ":" in key:
+        return str(chat_of(Address.parse(key)))
+    return key
 
 
 def _put_names_in(session: Session, found: Sequence[Used], by: Parts) -> list[Used]:
@@ -47,8 +49,13 @@ def _put_names_in(session: Session, found: Sequence[Used], by: Parts) -> list[Us
 
     def name(key: str) -> str:
         if ":" not in key:
-            private = f"private chats in {channel_called(key)}" if by is Parts.PLACE else key
+            if by is Parts.PLACE:
+                private = f"private chats in {channel_called(key)}"
+            else:
+                private = key
             return accounts.get(key) or private
-        return place_called(key, names) if by is Parts.PLACE else find_name(key, names) or key
+        if by is Parts.PLACE:
+            return place_called(key, names)
+        return find_name(key, names) or key
 
     return [each._replace(name=name(each.key)) for each in found]

@@ -51,7 +51,10 @@ def open_plan(session: Session, policies: Policies, p: Proposal, now: datetime) 
     )
     found = replace(found, rounds=found.rounds + 1)
     people_alone = _approver(session, policies, p) is Approver.HUMAN
-    why = "was submitted. People approve it; you may reject it or ask for changes" if people_alone else _NEW
+    if people_alone:
+        why = "was submitted. People approve it; you may reject it or ask for changes"
+    else:
+        why = _NEW
     # a lead agent that has no vote gets no turn for this: it reads of the plan in its next one
     jobs += teammates.request_review(session, found, p, why, now, wake=not people_alone)
     return tuple(jobs)
@@ -66,7 +69,9 @@ def ask_lead(session: Session, p: Proposal, now: datetime) -> tuple[Job, ...]:
     """Ask the lead agent again for its approval of a plan that people have approved."""
     found = teams.get(session, p.conversation_id)
     why = "was approved by people and needs your approval as well"
-    return teammates.request_review(session, found, p, why, now) if found else ()
+    if found:
+        return teammates.request_review(session, found, p, why, now)
+    return ()
 
 
 def review(
@@ -96,7 +101,9 @@ def describe_stop(session: Session, p: Proposal) -> str:
     if not p.teammate:
         return ""
     found = teams.get(session, p.conversation_id)
-    return "" if found and not found.over else f"{p.teammate} has stopped: that was its last version."
+    if found and not found.over:
+        return ""
+    return f"{p.teammate} has stopped: that was its last version."
 
 
 def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -> tuple[str, tuple[Job, ...]]:
@@ -113,7 +120,10 @@ def _approve(session: Session, policies: Policies, p: Proposal, now: datetime) -
         after = move_or_lose(session, p, by, now, votes=votes)
         told, work = "Your approval counts. A person must approve it as well.", None
     else:
-        who = f"{approvals[-1].actor.label} and {LEAD.name}" if approvals else f"{LEAD.name} ({p.rule})"
+        if approvals:
+            who = f"{approvals[-1].actor.label} and {LEAD.name}"
+        else:
+            who = f"{LEAD.name} ({p.rule})"
         after = move_or_lose(session, p, by, now, State.APPROVED, votes=votes, decided_by=who, decided_at=now)
         told, work = "Approved.", Job(Work.EXECUTE, p.id)
     return told, (redraw(session, after), *((work,) if work else ()))

@@ -195,7 +195,9 @@ def resume_work(session: Session, p: Proposal) -> tuple[Job, ...]:
         .values(standing=Standing.WORKING, words="", ended_at=None)
         .returning(col(TeammateRow.lead_id))
     ).scalar_one_or_none()
-    return (teams.mark_team_changed(session, lead_id),) if lead_id else ()
+    if lead_id:
+        return (teams.mark_team_changed(session, lead_id),)
+    return ()
 
 
 def request_review(

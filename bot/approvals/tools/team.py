@@ -84,7 +84,8 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
             tools: names of the tools it may use; all of yours when left out
             require_plan_approval: true: it may only look around until its plan is approved
         """
-        if unknown := sorted(set(tools or ()) - moment.tools):
+        unknown = sorted(set(tools or ()) - moment.tools)
+        if unknown:
             there = ", ".join(sorted(moment.tools))
             raise ToolError(f"You have no tool called {', '.join(unknown)}. A teammate may have: {there}.")
         made, jobs = teammates.spawn(

@@ -50,7 +50,9 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
         tuple(place for place in everyone.places if str(place) not in quiet),
         tuple(person for person in everyone.people if str(person) not in quiet),
     )
-    return left if _reaches_a_decider(session, policy, proposal, everyone, left) else everyone
+    if _reaches_a_decider(session, policy, proposal, everyone, left):
+        return left
+    return everyone
 
 
 def find_card_places(

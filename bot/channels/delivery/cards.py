@@ -132,7 +132,10 @@ class Cards:
         return there, self._addresses(session, conversation, proposal)
 
     def _undeliverable(self, session: Session, proposal: Proposal, why: str) -> tuple[Job, ...]:
-        shown = proposals.of_batch(session, proposal.batch) if proposal.batch else [proposal]
+        if proposal.batch:
+            shown = proposals.of_batch(session, proposal.batch)
+        else:
+            shown = [proposal]
         ended = (lifecycle.undeliverable(session, each.id, why, self.clock()) for each in shown)
         jobs = tuple(job for made in ended for job in made)
         if jobs:
@@ -164,7 +167,8 @@ class Cards:
 
         Empty where it will, or did not answer in time.
         """
-        if (poster := poster_at(self.channels, address)) is not None:
+        poster = poster_at(self.channels, address)
+        if poster is not None:
             try:
                 async with asyncio.timeout(_ASKED_FOR):
                     await poster.check_place(address)
@@ -195,7 +199,9 @@ class Cards:
         behind = await self.database.write(
             posted_cards.add_card, proposal_id, address, ref, version, fingerprint
         )
-        return (Job(Work.REDRAW, str(current.message_id)),) if behind else ()
+        if behind:
+            return (Job(Work.REDRAW, str(current.message_id)),)
+        return ()
 
     async def recognise(
         self, proposal_id: str, actor: Actor, address: Address, ref: str
@@ -234,7 +240,8 @@ class Cards:
         """
         places = {copy.address for copy in posted_cards.of_proposal(session, proposal.card_id)}
         places.add(Address(actor.channel, actor.key))
-        if conversation := conversations.get_conversation(session, proposal.conversation_id):
+        conversation = conversations.get_conversation(session, proposal.conversation_id)
+        if conversation:
             places.update(self._addresses(session, conversation, proposal))
         if proposal.escalate_to:
             places.add(Address.parse(proposal.escalate_to))

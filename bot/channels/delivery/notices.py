@@ -76,7 +76,9 @@ class Notices:
     def find_place_around(self, address: Address) -> Address | None:
         """Return the place around an address, as its channel's `Poster.find_place_around` gives it."""
         poster = poster_at(self.channels, address)
-        return poster.find_place_around(address) if poster else None
+        if poster:
+            return poster.find_place_around(address)
+        return None
 
     def for_approvers(self, session: Session, text: str) -> None:
         """Queue a text for the approvers' chats that the settings name, within the caller's transaction."""
@@ -183,7 +185,10 @@ class Notices:
     def _handle_refusal(self, session: Session, notice: NoticeRow, why: str) -> None:
         """Post it where it is to be posted instead, or tell those who must know."""
         notices.over(session, notice)
-        proposal = proposals.get(session, notice.proposal_id) if notice.proposal_id else None
+        if notice.proposal_id:
+            proposal = proposals.get(session, notice.proposal_id)
+        else:
+            proposal = None
         around = self.find_place_around(notice.address)
         if notice.instead:
             instead = Address.parse(notice.instead)

@@ -88,13 +88,17 @@ class Turns:
             async for _ in events:
                 pass
             await self.cards.changed()
-            return (Job(Work.DELIVER, conversation.id),) if channel is not None and not rows_shown else ()
+            if channel is not None and not rows_shown:
+                return (Job(Work.DELIVER, conversation.id),)
+            return ()
         if poster_at(self.channels, conversation.origin) is None:
             stream = channel.open_stream(conversation.address, requester)
             async for event in events:
                 await stream.send(event)
             await self.cards.changed()
-            return () if rows_shown else (Job(Work.DELIVER, conversation.id),)
+            if rows_shown:
+                return ()
+            return (Job(Work.DELIVER, conversation.id),)
         async with self._posting(conversation.id):
             # what was not shown yet goes above what comes now
             jobs, left = await self._deliver(conversation.id)
@@ -263,7 +267,10 @@ async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
                 await asyncio.wait_for(more.wait(), _HELD_BACK if last else None)
             more.clear()
             batch, waiting[:] = _join_texts(waiting) or last, []
-            last = [] if batch is last else [each for each in batch[-1:] if isinstance(each, _UNDER_WAY)]
+            if batch is last:
+                last = []
+            else:
+                last = [each for each in batch[-1:] if isinstance(each, _UNDER_WAY)]
             try:
                 for event in batch:
                     await stream.send(event)
@@ -328,7 +335,10 @@ def _waiting(session: Session, conversation_id: str) -> _Waiting:
     ]
     files = outputs.list_unposted(session, conversation_id)
     some = lines or files
-    conversation = conversations.get_conversation(session, conversation_id) if some else None
+    if some:
+        conversation = conversations.get_conversation(session, conversation_id)
+    else:
+        conversation = None
     return _Waiting(conversation, lines, files, questions.list_answered(session, conversation_id))
 
 

@@ -81,13 +81,15 @@ def rows(card: Card, *, whole: bool) -> list[Row]:
 
 def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
     """Return the buttons of a batch."""
-    view = (
-        [make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)]
-        if hidden or not card.pending
-        else []
-    )
+    if hidden or not card.pending:
+        view = [make_labelled_button(card, Verb.APPROVE_ALL, Way.VIEW, VIEW_ALL)]
+    else:
+        view = []
     approve = [make_labelled_button(card, v) for v in (Verb.APPROVE_ALL,) if v in card.verbs and not hidden]
-    choose = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)] if card.pending else []
+    if card.pending:
+        choose = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CHOOSE, CHOOSE)]
+    else:
+        choose = []
     if not card.pending and batch.offers:
         choose = [make_labelled_button(card, Verb.APPROVE_ALL, Way.LOOK, EACH_ROW)]
     others = [
@@ -95,7 +97,10 @@ def _for_rows(card: Card, batch: Batch, *, hidden: bool) -> list[Row]:
         for v in (Verb.DECLINE_ALL, Verb.STOP_ALL, Verb.UNDO_ALL)
         if v in card.verbs
     ]
-    led = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT)] if card.led else []
+    if card.led:
+        led = [make_labelled_button(card, Verb.APPROVE_ALL, Way.CONTEXT, CONTEXT)]
+    else:
+        led = []
     return lay_out_rows([[*view, *approve, *choose, *others], led])
 
 
@@ -130,7 +135,10 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> list[Row]
     if approve and others:
         some = f"Approve {len(approve)}, leave {len(others)} open"
         decide.append(button(Way.DECIDE, some, 0, Verb.APPROVE))
-    look = button(Way.CHOOSE, "Pick rows") if looks else button(Way.LOOK, "Look at one row")
+    if looks:
+        look = button(Way.CHOOSE, "Pick rows")
+    else:
+        look = button(Way.LOOK, "Look at one row")
     return lay_out_rows([*in_rows(numbers), [*turns, look] if card.pending else turns, decide])
 
 
@@ -154,7 +162,9 @@ def saying(choices: Iterable[str]) -> list[Row]:
 
 
 def find_shown_round(card: Card, verb: Verb) -> int:
-    return card.group.round if verb in GROUP and card.group else card.round
+    if verb in GROUP and card.group:
+        return card.group.round
+    return card.round
 
 
 def in_rows(buttons: Sequence[Row]) -> list[list[Row]]:

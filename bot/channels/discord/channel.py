@@ -165,7 +165,9 @@ class DiscordChannel(Platform):
         pieces = _pieces(shown, call) if shown else []
         if shown is None or shown.file or len(pieces) > 1:
             self._background.start(self._follow(call, task, original=not pressed))
-            return {"type": 6} if pressed else {"type": 5, "data": {"flags": EPHEMERAL}}
+            if pressed:
+                return {"type": 6}
+            return {"type": 5, "data": {"flags": EPHEMERAL}}
         if shown.window:
             return {"type": 9, "data": shown.window}
         if not pieces:
@@ -175,7 +177,8 @@ class DiscordChannel(Platform):
 
     async def _handle(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         try:
-            if refusal := await self._refusal(call):
+            refusal = await self._refusal(call)
+            if refusal:
                 return Display(refusal)
             if call.kind != COMMAND:
                 return await DiscordPresses(inbox, lookup).handle(call)
@@ -189,12 +192,18 @@ class DiscordChannel(Platform):
     async def _refusal(self, call: Interaction) -> str:
         """Return a refusal for people who neither write in a configured server nor are members of one."""
         if not call.place.person:
-            return "" if call.place.server in self._settings.discord_servers else _STRANGER
+            if call.place.server in self._settings.discord_servers:
+                return ""
+            return _STRANGER
         try:
             standing = await self.standing(call.actor, call.place.address)
         except ChannelError as error:
-            return _STRANGER if isinstance(error, NotDeliverable) else _UNSURE
-        return "" if standing is Membership.MEMBER else _STRANGER
+            if isinstance(error, NotDeliverable):
+                return _STRANGER
+            return _UNSURE
+        if standing is Membership.MEMBER:
+            return ""
+        return _STRANGER
 
     async def _command(self, call: Interaction, inbox: Inbox, lookup: Lookup) -> Display:
         marked, known = call.marked
@@ -218,7 +227,8 @@ class DiscordChannel(Platform):
     async def _follow(self, call: Interaction, task: "asyncio.Task[Display]", *, original: bool) -> None:
         """Tell what took longer, or more than one message; ``original``: an answer is waiting for it."""
         shown = await task
-        shown = replace(shown, words=_SLOW) if shown.window else shown
+        if shown.window:
+            shown = replace(shown, words=_SLOW)
         pieces = _pieces(shown, call) or (["Done."] if original else [])
         file = {"file": ("everything.txt", shown.file)} if shown.file else {}
         for piece in pieces:
@@ -244,7 +254,8 @@ class DiscordChannel(Platform):
         fault: ChannelError | None = None
         for server in (place.server,) if place.server else self._settings.discord_servers:
             try:
-                if (member := await self._rest.member(server, actor.key)) is not None:
+                member = await self._rest.member(server, actor.key)
+                if member is not None:
                     found = Membership.GUEST if is_guest(member) else Membership.MEMBER
             except ChannelError as error:
                 fault = error

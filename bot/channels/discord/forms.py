@@ -33,7 +33,9 @@ def _window(card: Card, verb: Verb, parts: Iterable[Json], page: int = 0) -> Jso
 
 def _label(label: str, component: Json, hint: str = "") -> Json:
     shown = {"type": 18, "label": cut(label, LABEL), "component": component}
-    return shown | {"description": cut(hint, HINT)} if hint else shown
+    if hint:
+        return shown | {"description": cut(hint, HINT)}
+    return shown
 
 
 def _text(ident: str, value: str = "", *, needed: bool, long: bool = True) -> Json:
@@ -44,7 +46,9 @@ def _text(ident: str, value: str = "", *, needed: bool, long: bool = True) -> Js
         "required": needed,
         "max_length": INPUT,
     }
-    return shown | {"value": value} if value else shown
+    if value:
+        return shown | {"value": value}
+    return shown
 
 
 def _menu(
@@ -99,7 +103,8 @@ def form(card: Card, page: int, fields: Sequence[Field]) -> Json:
 def _write_field(ident: str, field: Field) -> Json:
     needed = field.required and not field.nullable and not field.may_be_empty
     many = field.shape is Shape.CHOICES
-    if options := _options(field):
+    options = _options(field)
+    if options:
         on = field.value if many and isinstance(field.value, list) else [field.value]
         labels = zip(option_labels(options, OPTION), options, strict=True)
         shown = (
@@ -116,7 +121,9 @@ def _write_field(ident: str, field: Field) -> Json:
 
 def _options(field: Field) -> Sequence[Any]:
     found = field.choices or (field.options if field.shape is Shape.CHOICES else ())
-    return found if len(found) <= OPTIONS else ()
+    if len(found) <= OPTIONS:
+        return found
+    return ()
 
 
 def read_form(
@@ -132,6 +139,8 @@ def _value(field: Field, given: Any) -> Any:
         return field.value  # no one touched it
     if not isinstance(given, list):
         nothing = not given.strip() and (field.nullable or not field.may_be_empty)
-        return None if nothing else field.read(given)
+        if nothing:
+            return None
+        return field.read(given)
     chosen = [_options(field)[int(each)] for each in given]
     return field.check_value(chosen if field.shape is Shape.CHOICES else next(iter(chosen), None))

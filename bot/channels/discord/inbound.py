@@ -99,7 +99,10 @@ class Interaction:
         member = body.get("member") or {}
         actor = actor_of(member.get("user") or body["user"], member)
         server, channel, message = body.get("guild_id"), str(body["channel_id"]), body.get("message")
-        place = DiscordPlace(str(server), channel) if server else DiscordPlace("", "", actor.key)
+        if server:
+            place = DiscordPlace(str(server), channel)
+        else:
+            place = DiscordPlace("", "", actor.key)
         called = one_line(str((body.get("channel") or {}).get("name") or ""))
         names = {str(place.address): f"#{called}"} if server and called else {}
         private = not message or (message.get("flags") or 0) & EPHEMERAL
@@ -118,7 +121,8 @@ class Interaction:
     @property
     def marked(self) -> tuple[str, Names]:
         """The text as written, with Discord's mention syntax, and the names of those mentioned."""
-        if about := self._about:
+        about = self._about
+        if about:
             return "\n".join(filter(None, _texts(about))), names_in(about)
         options = self.data.get("options") or ()
         return next((str(o["value"]) for o in options if o["name"] == "words"), "").strip(), {}
@@ -126,7 +130,8 @@ class Interaction:
     def make_message(self, names: Names) -> tuple[str, str]:
         """Return the command and its text; a question about a message quotes it."""
         name, (words, _) = str(self.data["name"]), self.marked
-        if about := self._about:
+        about = self._about
+        if about:
             author, words = actor_of(about["author"]).label, as_words(words, names)
             return "nod", f"ask {in_reply_to(author, words or '(no words)', 'Help with this message.')}"
         if name == "nod" and words[:3].lower() == ASKING and not words[3:4].strip():

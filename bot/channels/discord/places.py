@@ -54,7 +54,9 @@ class DiscordPlace:
         server, _, channel = address.key.partition("/")
         if not server.isdecimal() or (channel and not channel.isdecimal()):
             raise NotDeliverable(f"{address} is no place in Discord; write discord:SERVER/CHANNEL.")
-        return cls(server, channel) if channel else cls("", "", server)
+        if channel:
+            return cls(server, channel)
+        return cls("", "", server)
 
 
 def is_guest(member: Mapping[str, Any]) -> bool:

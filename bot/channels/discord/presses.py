@@ -64,7 +64,8 @@ class DiscordPresses:
         Raises KeyError or ValueError for a modal that Nod did not make.
         """
         pressed = str(call.data.get("custom_id"))
-        if words := read_choice(pressed):
+        words = read_choice(pressed)
+        if words:
             return await self._say(call, words)
         data = ButtonMark.parse(pressed)
         if data is None or (call.kind == WINDOW) is not (data.way is Way.SENT):
@@ -81,7 +82,9 @@ class DiscordPresses:
             return await self._choose(press, card, data)
         if data.way is Way.CONTEXT:
             led = await self.lookup.context(data.id, call.actor, at)
-            return Display(NOT_YOURS) if led is None else _display_text(led, CONTEXT)
+            if led is None:
+                return Display(NOT_YOURS)
+            return _display_text(led, CONTEXT)
         return await self._first(press, card, data) or await self._press(press, data.way)
 
     async def _say(self, call: Interaction, words: str) -> Display:
@@ -126,8 +129,12 @@ class DiscordPresses:
             ladder = await self.lookup.ladder(data.id, press.actor, press.address)
             reaches = await self.lookup.reaches(data.id, press.actor, press.address)
             able = ladder and reaches
-            return Display(window=forms.ask_grant(card, ladder, reaches)) if able else Display(_NO_LADDER)
-        return await self._form(press, card, data) if needs is Needs.FORM else None
+            if able:
+                return Display(window=forms.ask_grant(card, ladder, reaches))
+            return Display(_NO_LADDER)
+        if needs is Needs.FORM:
+            return await self._form(press, card, data)
+        return None
 
     async def _find_hidden(self, press: Press, card: Card) -> list[Card]:
         """Return the cards of a press if any of them does not show everything."""
@@ -135,7 +142,9 @@ class DiscordPresses:
         if press.verb is Verb.APPROVE_ALL and card.group:
             found = [await self.lookup.card(each, press.actor, press.address) for each in card.group.members]
             about = [each for each in found if each]
-        return about if any(each.pending and not render(each).whole for each in about) else []
+        if any(each.pending and not render(each).whole for each in about):
+            return about
+        return []
 
     async def _everything(
         self,
@@ -167,7 +176,8 @@ class DiscordPresses:
         if data.way is not Way.DECIDE:
             toggles = data.way is Way.TOGGLE
             page = data.page // PAGE if toggles else data.page
-            picked = picked.toggle(data.page) if toggles else picked
+            if toggles:
+                picked = picked.toggle(data.page)
             rows = choosing(card, page, picked, looks=data.way is Way.LOOK)
             part, _, _ = page_of(card, page)
             return Display(fit(OUTLINER.card(part).made, CONTENT), rows, replaces=bool(data.picked))
@@ -231,4 +241,6 @@ class DiscordPresses:
 
 
 def _display_text(text: str, head: str, rows: Sequence[Mapping[str, Any]] = ()) -> Display:
-    return Display(fence(text), rows) if width(text) <= _FEW else Display(head, rows, text)
+    if width(text) <= _FEW:
+        return Display(fence(text), rows)
+    return Display(head, rows, text)

@@ -70,7 +70,10 @@ async def find_names(rest: DiscordRest, server: str, words: str, known: Names) -
     asked = [*wanted][:MAX_NAMES]
     if not asked:
         return known
-    roles = await _roles(rest, server) if any(kind == "role" for kind, _ in asked) else {}
+    if any(kind == "role" for kind, _ in asked):
+        roles = await _roles(rest, server)
+    else:
+        roles = {}
     others = [each for each in asked if each[0] != "role"]
     told = await asyncio.gather(*(_name(rest, server, *each) for each in others))
     found = {each: name for each, name in zip(others, told, strict=True) if name}
@@ -122,7 +125,9 @@ def as_accounts(words: str, server: str, names: Names) -> str:
     def account(found: re.Match[str]) -> str:
         if found["person"]:
             return f"{NAME}:{found['person']}"
-        return f"{NAME}:{server}/{found['channel']}" if found["channel"] else as_words(found[0], names)
+        if found["channel"]:
+            return f"{NAME}:{server}/{found['channel']}"
+        return as_words(found[0], names)
 
     return _MARK.sub(account, words)
 

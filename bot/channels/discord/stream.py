@@ -51,7 +51,8 @@ class DiscordStream(StreamedMessage):
             self._shown = ref_of(await self._rest.post(self._place, message, patience=0))
 
     async def finish(self, text: str, note: str) -> None:
-        text = f"{text}\n\n{note}" if note else text
+        if note:
+            text = f"{text}\n\n{note}"
         pieces, there = split(text), 0
         posts = in_few(pieces, text, note)
         buttons = saying(self.choices)

@@ -42,7 +42,9 @@ def fence(text: str) -> str:
     """
     if runs_right_to_left(text):
         return "\n".join(f"> {literal(line)}" for line in clean(text).split("\n"))
-    return literal(text) if _FENCE in text else f"{_FENCE}\n{clean(text)}\n{_FENCE}"
+    if _FENCE in text:
+        return literal(text)
+    return f"{_FENCE}\n{clean(text)}\n{_FENCE}"
 
 
 def width(text: str) -> int:
@@ -58,7 +60,9 @@ def cut(text: str, limit: int) -> str:
 
 def fit(written: str, limit: int) -> str:
     """Give what is ready for Discord within ``limit`` units, ending in a mark where it was cut."""
-    return written if width(written) <= limit else f"{prefix(written, limit - 1, width)}…"
+    if width(written) <= limit:
+        return written
+    return f"{prefix(written, limit - 1, width)}…"
 
 
 def split(markdown: str, limit: int = CONTENT) -> list[str]:
@@ -71,7 +75,10 @@ class DiscordTextBuilder(TextBuilder[str]):
     def write(self, text: str, *styles: str) -> str:
         if "pre" in styles:
             return fence(text)
-        made = _MARKUP.sub(r"\\\1", isolate(clean(text))) if "code" in styles else literal(text)
+        if "code" in styles:
+            made = _MARKUP.sub(r"\\\1", isolate(clean(text)))
+        else:
+            made = literal(text)
         for style in styles if made.strip() else ():
             made = _STYLES[style].format(made)
         return made
@@ -81,7 +88,9 @@ class DiscordTextBuilder(TextBuilder[str]):
 
     def mention(self, actor: Actor) -> str:
         """Return a mention; in an embed it notifies no one."""
-        return f"<@{actor.key}>" if actor.channel == NAME else literal(actor.label)
+        if actor.channel == NAME:
+            return f"<@{actor.key}>"
+        return literal(actor.label)
 
     def joined(self, parts: Iterable[str], between: str = "\n") -> str:
         return between.join(parts)

@@ -66,7 +66,8 @@ def refusal(status: int, told: Mapping[str, Any]) -> ChannelError:
     code, words = told.get("code") or status, told.get("message") or "no reason given"
     if code == _UNKNOWN_MESSAGE or "REPLIES_UNKNOWN_MESSAGE" in str(told.get("errors")):
         return CopyGone(f"Discord: {words}")
-    words = f"{_NEVER[code]}." if code in _NEVER else words
+    if code in _NEVER:
+        words = f"{_NEVER[code]}."
     passes = code not in _NEVER and (status in _PASSES or status >= _OWN_FAULT)
     error = (DiscordRefusal if passes else DiscordNever)(f"Discord refused ({code}): {words}")
     error.status, error.code = status, told.get("code")
@@ -155,7 +156,9 @@ class DiscordRest:
         if place.person and place.person not in self._direct:
             opened = await self.call("POST", "/users/@me/channels", {"recipient_id": place.person})
             self._direct[place.person] = str(opened["id"])
-        return self._direct[place.person] if place.person else place.channel
+        if place.person:
+            return self._direct[place.person]
+        return place.channel
 
     async def member(self, server: str, user: str) -> Json | None:
         """Return a server's data on a member; None for one who has left, and for a bot."""
@@ -165,7 +168,9 @@ class DiscordRest:
             if error.code not in _NO_MEMBER:
                 raise
             return None
-        return None if found["user"].get("bot") else found
+        if found["user"].get("bot"):
+            return None
+        return found
 
     async def check(self, place: DiscordPlace) -> None:
         """Show for some seconds that Nod writes, as only those may who can post."""

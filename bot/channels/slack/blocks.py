@@ -79,7 +79,8 @@ class ContextLine:
 
 def plain(content: str, limit: int) -> Block:
     shown, _ = text.cut(content, limit)
-    if marks := text.width(set_apart(shown)) - text.width(shown):
+    marks = text.width(set_apart(shown)) - text.width(shown)
+    if marks:
         shown = set_apart(text.cut(content, max(limit - marks, 1))[0])
     return {"type": "plain_text", "text": shown if shown.strip() else BLANK, "emoji": False}
 
@@ -104,7 +105,10 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
     """Give one context line that ends with a time in the reader's own zone, where there is one."""
     line = context(*contents)
     if at is not None:
-        said = line["elements"] if any(not isinstance(c, str) or c.strip() for c in contents) else []
+        if any(not isinstance(c, str) or c.strip() for c in contents):
+            said = line["elements"]
+        else:
+            said = []
         line["elements"] = [*said[: CONTEXT_ELEMENTS - 1], _moment(label, at)]
     return line
 
@@ -139,7 +143,9 @@ def rich(lines: Iterable[ContextLine]) -> list[Block]:
             held, used = [], 0
         held.append(line)
         used += line.width
-    return [*blocks, _rich(held)] if held else blocks
+    if held:
+        return [*blocks, _rich(held)]
+    return blocks
 
 
 def _rich(lines: list[ContextLine]) -> Block:
@@ -164,7 +170,9 @@ def _rich(lines: list[ContextLine]) -> Block:
 def _block_for(line: ContextLine) -> str:
     """Return the element type for literal text: code, or a quote where lines run from right to left."""
     turned = any(runs_right_to_left(run.text) for run in line.runs)
-    return "rich_text_quote" if turned else "rich_text_preformatted"
+    if turned:
+        return "rich_text_quote"
+    return "rich_text_preformatted"
 
 
 def button(
@@ -214,7 +222,9 @@ def actions(*elements: Block) -> Block:
 def saying(choices: Iterable[str]) -> list[Block]:
     """Return a row with a button for each of these words; nothing without any."""
     buttons = [button(label, mark, label) for label, mark in make_choice_buttons(choices)]
-    return [actions(*buttons)] if buttons else []
+    if buttons:
+        return [actions(*buttons)]
+    return []
 
 
 def markdown(content: str, team: str = "") -> Block:

@@ -138,7 +138,10 @@ def brief(card: Card, team: str = "") -> SlackCard:
     note = b.context("✂️ Slack could not show this card in full. View all shows everything.")
     title = b.rich([ContextLine((Run(text.cut(text.link_text(card.title) or b.BLANK, 300)[0], "bold"),))])
     title = title if card.pending else []
-    state = _pending(card, team, whole=False) if card.pending else _write_resolved(card)
+    if card.pending:
+        state = _pending(card, team, whole=False)
+    else:
+        state = _write_resolved(card)
     shown = [*([] if card.batch else _group(card)), *title, note, *_notes(card), *state]
     return SlackCard(shown, _notification(card), whole=False)
 
@@ -161,7 +164,8 @@ def _reason(card: Card) -> Iterator[ContextLine]:
 
 
 def _change(card: Card) -> tuple[list[ContextLine], bool]:
-    if steps := card.outline:
+    steps = card.outline
+    if steps:
         return _plan(steps)
     fields = card.shown_fields
     shown = fields[:_SHOWN_FIELDS]
@@ -237,7 +241,8 @@ def field_lines(field: PreviewField, room: int) -> tuple[list[ContextLine], bool
     cut = name_cut or old_cut or new_cut
     if all(v is None or (len(v) <= _SHORT and "\n" not in v) for v in (old, new)):
         return [ContextLine((label, *_inline(old, new)))], cut
-    if (compared := diff(field.old_value, field.new_value)) is not None:
+    compared = diff(field.old_value, field.new_value)
+    if compared is not None:
         said, cut = text.cut(compared, 2 * room)
         return [ContextLine((label,)), ContextLine((Run(said),), preformatted=True)], name_cut or cut
     if old is None or field.old_value == field.new_value:
@@ -268,8 +273,14 @@ def _notes(card: Card) -> list[Block]:
 
     It is plain text, in which Slack makes no links.
     """
-    notes = [b.context(*(f"📌 {note}" for note in card.notes))] if card.notes else []
-    lines = [b.context(*(f"💬 {each.words}" for each in card.annotations))] if card.annotations else []
+    if card.notes:
+        notes = [b.context(*(f"📌 {note}" for note in card.notes))]
+    else:
+        notes = []
+    if card.annotations:
+        lines = [b.context(*(f"💬 {each.words}" for each in card.annotations))]
+    else:
+        lines = []
     return [*lines, *notes]
 
 
@@ -311,8 +322,12 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     views = [(VIEW_ALL, f"{VIEW}:{value}")]
     buttons = [_button(card, verb, value) for verb in CHOICES if verb in card.verbs]
     if Verb.APPROVE in card.verbs:
-        first = "View all, then answer" if card.kind.is_answer else "View all, then approve"
-        first = f"{first} plan" if plan else first
+        if card.kind.is_answer:
+            first = "View all, then answer"
+        else:
+            first = "View all, then approve"
+        if plan:
+            first = f"{first} plan"
         pressed = card.button(Verb.APPROVE)
         label, verb, sure = (pressed.label, Verb.APPROVE, pressed.sure) if whole else (first, REVIEW, None)
         views = views if whole else []
@@ -341,7 +356,10 @@ def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
 def _for_rows(card: Card, value: str, *, whole: bool) -> Iterator[Block]:
     """Yield the buttons of a batch."""
     if Verb.APPROVE_ALL in card.verbs:
-        label = card.button(Verb.APPROVE_ALL).label if whole else "View all, then approve"
+        if whole:
+            label = card.button(Verb.APPROVE_ALL).label
+        else:
+            label = "View all, then approve"
         yield b.button(label, action_id(Verb.APPROVE_ALL), value, "primary")
     if Verb.APPROVE_ALL in card.verbs or Verb.DECLINE_ALL in card.verbs:
         yield b.button(CHOOSE, action_id(CHOOSING), value)
@@ -368,7 +386,10 @@ def more(card: Card, *, whole: bool) -> Iterator[tuple[str, str]]:
     if Verb.FOR_REAL in card.verbs and Verb.APPROVE in card.verbs:
         yield card.button(Verb.FOR_REAL).label, f"{Verb.FOR_REAL}:{value}"
     if Verb.SIMILAR in card.verbs:
-        label = card.button(Verb.SIMILAR).label if whole else "View all, then approve similar"
+        if whole:
+            label = card.button(Verb.SIMILAR).label
+        else:
+            label = "View all, then approve similar"
         yield label, f"{Verb.SIMILAR}:{value}"
     yield from _entries(card, value, Needs.NOTHING)
 
@@ -411,7 +432,9 @@ def _write_resolved(card: Card) -> list[Block]:
     if card.batch:
         offered = [_button(card, v, value, "", _ROWS_SURE[v]) for v in card.verbs if v in _ROWS_SURE]
         offered += [b.button(EACH_ROW, action_id(CHOOSING), value)] if card.batch.offers else []
-    return [*shown, b.actions(*offered)] if offered else shown
+    if offered:
+        return [*shown, b.actions(*offered)]
+    return shown
 
 
 def _group(card: Card) -> list[Block]:
@@ -422,7 +445,10 @@ def _group(card: Card) -> list[Block]:
     count = card.group.open
     sure = f"This is for all {count} open changes of this answer; each has its own card."
     left = card.group.alone
-    some = f"{sure} {left} can't be undone: approve {'it' if left == 1 else 'each'} there." if left else sure
+    if left:
+        some = f"{sure} {left} can't be undone: approve {'it' if left == 1 else 'each'} there."
+    else:
+        some = sure
     buttons = []
     if Verb.APPROVE_ALL in card.verbs:
         also = f"{some} What a card could not show in full is shown to you first."
@@ -431,7 +457,9 @@ def _group(card: Card) -> list[Block]:
         buttons.append(_button(card, Verb.DECLINE_ALL, value, "", sure))
     size = card.group.size
     open_ = f"{size} changes" if count == size else f"{count} of {size} changes"
-    return [b.context(f"{open_} in this answer are open."), b.actions(*buttons)] if buttons else []
+    if buttons:
+        return [b.context(f"{open_} in this answer are open."), b.actions(*buttons)]
+    return []
 
 
 def _notification(card: Card) -> str:
@@ -471,7 +499,8 @@ def _task(each: Teammate) -> Block:
         "status": _STATUS[each.standing],
     }
     ended = each.standing is not Standing.WORKING
-    if said := _doing(each):
+    said = _doing(each)
+    if said:
         task["output" if ended else "details"] = b.rich(said)[0]
     return task
 
@@ -483,4 +512,6 @@ def _name_teammate(each: Teammate) -> str:
 
 def _doing(each: Teammate) -> list[ContextLine]:
     said = text.cut(redact_text(each.about), _SAID)[0]
-    return [ContextLine((Run(said),))] if said.strip() else []
+    if said.strip():
+        return [ContextLine((Run(said),))]
+    return []

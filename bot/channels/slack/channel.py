@@ -185,7 +185,8 @@ class SlackChannel(Platform):
                 setting = "SLACK_APP_TOKEN"
                 await self._socket.open()
         except ChannelError as error:
-            if (code := code_behind(error)) is None or passes(code):
+            code = code_behind(error)
+            if code is None or passes(code):
                 return error.message
             raise SettingsError(f"{setting}: Slack refused it ({code}). {_MENDS[setting]}") from error
         if self._homes is not None:
@@ -281,7 +282,9 @@ class SlackChannel(Platform):
     @property
     def _absent(self) -> str:
         """The refusal of a request from a workspace without a known installation."""
-        return _CONNECTING if self._workspaces.connecting else _NOT_INSTALLED
+        if self._workspaces.connecting:
+            return _CONNECTING
+        return _NOT_INSTALLED
 
     async def _take_command(self, ack: Ack, body: dict[str, Any], respond: Any) -> None:
         await ack()
@@ -423,7 +426,9 @@ class SlackChannel(Platform):
         if card.asked_at is None or self._started is None:
             return None
         others_since = self._clock() - _SOON if self._with_others else self._started
-        return card.asked_at if card.asked_at < max(self._started, others_since) else None
+        if card.asked_at < max(self._started, others_since):
+            return card.asked_at
+        return None
 
     async def redraw_card(self, address: Address, ref: str, card: Card) -> None:  # noqa: ARG002 - the copy knows its place
         copy = SlackPosted.parse(ref)

@@ -85,7 +85,8 @@ async def _bot_token(settings: Settings, token: str) -> list[Finding]:
     who = ok(f"Slack bot token: {found.get('user')} in {found.get('team')}")
     headers = {str(k).lower(): v for k, v in (found.headers or {}).items()}
     scopes = _scopes(headers.get("x-oauth-scopes"))
-    if organisation := organisation_of(found):
+    organisation = organisation_of(found)
+    if organisation:
         return [who, scopes, *_accounts(settings, organisation, "organisation")]
     return [who, scopes, *_accounts(settings, str(found.get("team_id")), "workspace")]
 

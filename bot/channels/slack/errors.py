@@ -104,7 +104,9 @@ def code_of(error: SlackApiError) -> str:
 def code_behind(error: ChannelError) -> str | None:
     """Return Slack's code of the refusal behind ``error``; None when Slack did not answer."""
     cause = error.__cause__
-    return code_of(cause) if isinstance(cause, SlackApiError) else None
+    if isinstance(cause, SlackApiError):
+        return code_of(cause)
+    return None
 
 
 def for_presser(error: ChannelError) -> str:

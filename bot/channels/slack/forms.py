@@ -60,7 +60,10 @@ def _element(asked: Field, team: str) -> Block:
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICE:
             options = _options(asked)
-            chosen = options[asked.options.index(asked.value)] if asked.value in asked.options else None
+            if asked.value in asked.options:
+                chosen = options[asked.options.index(asked.value)]
+            else:
+                chosen = None
             return _with({"type": "static_select", "options": options}, "initial_option", chosen)
         case Shape.CHOICES:
             options = _options(asked)
@@ -86,7 +89,9 @@ def _text_element(asked: Field) -> Block:
 
 
 def _with(element: Block, key: str, value: Any) -> Block:
-    return element | {key: value} if value else element
+    if value:
+        return element | {key: value}
+    return element
 
 
 def _options(asked: Field) -> list[Block]:
@@ -96,14 +101,18 @@ def _options(asked: Field) -> list[Block]:
 
 def _date(value: Any) -> str | None:
     with suppress(ValueError):
-        return date.fromisoformat(value).isoformat() if isinstance(value, str) else None
+        if isinstance(value, str):
+            return date.fromisoformat(value).isoformat()
+        return None
     return None
 
 
 def _user(value: Any, team: str) -> str | None:
     with suppress(ValueError):
         found = user_of(Actor.parse(value)) if isinstance(value, str) else None
-        return found[1] if found and found[0] == team else None
+        if found and found[0] == team:
+            return found[1]
+        return None
     return None
 
 
@@ -124,20 +133,30 @@ def _read(asked: Field, element: Mapping[str, Any], team: str) -> Any:
     chosen = element.get("selected_option") or {}
     match asked.shape:
         case Shape.FLAG:
-            return chosen["value"] == "1" if chosen else None
+            if chosen:
+                return chosen["value"] == "1"
+            return None
         case Shape.CHOICE:
-            return asked.options[int(chosen["value"])] if chosen else None
+            if chosen:
+                return asked.options[int(chosen["value"])]
+            return None
         case Shape.CHOICES:
             picked = [asked.options[int(o["value"])] for o in element.get("selected_options") or []]
-            return picked if picked or not asked.nullable else None
+            if picked or not asked.nullable:
+                return picked
+            return None
         case Shape.DATE:
             return element.get("selected_date")
         case Shape.USER:
             user = element.get("selected_user")
-            return str(actor_of(team, user)) if user else None
+            if user:
+                return str(actor_of(team, user))
+            return None
     entered = element.get("value") or ""
     if asked.value is not None and entered == clean(asked.as_text):
         return asked.value  # no one touched it
     given = entered if asked.shape is Shape.TEXT else entered.strip()
     optional = asked.nullable or not asked.required or not asked.may_be_empty
-    return None if optional and not given else asked.read(entered)
+    if optional and not given:
+        return None
+    return asked.read(entered)

@@ -161,7 +161,9 @@ def read_correction(body: Mapping[str, Any], team: str, bot_user: str) -> Correc
 
 def _nothing(event: Mapping[str, Any]) -> str:
     """Return the text for a message without words: a greeting for a bare mention, else a remark."""
-    return _UNREAD if not read_words(event) and (event.get("blocks") or event.get("attachments")) else "Hello"
+    if not read_words(event) and (event.get("blocks") or event.get("attachments")):
+        return _UNREAD
+    return "Hello"
 
 
 def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
@@ -186,7 +188,9 @@ def _newest_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
         if room < 0:
             break
         kept += 1
-    return [*lines[:1], *lines[len(lines) - kept :]] if kept else lines[:1]
+    if kept:
+        return [*lines[:1], *lines[len(lines) - kept :]]
+    return lines[:1]
 
 
 def _author_of(message: Mapping[str, Any], names: Mapping[str, str]) -> str:

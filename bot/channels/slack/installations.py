@@ -47,7 +47,9 @@ def _read_window(view: Mapping[str, Any]) -> tuple[object, object]:
 
 def _first_mapping(value: object) -> Mapping[str, Any]:
     first = value[0] if isinstance(value, list) and value else None
-    return first if isinstance(first, Mapping) else {}
+    if isinstance(first, Mapping):
+        return first
+    return {}
 
 
 def _names_in(said: Mapping[str, Any]) -> Iterator[object]:
@@ -62,7 +64,9 @@ def _names_in(said: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _id_of(value: object) -> object:
-    return value.get("id") if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return value.get("id")
+    return value
 
 
 def _distinct(names: Iterable[object]) -> list[str]:

@@ -92,9 +92,10 @@ def manifest(http: str | None = None) -> dict[str, Any]:
 
 def manifest_yaml(http: str | None = None) -> str:
     """Give the manifest as the text of a YAML file."""
-    where = (
-        f"HTTP at {http}" if http else "Socket Mode; `nod slack manifest --http URL` prints the HTTP variant"
-    )
+    if http:
+        where = f"HTTP at {http}"
+    else:
+        where = "Socket Mode; `nod slack manifest --http URL` prints the HTTP variant"
     return f"# Paste this where Slack asks for an app manifest. {where}.\n{_as_yaml(manifest(http))}"
 
 

@@ -66,7 +66,9 @@ def is_id(text: str) -> bool:
 
 def mention_of(ident: str) -> str:
     """Return a mention of a person or of a user group, by its id."""
-    return f"<!subteam^{ident}>" if ident.startswith("S") else f"<@{ident}>"
+    if ident.startswith("S"):
+        return f"<!subteam^{ident}>"
+    return f"<@{ident}>"
 
 
 def channel_in(address: str, team: str) -> str | None:

@@ -30,7 +30,8 @@ async def tell_person(
     workspaces: Workspaces, place: SlackPlace | None, user: str, markdown: str, team: str = ""
 ) -> None:
     """Tell ``user`` alone, by an ephemeral message; without a place by direct message in ``team``."""
-    team = place.team if place else team
+    if place:
+        team = place.team
     words, shown = text.notification(markdown), [b.markdown(markdown, team)]
     with translate_errors():
         client = await workspaces.client(team)
@@ -117,7 +118,9 @@ async def find(workspaces: Workspaces, place: SlackPlace, key: str, since: datet
     channel, said = await _own(workspaces, place, since)
     marked = (str(message["ts"]) for message in said if message.get("metadata") == mark_of(key))
     ts = next(marked, None)
-    return SlackPosted(place.team, channel, ts) if ts else None
+    if ts:
+        return SlackPosted(place.team, channel, ts)
+    return None
 
 
 async def close_stream(workspaces: Workspaces, place: SlackPlace, since: datetime) -> str:

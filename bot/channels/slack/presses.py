@@ -79,7 +79,8 @@ class Click:
         place = SlackPlace(team, ident, thread) if ident else None
         ref = str(SlackPosted(team, ident, str(ts))) if ident and ts else None
         view = body.get("view") or {}
-        if inside := view.get("type") == "modal":
+        inside = view.get("type") == "modal"
+        if inside:
             about = ModalSubject.unpack(str(view.get("private_metadata") or ""))
             ref = about.ref or None
             if about.address.startswith(f"{team}/"):
@@ -100,7 +101,9 @@ class Click:
 
     @property
     def at(self) -> Address | None:
-        return self.place.address if self.place else None
+        if self.place:
+            return self.place.address
+        return None
 
     def subject(self, proposal_id: str, round_: int) -> ModalSubject:
         return ModalSubject(proposal_id, round_, self.place.address.key if self.place else "", self.ref or "")
@@ -121,9 +124,10 @@ class SlackPresses:
         place = click.place
         try:
             if action.get("action_id") == ACTION and place is not None:
-                words = (
-                    _OUTSIDE if (await self._actor(click)).outside else await self.threads.handle_press(place)
-                )
+                if (await self._actor(click)).outside:
+                    words = _OUTSIDE
+                else:
+                    words = await self.threads.handle_press(place)
             elif (choice := read_choice(str(action.get("action_id")))) and place is not None:
                 words = await self._say(click, choice, place)
             else:
@@ -150,7 +154,8 @@ class SlackPresses:
         reply = await self.inbox(
             make_said(choice, str(click.ref), actor, at, private=private, names=click.names)
         )
-        if told := refusal(reply):
+        told = refusal(reply)
+        if told:
             return told
         with translate_errors():
             client = await self.workspaces.client(place.team)
@@ -188,7 +193,9 @@ class SlackPresses:
                 return await self._show(click, review.view, review.file)
         press = Press(actor, Verb(verb), proposal_id, round_, address=at, ref=click.ref, names=click.names)
         reply = await self.inbox(press)
-        return "" if click.place and reply.on_cards else reply.text
+        if click.place and reply.on_cards:
+            return ""
+        return reply.text
 
     async def _actor(self, click: Click) -> Actor:
         return await self.workspaces.actor(click.team, click.user, click.home, name=click.name)
@@ -215,7 +222,9 @@ class SlackPresses:
         each = [card for card in found if card is not None]
         if len(each) < len(found):
             raise ValueError("one of them is not for this person")
-        return [] if at is not None and all(cards.render(card).whole for card in each) else each
+        if at is not None and all(cards.render(card).whole for card in each):
+            return []
+        return each
 
     async def _open(self, click: Click, actor: Actor, card: Card, verb: str) -> str:
         at = click.at
@@ -233,12 +242,17 @@ class SlackPresses:
             return await self._show(click, review.view, review.file, card.tool_name)
         if verb == cards.CONTEXT_SHOWN:
             words = await self.lookup.context(card.proposal_id, actor, at)
-            return NOT_YOURS if words is None else await self._show(click, screens.context(words, subject))
+            if words is None:
+                return NOT_YOURS
+            return await self._show(click, screens.context(words, subject))
         if verb == Verb.SIMILAR:
             return await self._offer(click, actor, card)
         asked = Verb.DECLINE if verb == cards.DECLINE_REASON else Verb(verb)
         if not card.pending or not await self.lookup.may_press(card.proposal_id, actor, at, asked):
-            reason = "It is no longer open." if not card.pending else "You may not decide this one."
+            if not card.pending:
+                reason = "It is no longer open."
+            else:
+                reason = "You may not decide this one."
             return f"{reason} {_NOT_AFFECTED}"
         if asked is Verb.FOR_REAL:
             real = screens.review_real(card, subject)
@@ -355,7 +369,10 @@ class SlackPresses:
         arguments, faults = read_form(fields, state, original, team)
         if faults:
             return _faulty(faults, fields)
-        verb = Verb.EDIT if _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN else Verb.APPROVE
+        if _read_choice(state, screens.AFTERWARDS) == screens.ASK_AGAIN:
+            verb = Verb.EDIT
+        else:
+            verb = Verb.APPROVE
         press = replace(press, verb=verb, arguments=arguments)
         reply = await self.inbox(press)
         if reply.answer is Answer.INVALID and reply.fields:
@@ -366,7 +383,10 @@ class SlackPresses:
 def _of_batch(card: Card, subject: ModalSubject, verb: str, *, may: bool) -> screens.Review:
     if verb == cards.CHOOSING:
         return screens.choose(card, subject)
-    submit = card.button(Verb.APPROVE_ALL).label if may and Verb.APPROVE_ALL in card.verbs else ""
+    if may and Verb.APPROVE_ALL in card.verbs:
+        submit = card.button(Verb.APPROVE_ALL).label
+    else:
+        submit = ""
     return screens.review_all([row.card for row in card.rows], subject, submit)
 
 
@@ -379,7 +399,10 @@ def _to_confirm(card: Card, subject: ModalSubject, state: Mapping[str, Any]) -> 
     )
     picked = Picked(frozenset(ticked))
     approve, others = picked.of(card)
-    decline = others if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS else []
+    if _read_choice(state, screens.OTHERS) == screens.DECLINE_OTHERS:
+        decline = others
+    else:
+        decline = []
     if not (approve or decline):
         fault = "Tick what to approve, or decline the others."
         return {"response_action": "errors", "errors": {screens.OTHERS: fault}}
@@ -420,7 +443,9 @@ def _answer(press: Press, reply: Reply) -> dict[str, Any]:
         return _update("Not done", reply.text)
     if press.verb in (Verb.SIMILAR, Verb.APPROVE_STEPS):
         return _update("Allowed", reply.text)
-    return {} if reply.on_cards or press.verb is Verb.EDIT else _update("Noted", reply.text)
+    if reply.on_cards or press.verb is Verb.EDIT:
+        return {}
+    return _update("Noted", reply.text)
 
 
 def _update(title: str, words: str) -> dict[str, Any]:

@@ -81,7 +81,9 @@ def _attachments(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [each for each in value if isinstance(each, Mapping)]
+    return []
 
 
 def _is_table(block: Mapping[str, Any]) -> bool:
@@ -190,13 +192,15 @@ def _table(block: Mapping[str, Any]) -> str:
     for row in rows[:_MAX_ROWS]:
         cells = [_cell(cell) for cell in row[:width]]
         line = f"| {' | '.join(cells + [''] * (width - len(cells)))} |"
-        if (room := room - len(line)) < 0:
+        room = room - len(line)
+        if room < 0:
             break
         lines.append(line)
     if not lines:
         return ""
     left = [f"{len(rows) - len(lines)} rows"] if len(rows) > len(lines) else []
-    if (widest := max(map(len, rows))) > width:
+    widest = max(map(len, rows))
+    if widest > width:
         left.append(f"{widest - width} columns")
     note = [f"(… {' and '.join(left)} of this table are left out)"] if left else []
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:], *note])
@@ -205,20 +209,23 @@ def _table(block: Mapping[str, Any]) -> str:
 def _cell(cell: object) -> str:
     """Return a cell of any kind on one line: rich text, a raw text or a raw number, or nothing."""
     if not isinstance(cell, Mapping):
-        return "" if cell is None else escape(str(cell), quote=False)
+        if cell is None:
+            return ""
+        return escape(str(cell), quote=False)
     if cell.get("type") == "rich_text":
         said = "; ".join(line for part in _mappings(cell.get("elements")) for line in _lines(part))
     else:
         text, number = cell.get("text"), cell.get("value")
         shown = number if text in (None, "") else text
-        said = (
-            escape(str(shown), quote=False)
-            if isinstance(shown, str | int | float)
-            else "; ".join(_lines(cell))
-        )
+        if isinstance(shown, str | int | float):
+            said = escape(str(shown), quote=False)
+        else:
+            said = "; ".join(_lines(cell))
     return " ".join(said.split()).replace("|", "\\|")
 
 
 def count_missing(messages: Sequence[object], total: object) -> int:
     """Return the number of replies that are not among ``messages``, which include the thread's first."""
-    return max(int(total) + 1 - len(messages), 0) if isinstance(total, int) else 0
+    if isinstance(total, int):
+        return max(int(total) + 1 - len(messages), 0)
+    return 0

@@ -48,7 +48,9 @@ def save_workspace(session: Session, row: WorkspaceRow) -> None:
 def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
     """Find the installation of a workspace, or None when it has none or is off."""
     row = session.get(WorkspaceRow, team)
-    return row if row is not None and row.off_at is None else None
+    if row is not None and row.off_at is None:
+        return row
+    return None
 
 
 def find_team_of_bot(session: Session, bot_id: str) -> str | None:

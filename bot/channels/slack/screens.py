@@ -128,7 +128,9 @@ def _review(
 
 
 def _write_context_button(card: Card) -> list[Block]:
-    return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))] if card.led else []
+    if card.led:
+        return [b.actions(b.button(CONTEXT, f"nod:{CONTEXT_SHOWN}", value_of(card)))]
+    return []
 
 
 def context(words: str, subject: ModalSubject) -> Block:
@@ -143,11 +145,12 @@ def choose(card: Card, subject: ModalSubject) -> Review:
     for at in range(0, len(rows), _TEN):
         lines, cut = batch_rows(rows[at : at + _TEN], _ROOM, at + 1)
         shown, some_cut = [*shown, *b.rich(lines)], some_cut or cut
-        if options := [
+        options = [
             b.option(f"{n + 1}. {text.link_text(rows[n].about)}", str(n))
             for n in range(at, at + _TEN)
             if n in all_
-        ]:
+        ]
+        if options:
             boxes = {"type": "checkboxes", "options": options, "initial_options": options}
             words = f"Approve of {at + 1} to {min(at + _TEN, len(rows))}"
             shown.append(b.input_block(f"{ROWS}{at}", words, boxes, optional=True))
@@ -268,7 +271,8 @@ def make_edit_form(
         b.option("Keep it and send later" if question else "Ask again, without approving", ASK_AGAIN),
     ][0 if may_approve else 1 :]
     shown = [_about(card), *inputs(fields_of(card.schema, arguments), team)]
-    if words := leaves_out(card.schema, arguments):
+    words = leaves_out(card.schema, arguments)
+    if words:
         shown.append(b.context(words))
     shown.append(_choice("Then", AFTERWARDS, afterwards))
     approves = "Approve as edited" if may_approve else "Ask again"
@@ -294,7 +298,9 @@ def _about(card: Card) -> Block:
 def asks_words(callback_id: str) -> Verb | None:
     """Return the verb whose window of `words` this is; None for any other."""
     verb = callback_id.removeprefix("nod:")
-    return Verb(verb) if verb in set(Verb) and BUTTONS[Verb(verb)].asks else None
+    if verb in set(Verb) and BUTTONS[Verb(verb)].asks:
+        return Verb(verb)
+    return None
 
 
 def last_word(title: str, words: str) -> Block:

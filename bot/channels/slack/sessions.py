@@ -49,7 +49,8 @@ class Sessions:
 
     async def settle(self, place: SlackPlace) -> None:
         """Wait a moment for what is under way, then drop it: a later status must not be overtaken by it."""
-        if (task := self._under_way.get(place)) is not None:
+        task = self._under_way.get(place)
+        if task is not None:
             await asyncio.wait({task}, timeout=_WAITED)
             task.cancel()
 

@@ -123,7 +123,8 @@ class SlackStream:
 
     def _wait_no_longer(self) -> None:
         for ident in self._waits.values():
-            if (task := self._tasks.get(ident)) and task["status"] == "in_progress":
+            task = self._tasks.get(ident)
+            if task and task["status"] == "in_progress":
                 self._tasks[ident] = self._news[ident] = task | {"status": "complete"}
 
     async def _task(self, call_id: str, title: str, status: str, details: str = "") -> None:
@@ -276,7 +277,10 @@ class SlackStream:
         self._live = False
         client = await self.workspaces.client(self.place.team)
         chunks = [{"type": "markdown_text", "text": word}] if word else None
-        below = [*self._below, *await self.threads.offer(self.place)] if status and not word else []
+        if status and not word:
+            below = [*self._below, *await self.threads.offer(self.place)]
+        else:
+            below = []
         for pause in (*_PAUSES, None):
             try:
                 async with within(_WAITED):
@@ -366,9 +370,14 @@ class SlackStream:
 
 
 def _code(error: Exception) -> str | None:
-    return code_of(error) if isinstance(error, SlackApiError) else None
+    if isinstance(error, SlackApiError):
+        return code_of(error)
+    return None
 
 
 def _line(chunk: Mapping[str, Any]) -> str:
-    said = f"{chunk['title']} ({chunk['details']})" if "details" in chunk else chunk["title"]
+    if "details" in chunk:
+        said = f"{chunk['title']} ({chunk['details']})"
+    else:
+        said = chunk["title"]
     return f"- {_SIGNS[chunk['status']]} {text.harmless(text.literal(said), 90)}"

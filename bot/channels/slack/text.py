@@ -98,7 +98,8 @@ def chunks(text: str, limit: int) -> list[str]:
     """
     pieces = []
     text = clean(text)
-    limit = limit // 2 if runs_right_to_left(text) else limit
+    if runs_right_to_left(text):
+        limit = limit // 2
     while text:
         head = prefix(text, limit, width)
         if len(head) < len(text) and (line := head.rfind("\n")) > len(head) // 2:

@@ -79,7 +79,9 @@ class Workspace:
 
     def is_bot(self, bot: str, user: str) -> bool:
         """Tell whether it is Nod's bot here, by its id where Slack names it, else by its account."""
-        return bot == self.bot_id if bot else user == self.bot_user
+        if bot:
+            return bot == self.bot_id
+        return user == self.bot_user
 
 
 @asynccontextmanager
@@ -108,7 +110,8 @@ class Client(AsyncWebClient):
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
         waited = 0
         while True:
-            if (left := self.waits.count_seconds_left(place)) > _WITHIN.get():
+            left = self.waits.count_seconds_left(place)
+            if left > _WITHIN.get():
                 raise _make_limit_error()
             await asyncio.sleep(left)
             try:
@@ -116,7 +119,8 @@ class Client(AsyncWebClient):
             except AttributeError as error:  # the client takes a 200 in plain text for an answer
                 raise aiohttp.ClientPayloadError("its answer can't be read") from error
             except SlackApiError as error:
-                if (seconds := _find_seconds_to_wait(error)) is not None:
+                seconds = _find_seconds_to_wait(error)
+                if seconds is not None:
                     self.waits.told(place, seconds)
                     if waited < _WAITS:
                         waited += 1
@@ -247,7 +251,9 @@ class Workspaces(AsyncAuthorize):
             return None
         row = await self._database.read(find_workspace, team)
         everywhere = team if team.startswith("E") else ""
-        return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere) if row else None
+        if row:
+            return Workspace(row.team, row.token, row.bot_id, row.bot_user, everywhere)
+        return None
 
     async def find_named(self, body: Mapping[str, Any]) -> Workspace | None:
         """Find the installation that a signed request is for, or None where there is no such one.
@@ -268,7 +274,9 @@ class Workspaces(AsyncAuthorize):
     async def bot_user(self, team: str) -> str:
         """Return Nod's own account in a workspace; empty where Nod is not installed."""
         workspace = await self.find(team)
-        return workspace.bot_user if workspace else ""
+        if workspace:
+            return workspace.bot_user
+        return ""
 
     async def client(self, team: str) -> Client:
         """Give the client of a workspace; raises NotDeliverable where Nod is not installed."""
@@ -395,7 +403,8 @@ class Workspaces(AsyncAuthorize):
         if asking is None:  # many messages of one person at the same moment ask once
             asking = self._asking[team, user] = asyncio.create_task(self._ask(team, user))
             asking.add_done_callback(lambda _: self._asking.pop((team, user), None))
-        if found := await asyncio.shield(asking):
+        found = await asyncio.shield(asking)
+        if found:
             return found, True
         return (known[0] if known else {}), False
 
@@ -507,7 +516,9 @@ class Workspaces(AsyncAuthorize):
 
 def organisation_of(said: AsyncSlackResponse) -> str:
     """Return the organisation that a token is for as a whole, by ``auth.test``; empty for a workspace's."""
-    return str(said.get("enterprise_id") or "") if said.get("is_enterprise_install") else ""
+    if said.get("is_enterprise_install"):
+        return str(said.get("enterprise_id") or "")
+    return ""
 
 
 def standing_of(

@@ -25,7 +25,9 @@ _SHAPE = re.compile(
 def saying(choices: Iterable[str]) -> InlineKeyboardMarkup | None:
     """Return a button for each, one below the other; None without any."""
     rows = [[InlineKeyboardButton(label, callback_data=mark)] for label, mark in make_choice_buttons(choices)]
-    return InlineKeyboardMarkup(rows) if rows else None
+    if rows:
+        return InlineKeyboardMarkup(rows)
+    return None
 
 
 def make_disabled_button(label: str) -> InlineKeyboardButton:
@@ -40,7 +42,9 @@ def without_newer(markup: InlineKeyboardMarkup) -> InlineKeyboardMarkup:
     """
     rows = [[b for b in row if not (b.api_kwargs or b.copy_text)] for row in markup.inline_keyboard]
     kept = sum(map(len, rows)) == sum(map(len, markup.inline_keyboard))
-    return markup if kept else InlineKeyboardMarkup([row for row in rows if row])
+    if kept:
+        return markup
+    return InlineKeyboardMarkup([row for row in rows if row])
 
 
 class Does(StrEnum):
@@ -166,7 +170,9 @@ class ButtonData:
     @property
     def verb(self) -> Verb | None:
         """The verb it presses; None for a step of a form or of a ladder."""
-        return self.does if isinstance(self.does, Verb) else VERBS.get(self.does)
+        if isinstance(self.does, Verb):
+            return self.does
+        return VERBS.get(self.does)
 
     @property
     def asks(self) -> bool:

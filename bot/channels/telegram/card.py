@@ -111,7 +111,9 @@ def keyboard(
         opening = [InlineKeyboardButton("Open", url=card.result_url)] if linked else []
         rows.append([*opening, _viewing(card, Does.VIEW, DETAILS, style=None)])
     rows = [row for row in rows if row]
-    return InlineKeyboardMarkup(rows) if rows else None
+    if rows:
+        return InlineKeyboardMarkup(rows)
+    return None
 
 
 def menu(card: Card) -> InlineKeyboardMarkup:
@@ -158,11 +160,15 @@ def _for_rows(
         *([] if viewed else _write_context_row(card)),
     ]
     found = [row for row in rows if row]
-    return InlineKeyboardMarkup(found) if found else None
+    if found:
+        return InlineKeyboardMarkup(found)
+    return None
 
 
 def _write_context_row(card: Card) -> list[list[InlineKeyboardButton]]:
-    return [[_viewing(card, Does.CONTEXT, CONTEXT, style=None)]] if card.led else []
+    if card.led:
+        return [[_viewing(card, Does.CONTEXT, CONTEXT, style=None)]]
+    return []
 
 
 def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramCard:
@@ -200,7 +206,10 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
     if approve and others:
         some = f"Approve {len(approve)}, leave {len(others)} open"
         laid.append([button(Does.DECIDE_SOME, some, style=_STYLES[Look.PLAIN])])
-    other = button(Does.PICK, "Pick rows") if looks else button(Does.LOOK, "Look at one row")
+    if looks:
+        other = button(Does.PICK, "Pick rows")
+    else:
+        other = button(Does.LOOK, "Look at one row")
     laid.append([*([other] if card.pending else []), button(Does.FOLD, "Back")])
     shown = OUTLINER.card(part)
     return TelegramCard(trim(shown.made), InlineKeyboardMarkup([row for row in laid if row]), shown.cut)
@@ -208,7 +217,8 @@ def choosing(card: Card, page: int, picked: Picked, *, looks: bool) -> TelegramC
 
 def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
     """Return the two answers to the question before what can't be undone, before Undo, or before Retry."""
-    if (sure := card.button(does if isinstance(does, Verb) else VERBS[does]).sure) is None:
+    sure = card.button(does if isinstance(does, Verb) else VERBS[does]).sure
+    if sure is None:
         return None
     answers = ((SURE[does], sure.yes, KeyboardButtonStyle.DANGER), (Does.KEEP, sure.no, None))
     return InlineKeyboardMarkup([[_viewing(card, does, label, style) for does, label, style in answers]])
@@ -217,7 +227,9 @@ def question(card: Card, does: Does | Verb) -> InlineKeyboardMarkup | None:
 def whole(card: Card) -> list[Rich] | None:
     """Give `everything` as messages; None when it is so long that it should be a file."""
     pieces = split(style(everything(card), "pre"), TEXT_UNITS)
-    return pieces if len(pieces) <= MOST_POSTS else None
+    if len(pieces) <= MOST_POSTS:
+        return pieces
+    return None
 
 
 def _viewing(

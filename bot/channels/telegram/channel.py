@@ -108,7 +108,8 @@ class TelegramChannel(Platform):
         api = urlsplit(str(settings.telegram_api_url))
         self._origin = f"{api.scheme}://{api.netloc}"
         self._webhook = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else None
-        if fault := webhook_fault(settings):
+        fault = webhook_fault(settings)
+        if fault:
             raise SettingsError(f"NOD_PUBLIC_URL: {fault}")
         self._secret = webhook_secret(settings, self._token)
         self._database = database
@@ -188,7 +189,8 @@ class TelegramChannel(Platform):
                 await self._app.start()
             await self._listen()
         except TelegramError as error:
-            if refusal := self._refusal(error):
+            refusal = self._refusal(error)
+            if refusal:
                 raise SettingsError(refusal) from error
             return error.message
         return None
@@ -260,7 +262,9 @@ class TelegramChannel(Platform):
 
     def routes(self) -> list[Route]:
         """Give the routes to mount on the bot's own server; none without a public URL."""
-        return [Route(WEBHOOK, self._receive, methods=["POST"])] if self._webhook else []
+        if self._webhook:
+            return [Route(WEBHOOK, self._receive, methods=["POST"])]
+        return []
 
     def hearing(self) -> Hearing:
         """Return the health of the connection.
@@ -293,7 +297,9 @@ class TelegramChannel(Platform):
     def find_place_around(self, address: Address) -> Address | None:
         """Return a topic's group, which stands for its topic General."""
         place = TelegramPlace.of(address)
-        return replace(place, thread_id=None).address if place.thread_id else None
+        if place.thread_id:
+            return replace(place, thread_id=None).address
+        return None
 
     async def look_up(self, group: str) -> UserGroup:
         title, admins = await self._transport.admins(self._with_admins(group))
@@ -366,7 +372,8 @@ class TelegramChannel(Platform):
         if not place.private:
             named = await self._each_of([each for each in people if each.channel == self.name])
             lines = [*([join(map(mention, named), ", ")] if named else []), *lines]
-            if shown := await self._database.read(posted_cards.find_known, self.name, ref):
+            shown = await self._database.read(posted_cards.find_known, self.name, ref)
+            if shown:
                 link = commands.link_to(self._bot.bot, shown.proposal_id)
                 lines.append(from_markdown(f"[Open it in a private chat]({link})"))
         rich = join(lines)

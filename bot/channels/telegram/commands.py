@@ -104,7 +104,9 @@ class Typed:
         Raises KeyError as `command`.
         """
         entry = _BY_NAME[self.name]
-        return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}") if entry.text else usage
+        if entry.text:
+            return usage.replace(f"/{entry.name} {entry.text}", f"/{entry.typed}")
+        return usage
 
 
 def introduction(typed: Typed, *, admin: bool, decides: bool, notice: str = "") -> str:

@@ -178,7 +178,9 @@ class Dialogues:
 
     async def load(self, who: Who) -> Dialogue | None:
         state = await self.database.read(load_state, NAME, who.key)
-        return Dialogue.from_state(state) if state else None
+        if state:
+            return Dialogue.from_state(state)
+        return None
 
     async def store_prompt(self, who: Who, dialogue: Dialogue, message_id: int) -> None:
         """Remember the message that asks, unless something else has been begun while it was on its way."""

@@ -21,7 +21,10 @@ _PENDING = 50  # updates that wait at Telegram before it is worth a word
 async def check(settings: Settings, places: Sequence[Address] = ()) -> list[Finding]:
     """Ask Telegram, also about the places where Nod is to post; never raises for what it says."""
     token = settings.telegram_bot_token
-    asked = await _ask_telegram(settings, token.get_secret_value(), places) if token else []
+    if token:
+        asked = await _ask_telegram(settings, token.get_secret_value(), places)
+    else:
+        asked = []
     return [*_local(settings), *asked]
 
 
@@ -76,8 +79,12 @@ def _identity(me: User, settings: Settings) -> list[Finding]:
 
 def _webhook(state: WebhookInfo, settings: Settings) -> list[Finding]:
     found = []
-    wanted = settings.public_url.rstrip("/") + WEBHOOK if settings.public_url else ""
-    if fault := webhook_fault(settings):
+    if settings.public_url:
+        wanted = settings.public_url.rstrip("/") + WEBHOOK
+    else:
+        wanted = ""
+    fault = webhook_fault(settings)
+    if fault:
         found.append(fail("Telegram webhook: NOD_PUBLIC_URL", fault))
     elif wanted and state.url != wanted:
         fix = f"Start Nod once, it sets {wanted}."

@@ -157,7 +157,9 @@ class Asker:
         if callback.does is Does.EDIT:
             await self._show_form(who, Dialogue.begin_edit(card, self.clock()), form)
             return ""
-        return await self._step(who, found, callback, form, message) if found else NOT_YOURS
+        if found:
+            return await self._step(who, found, callback, form, message)
+        return NOT_YOURS
 
     async def _begin(self, who: Who, card: Card, verb: Verb) -> str:
         """Ask for the words that go with a press."""
@@ -268,10 +270,16 @@ class Asker:
         """Store the dialogue, then show it in ``message`` or a new one; answers count once it has its id."""
         if screen.replies:
             dialogue = dialogue.asking(screen.rich.text)
-        markup = screen.markup if isinstance(screen.markup, InlineKeyboardMarkup) else None
+        if isinstance(screen.markup, InlineKeyboardMarkup):
+            markup = screen.markup
+        else:
+            markup = None
         there = message if markup else None
         # a message for one person alone takes no more: https://github.com/tdlib/telegram-bot-api/issues/881
-        most = CAPTION_UNITS if there is not None and there.receiver is not None else TEXT_UNITS
+        if there is not None and there.receiver is not None:
+            most = CAPTION_UNITS
+        else:
+            most = TEXT_UNITS
         if there is not None and screen.rich.units <= most:
             await self.dialogues.keep(who, dialogue.prompted(there.message_id))
             await who.answered()
@@ -294,7 +302,9 @@ class Asker:
 
     async def _form(self, who: Who, card: Card) -> _Form | None:
         arguments = await self.lookup.arguments(card.proposal_id, who.actor, who.place.address)
-        return None if arguments is None else _Form(card, arguments, fields_of(card.schema, arguments))
+        if arguments is None:
+            return None
+        return _Form(card, arguments, fields_of(card.schema, arguments))
 
     async def climb(self, who: Who, callback: ButtonData, card: Card, message: TelegramPosted) -> str:
         """Take a button of "approve similar"; return as `press`. How long it should hold is what presses."""
@@ -319,7 +329,8 @@ class Asker:
         if callback.does is not Does.LASTING:
             await self._show(who, chosen, offer.screen(chosen, card, who), message)
             return ""
-        if (lasting := _at(list(GrantDuration), callback.index)) is None:
+        lasting = _at(list(GrantDuration), callback.index)
+        if lasting is None:
             return MOVED_ON
         more = {"rung": chosen.rung, "lasting": lasting, "reach": chosen.reach}
         press = who.press(Verb.SIMILAR, card.proposal_id, card.round, **more)
@@ -341,4 +352,6 @@ def _apply_choice(found: Dialogue, callback: ButtonData, now: datetime) -> Dialo
 
 
 def _at(choices: list[T], index: int | None) -> T | None:
-    return choices[index] if index is not None and index < len(choices) else None
+    if index is not None and index < len(choices):
+        return choices[index]
+    return None

@@ -99,14 +99,18 @@ def is_meant_for(message: Message, me: User) -> bool:
         return True
     typed = commands.read_command(message.text or "")
     if typed is not None:
-        return typed.bot.lower() == (me.username or "").lower() if typed.bot else typed.known
+        if typed.bot:
+            return typed.bot.lower() == (me.username or "").lower()
+        return typed.known
     return any(_names(each, words, me) for each, words in _list_marks(message))
 
 
 def _find_private_reply(message: Message) -> Alone | None:
     """Return the way to answer a message that only Nod can see in a group, else None."""
     number, user = find_posted(message).message_id, message.from_user
-    return Alone(user.id, answer=-number) if number < 0 and user else None
+    if number < 0 and user:
+        return Alone(user.id, answer=-number)
+    return None
 
 
 def words_of(message: Message, me: User | None = None) -> str:
@@ -139,7 +143,10 @@ def _private(chat: Chat) -> bool:
 
 
 def _list_marks(message: Message) -> list[tuple[MessageEntity, str]]:
-    found = message.parse_entities(_MARKS) if message.text else message.parse_caption_entities(_MARKS)
+    if message.text:
+        found = message.parse_entities(_MARKS)
+    else:
+        found = message.parse_caption_entities(_MARKS)
     return sorted(found.items(), key=lambda each: each[0].offset)
 
 
@@ -166,7 +173,8 @@ class Overheard:
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
             words = "\n".join(filter(None, map(words_of, album or [message])))
-            if what := "an album" if len(album) > 1 else describe_attachment(message):
+            what = "an album" if len(album) > 1 else describe_attachment(message)
+            if what:
                 unread = _unread(what, len(album) or 1)
                 words = f"{words[:_LONGEST]} (with {unread})" if words else f"({what})"
             author = _author(message, me)
@@ -196,7 +204,9 @@ def describe_attachment(message: Message | ExternalReplyInfo) -> str:
     kind = next((kind for kind in _KINDS if getattr(message, kind, None)), None)
     if kind is not None:
         return _KINDS[kind]
-    return "an attachment" if isinstance(message, Message) and message.effective_attachment else ""
+    if isinstance(message, Message) and message.effective_attachment:
+        return "an attachment"
+    return ""
 
 
 def files_of(message: Message) -> list[Upload]:
@@ -214,7 +224,8 @@ def files_of(message: Message) -> list[Upload]:
 
 def for_model(message: Message, words: str, me: User) -> str:
     """Return the message for the model, with the quoted message and a note on what it can't see."""
-    if (what := describe_attachment(message)) and not files_of(message):
+    what = describe_attachment(message)
+    if what and not files_of(message):
         words = f"{words}\n\n({what} was attached that you can't see)"
     if not words:
         return ""
@@ -252,7 +263,9 @@ def _author(message: Message, me: User) -> str:
         return "you"
     if message.sender_chat is not None:
         return message.sender_chat.title or "a chat"
-    return message.from_user.full_name if message.from_user else "someone"
+    if message.from_user:
+        return message.from_user.full_name
+    return "someone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +375,10 @@ class Inbound:
         if await self.asker.asks(who, replied):
             return True
         shown = await self.views.find_proposal_id(find_posted(replied))
-        card = await self.lookup.card(shown, who.actor, who.place.address) if shown else None
+        if shown:
+            card = await self.lookup.card(shown, who.actor, who.place.address)
+        else:
+            card = None
         return card is not None and card.pending and card.kind.is_answer
 
     async def _command(self, who: Who, typed: Typed, message: Message) -> None:

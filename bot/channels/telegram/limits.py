@@ -176,7 +176,8 @@ class ChatPace(BaseRateLimiter[int]):
         heapq.heappush(line.waiting, mine)
         try:
             while True:
-                if (blocked := line.blocked()) > PATIENCE:
+                blocked = line.blocked()
+                if blocked > PATIENCE:
                     raise RetryAfter(math.ceil(blocked))
                 due = max(line.due(self._now(), *window), self._all.due(self._now(), *_ALL_CHATS))
                 if line.waiting[0] != mine:

@@ -58,7 +58,9 @@ def from_markdown(markdown: str) -> Rich:
     walk = _Walk(lines)
     walk.write_blocks([token for block in _split_blocks(tokens, lines) for token in block])
     made = walk.finish()
-    return bare if len(made.entities) > MAX_ENTITIES else made
+    if len(made.entities) > MAX_ENTITIES:
+        return bare
+    return made
 
 
 def _take_rest(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - as the parser calls it
@@ -268,7 +270,8 @@ class _Walk:
         self._write_title(opened)
 
     def _write_title(self, token: Token) -> None:
-        if title := token.attrs.get("title"):
+        title = token.attrs.get("title")
+        if title:
             self._write(f" ({title})")
 
 
@@ -276,7 +279,10 @@ def _task_of(tokens: Sequence[Token]) -> re.Match[str] | None:
     """Take the box of a task off the text that an item begins with."""
     paragraph = len(tokens) == 2 and tokens[0].type == "paragraph_open"  # noqa: PLR2004 - and its text
     first = tokens[1].children[0] if paragraph and tokens[1].children else None
-    found = _TASK.match(first.content) if first is not None and first.type == "text" else None
+    if first is not None and first.type == "text":
+        found = _TASK.match(first.content)
+    else:
+        found = None
     if first is not None and found:
         first.content = first.content[found.end() :].lstrip()
     return found

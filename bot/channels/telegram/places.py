@@ -47,7 +47,9 @@ class TelegramPlace:
 
     def named(self, title: str | None) -> dict[str, str]:
         """Return the name of its chat, where it has one: private chats have none."""
-        return {str(replace(self, thread_id=None).address): title} if title and not self.private else {}
+        if title and not self.private:
+            return {str(replace(self, thread_id=None).address): title}
+        return {}
 
     @classmethod
     def of(cls, address: Address) -> Self:
@@ -165,7 +167,9 @@ class Moves:
         """Return the current place of an address. Raises NotDeliverable for what is no Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
-        return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
+        if now == place.chat_id:
+            return place
+        return TelegramPlace(now, place.thread_id, home=place.chat_id)
 
     def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
         """Return the place of an incoming message."""

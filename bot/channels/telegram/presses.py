@@ -89,7 +89,8 @@ class TelegramPresses:
             answer.close()
 
     async def _handle(self, query: CallbackQuery, answer: "_PressAnswer") -> None:
-        if (words := read_choice(query.data or "")) and query.message is not None:
+        words = read_choice(query.data or "")
+        if words and query.message is not None:
             said, alert = await self._say(words, query, query.message)
             return await answer.tell(said, alert=alert)
         callback = ButtonData.parse(query.data or "")
@@ -232,7 +233,9 @@ class TelegramPresses:
             return None
         await who.answered()
         await self.views.ask(card, does, message)
-        return (sure.question, False) if verb is Verb.APPROVE else (f"{sure.question} {sure.more}", True)
+        if verb is Verb.APPROVE:
+            return (sure.question, False)
+        return (f"{sure.question} {sure.more}", True)
 
     async def _choose(
         self, callback: ButtonData, who: Who, card: Card, message: TelegramPosted
@@ -249,13 +252,17 @@ class TelegramPresses:
             return _CHANGED, True
         place = callback.index or 0
         try:
-            picked = Picked.parse(callback.picked) if callback.picked else Picked.all_of(card)
+            if callback.picked:
+                picked = Picked.parse(callback.picked)
+            else:
+                picked = Picked.all_of(card)
         except ValueError:
             return _UNREADABLE, True
         if callback.does not in (Does.DECIDE, Does.DECIDE_SOME):
             toggles = callback.does is Does.TOGGLE
             page = place // PAGE if toggles else place
-            picked = picked.toggle(place) if toggles else picked
+            if toggles:
+                picked = picked.toggle(place)
             await who.answered()
             await self.views.choose(card, message, page, picked, looks=callback.does is Does.LOOK)
             return "", False

@@ -174,13 +174,17 @@ def _format_value(field: Field, value: object) -> str:
 
 def _short(field: Field, value: object) -> Rich:
     text = _format_value(field, value)
-    return style(_label(text, 200), "code") if text.strip() else plain("(empty)")
+    if text.strip():
+        return style(_label(text, 200), "code")
+    return plain("(empty)")
 
 
 def _brief(field: Field, value: object) -> str:
     said = " ".join(_format_value(field, value).split()) or "(empty)"
     untouched = field.default and value == field.value
-    return f"{said} (default)" if untouched else said
+    if untouched:
+        return f"{said} (default)"
+    return said
 
 
 def _label(text: str, most: int = _LABEL) -> str:

@@ -81,7 +81,9 @@ class _Shown:
 
 
 def _key(card: Card) -> str:
-    return f"{card.proposal_id}{_BATCH}" if card.batch else card.proposal_id
+    if card.batch:
+        return f"{card.proposal_id}{_BATCH}"
+    return card.proposal_id
 
 
 class ShownCards:
@@ -280,7 +282,9 @@ class ShownCards:
 
     async def _load_shown(self, proposal_id: str) -> _Shown:
         state = await self._database.read(load_state, NAME, f"view:{proposal_id}")
-        return _Shown(state.get("cut"), [_Page(*each) for each in state["messages"]]) if state else _Shown()
+        if state:
+            return _Shown(state.get("cut"), [_Page(*each) for each in state["messages"]])
+        return _Shown()
 
     async def _keep_page(self, card: Card, page: _Page) -> None:
         shown = await self._load_shown(_key(card))

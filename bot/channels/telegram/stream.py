@@ -111,12 +111,16 @@ def _latest(text: str) -> str:
     if not start:
         return text[skipped:]
     fence = open_fence(text[:start])
-    return f"{fence.opening}\n{text[start:]}" if fence else text[start:]
+    if fence:
+        return f"{fence.opening}\n{text[start:]}"
+    return text[start:]
 
 
 def _before(text: str) -> Rich:
     said = from_markdown(text)
-    return said + Rich("\n\n") if said.text.strip() else Rich()
+    if said.text.strip():
+        return said + Rich("\n\n")
+    return Rich()
 
 
 def _add_mark(rich: Rich) -> Rich:

@@ -425,4 +425,6 @@ def _without_links(markup: Markup) -> Markup:
 
 def _replying(message_id: int | None, *, must: bool) -> ReplyParameters | None:
     """Return the reply parameters; None also for 0, the number of ephemeral messages."""
-    return ReplyParameters(message_id, allow_sending_without_reply=not must) if message_id else None
+    if message_id:
+        return ReplyParameters(message_id, allow_sending_without_reply=not must)
+    return None

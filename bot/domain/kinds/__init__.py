@@ -50,4 +50,6 @@ def find_kind(name: str, *, called: bool = False) -> ProposalKind:
             runs=False,
             offer=_offer_nothing,
         )
-    return found.of_agent if called and found.of_agent else found
+    if called and found.of_agent:
+        return found.of_agent
+    return found

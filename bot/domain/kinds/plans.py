@@ -16,7 +16,10 @@ def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
             return Tone.WAITING, f"Plan waiting for approval.{until}"
         case State.SUCCEEDED:
             steps = f"{len(p.ticked)} of {len(Plan.of(p.arguments).steps)} steps done."
-            begun = steps if p.ticked or not p.teammate else f"{p.teammate} may carry it out."
+            if p.ticked or not p.teammate:
+                begun = steps
+            else:
+                begun = f"{p.teammate} may carry it out."
             return Tone.GOOD, f"Plan approved by {who}. {begun}"
         case State.DECLINED if p.cause is Cause.REVISE:
             return Tone.QUIET, f"Sent back for changes by {who}{why}."

@@ -21,7 +21,9 @@ def _belongs_to_asked(_: Mapping[str, Any]) -> bool:
 
 def _introduce(asker: AskerFacts) -> str:
     words = introduce_asker(asker)
-    return words.replace("Asked by", "Asked of", 1) if asker.decides else words
+    if asker.decides:
+        return words.replace("Asked by", "Asked of", 1)
+    return words
 
 
 def _introduce_asked(asker: AskerFacts) -> str:

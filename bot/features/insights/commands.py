@@ -29,4 +29,6 @@ class InsightCommands:
                 length = timedelta(seconds=seconds(word))
         now = self._clock()
         found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
-        return counting.OFF if found is None else counting.format_insights(found, facet, now)
+        if found is None:
+            return counting.OFF
+        return counting.format_insights(found, facet, now)

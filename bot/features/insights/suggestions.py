@@ -153,7 +153,9 @@ def find_suggestions(
 def _place(row: Any) -> str:
     """Return the chat of a thread; for a conversation over HTTP the account of its owner."""
     origin, asker = Address.parse(row.place), Actor.parse(row.requester)
-    return str(asker) if origin.is_own(asker) else str(chat_of(origin))
+    if origin.is_own(asker):
+        return str(asker)
+    return str(chat_of(origin))
 
 
 def _harmless(session: Session, available: AvailableTools, name: str, rows: Sequence[Any]) -> bool:

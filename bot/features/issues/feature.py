@@ -6,7 +6,9 @@ from bot.tools.tool import FixedToolset
 
 
 def _make_toolsets(parts: FeatureParts) -> tuple[FixedToolset, ...]:
-    return (issue_tools(parts.database, parts.clock),) if parts.settings.issues else ()
+    if parts.settings.issues:
+        return (issue_tools(parts.database, parts.clock),)
+    return ()
 
 
 ISSUES = Feature(name="issues", has_named_tools=True, make_toolsets=_make_toolsets)

@@ -198,7 +198,9 @@ def comment_with(session: Session, number: int, comment_id: int) -> Comment | No
         IssueCommentRow.issue_number == number, IssueCommentRow.id == comment_id
     )
     row = session.exec(found).first()
-    return Comment(row.body, row.author, row.created_at) if row else None
+    if row:
+        return Comment(row.body, row.author, row.created_at)
+    return None
 
 
 def remove_comment(session: Session, number: int, comment_id: int, now: datetime) -> None:
@@ -231,12 +233,16 @@ def _page(session: Session, wanted: Sequence[ColumnElement[bool]], limit: int) -
 
 
 def _in_state(state: IssueState | None) -> ColumnElement[bool]:
-    return true() if state is None else col(IssueRow.state) == state
+    if state is None:
+        return true()
+    return col(IssueRow.state) == state
 
 
 def _spellings(text: str) -> set[str]:
     """Return the usual cases of a text: SQLite ignores case in ASCII only."""
-    return {text} if text.isascii() else {text, text.lower(), text.upper(), text.capitalize()}
+    if text.isascii():
+        return {text}
+    return {text, text.lower(), text.upper(), text.capitalize()}
 
 
 def _has(column: Any, word: str) -> ColumnElement[bool]:

@@ -324,7 +324,10 @@ def _writes(database: Database, clock: Clock) -> tuple[Tool, ...]:
             {"number": number, "reason": reason},
             lambda session: issues.close(session, number, reason, **_by(context), now=clock()),
         )
-        made = await database.read(issues.comment_of_key, context.idempotency_key) if reason else None
+        if reason:
+            made = await database.read(issues.comment_of_key, context.idempotency_key)
+        else:
+            made = None
         kept = {"comment": made, "reopen": True} if reason else {"reopen": True}
         return ToolOutput(_fields(issue), told=f"Closed {_name_issue(issue)}", kept=kept)
 
@@ -419,7 +422,8 @@ def _preview_closing(session: Session, arguments: Arguments) -> Sequence[Preview
     if issue.state == "closed":
         raise ToolError(f"This would change nothing: issue #{issue.number} is closed already.")
     fields = [PreviewField("state", issue.state, "closed")]
-    if reason := arguments.get("reason"):
+    reason = arguments.get("reason")
+    if reason:
         fields.append(PreviewField("comment", None, reason))
     return fields
 
@@ -434,8 +438,12 @@ def _preview_deletion(session: Session, arguments: Arguments) -> Sequence[Previe
 
 def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[PreviewField]:
     issue = issues.find(session, arguments["number"])
-    fields = [PreviewField("state", issue.state, "open")] if arguments.get("reopen") else []
-    if (ident := arguments.get("comment")) is not None:
+    if arguments.get("reopen"):
+        fields = [PreviewField("state", issue.state, "open")]
+    else:
+        fields = []
+    ident = arguments.get("comment")
+    if ident is not None:
         comment = issues.comment_with(session, issue.number, ident)
         if comment is None:
             raise Hopeless(f"The comment on issue #{issue.number} is gone already.")
@@ -449,7 +457,8 @@ def _preview_taking_back(session: Session, arguments: Arguments) -> Sequence[Pre
 def _now(session: Session, arguments: Arguments) -> Mapping[str, str | None]:
     issue = issues.find(session, arguments["number"])
     found = {name: _format_value(getattr(issue, name)) for name in _CHANGEABLE}
-    if (ident := arguments.get("comment")) is not None:
+    ident = arguments.get("comment")
+    if ident is not None:
         comment = issues.comment_with(session, issue.number, ident)
         found["comment"] = comment.body if comment else None
     return found
@@ -542,7 +551,9 @@ def _update_in_words(arguments: Arguments) -> str:
 
 def _listing(fields: Iterable[str]) -> str:
     *some, last = [name for name in _CHANGEABLE if name in fields] or [""]
-    return f"{', '.join(some)} and {last}" if some else last
+    if some:
+        return f"{', '.join(some)} and {last}"
+    return last
 
 
 def _name_issue(issue: Issue) -> str:
@@ -552,7 +563,9 @@ def _name_issue(issue: Issue) -> str:
 def _with_its(comments: int) -> str:
     if not comments:
         return ""
-    return " and its comment" if comments == 1 else f" and its {comments} comments"
+    if comments == 1:
+        return " and its comment"
+    return f" and its {comments} comments"
 
 
 def _fields(issue: Issue) -> dict[str, Any]:

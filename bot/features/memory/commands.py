@@ -95,7 +95,10 @@ class MemoryCommands:
                 alone = ", seen by no one else" if each.about is About.PERSON else ""
                 lines.append(f"**For {whose}**{alone}")
             more = [] if each.about is About.PERSON else [f"{each.asked_name} asked"]
-            last = last_day(each.until, self._policies.held.book.zone) if each.until else None
+            if each.until:
+                last = last_day(each.until, self._policies.held.book.zone)
+            else:
+                last = None
             more += [f"until {last.day} {last:%b %Y}"] if last else []
             more += ["said longest ago, room is short"] if each.oldest else []
             lines.append(f"- {each.id}: {each.fact}" + (f" ({', '.join(more)})" if more else ""))

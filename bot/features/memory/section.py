@@ -42,7 +42,9 @@ class MemorySection:
 def format_facts(facts: Sequence[Fact]) -> str:
     """Return the section of these facts, or ''."""
     lines = "".join(f"- {_FOR[each.about]}: {one_line(each.text)}\n" for each in facts)
-    return _MEMORY.format(facts=lines) if facts else ""
+    if facts:
+        return _MEMORY.format(facts=lines)
+    return ""
 
 
 def _has_facts(session: Session) -> bool:

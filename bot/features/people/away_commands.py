@@ -120,7 +120,10 @@ class AwayCommands:
         except NotDeliverable:
             return
         except (ChannelError, TimeoutError) as error:
-            why = error.message if isinstance(error, ChannelError) else "There is no answer."
+            if isinstance(error, ChannelError):
+                why = error.message
+            else:
+                why = "There is no answer."
             raise CommandError(f"I can't check who {stand_in.label} is. {why} Try again.") from None
         if standing is not Membership.MEMBER:
             raise CommandError((_OUTSIDE if standing else _NO_ONE).format(stand_in.label))
@@ -130,12 +133,17 @@ class AwayCommands:
             return CommandReply("Only an admin can say that for someone else.", answer=Answer.REFUSED)
         ended, jobs = await self._database.write(self._end, command, text)
         await self._wake(*jobs)
-        return ended_text(ended) if ended else "You are not away."
+        if ended:
+            return ended_text(ended)
+        return "You are not away."
 
     def _end(self, session: Session, command: Command, text: str) -> Ended:
         """End the absence of this person, or of the one that is named."""
         person = people.person_of(session, command.actor)
-        whose = people.person_of(session, self._away_as(session, text)) if text else person
+        if text:
+            whose = people.person_of(session, self._away_as(session, text))
+        else:
+            whose = person
         bound = self._policies.bound_to(session, command.actor)
         if whose != person and bound and not any(covers(bound, each) for each in whose.accounts):
             raise CommandError(f"You are an admin of {bound}, and they are not of it.")

@@ -57,7 +57,9 @@ def look(session: Session, policies: Policies, actor: Actor, code: str, now: dat
     None if the code is unknown, used, expired or the account's own.
     """
     row = session.exec(select(LinkCodeRow).where(_fresh(code, actor, now))).first()
-    return linking.pair_of(session, policies, Actor.parse(row.actor, row.name), actor) if row else None
+    if row:
+        return linking.pair_of(session, policies, Actor.parse(row.actor, row.name), actor)
+    return None
 
 
 def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | None:
@@ -74,11 +76,9 @@ def agree(session: Session, actor: Actor, code: str, now: datetime) -> Actor | N
 def find_agreed_pair(session: Session, policies: Policies, actor: Actor, now: datetime) -> Pair | None:
     """Return the pair with the account that gave this account's code and said yes; None without one."""
     row = session.exec(select(LinkCodeRow).where(_waiting(now), col(LinkCodeRow.actor) == str(actor))).first()
-    return (
-        linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
-        if row
-        else None
-    )
+    if row:
+        return linking.pair_of(session, policies, actor, Actor.parse(row.other or "", row.other_name))
+    return None
 
 
 def confirm(session: Session, policies: Policies, actor: Actor, other: Actor, now: datetime) -> End:

@@ -145,7 +145,9 @@ class LinkCommands:
 
 
 def _name_account(actor: Actor) -> str:
-    return f"{actor.name} ({actor})" if actor.name else str(actor)
+    if actor.name:
+        return f"{actor.name} ({actor})"
+    return str(actor)
 
 
 def _consequences(pair: Pair) -> str:

@@ -123,8 +123,12 @@ async def _open(
 
 async def _view_request(http: HttpChannel, proposal_id: str, actor: Actor) -> RequestView | None:
     found = await http.proposals.request(proposal_id, actor)
-    return RequestView.asked(found, actor) if found else None
+    if found:
+        return RequestView.asked(found, actor)
+    return None
 
 
 def _format_value(value: str | float | bool | None) -> str:  # noqa: FBT001 - JSON has flags
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)

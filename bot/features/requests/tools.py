@@ -49,7 +49,10 @@ def request_tools() -> FixedToolset:
 
     async def given(arguments: Mapping[str, Any]) -> Sequence[PreviewField]:
         # its own words head the card, so the tool's name must stand below them
-        named = [PreviewField("tool", None, arguments["tool_name"])] if arguments.get("summary") else []
+        if arguments.get("summary"):
+            named = [PreviewField("tool", None, arguments["tool_name"])]
+        else:
+            named = []
         values = arguments["input"].items()
         return [*named, *(PreviewField(name, None, as_text(value, indent=2)) for name, value in values)]
 

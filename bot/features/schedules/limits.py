@@ -28,7 +28,9 @@ class TokenLimit:
         if transcript.schedule is None:
             return ""
         spent = await self._database.read(rows.count_spent, transcript.schedule)
-        return _OVERSPENT.format(spent=spent) if spent >= self._tokens else ""
+        if spent >= self._tokens:
+            return _OVERSPENT.format(spent=spent)
+        return ""
 
 
 def count_tokens(session: Session, transcript: Transcript, tokens: int, now: datetime) -> Sequence[Job]:

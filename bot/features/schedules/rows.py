@@ -50,7 +50,9 @@ def get(session: Session, ident: str) -> Schedule | None:
     at = col(ScheduleRow.id)  # LIKE finds nothing by an index
     near = (at >= ident, at < f"{ident}z", at.startswith(ident, autoescape=True))
     found = session.exec(select(ScheduleRow).where(*near).limit(2)).all()
-    return _schedule(found[0]) if len(found) == 1 else None
+    if len(found) == 1:
+        return _schedule(found[0])
+    return None
 
 
 def of_people(session: Session, accounts: Collection[str] | None, *, ended: bool = False) -> list[Schedule]:
@@ -108,7 +110,10 @@ def put_right(session: Session, now: datetime) -> int:
     ahead = _OPEN & (_ROW.c.last_at > now + _TOLERATED)
     found = [_schedule(row) for row in session.exec(select(ScheduleRow).where(ahead))]
     for each in found:
-        due_at = each.times.after(max(now, each.ran_for or now)) if each.times else None
+        if each.times:
+            due_at = each.times.after(max(now, each.ran_for or now))
+        else:
+            due_at = None
         same = (_ROW.c.id == each.id) & _OPEN & (_ROW.c.runs == each.runs)
         session.execute(update(_ROW).where(same).values(last_at=now, due_at=due_at))
     return len(found)
@@ -139,7 +144,9 @@ def count_spent(session: Session, ident: str) -> int:
 
 
 def _state(row: ScheduleRow) -> admin_changes.State:
-    return None if row.ended_at else {"schedule": row.id, "paused": row.paused_at is not None}
+    if row.ended_at:
+        return None
+    return {"schedule": row.id, "paused": row.paused_at is not None}
 
 
 def _schedule(row: Any) -> Schedule:

@@ -84,7 +84,10 @@ def begin_schedule(session: Session, policies: Policies, made: Schedule, most: i
     person = people.person_of(session, made.person)
     theirs, there = rows.count(session, person.accounts, str(chat_of(found.origin)))
     if theirs >= most or there >= PLACE * most:
-        whose = f"{made.person.label} has {theirs}" if theirs >= most else f"This chat has {there}"
+        if theirs >= most:
+            whose = f"{made.person.label} has {theirs}"
+        else:
+            whose = f"This chat has {there}"
         raise Hopeless(f"{whose} schedules, which is the most. Delete one first: /nod schedules lists them.")
     rows.add_schedule(session, made, people.by(session, Act.SET, made.person), now)
 
@@ -113,9 +116,12 @@ def run_schedule(
     where = conversations.get_conversation(session, due.conversation_id)
     if where is None or policies.load(session).book.paused:
         return ()
-    if why := _hindrance(session, policies, due, where, standing, now):
+    why = _hindrance(session, policies, due, where, standing, now)
+    if why:
         done = _over(session, due, By.nod(Act.END_BY_ITSELF, why), now, why)
-        return _tell(session, policies, due, f"has ended. {why}", now) if done else ()
+        if done:
+            return _tell(session, policies, due, f"has ended. {why}", now)
+        return ()
     due_at = due.times.after(now) if due.times else None
     if not rows.take(session, due, due_at, now):
         return ()
@@ -164,7 +170,10 @@ def _when(session: Session, due: Schedule) -> str:
 
 def _late(due: Schedule, now: datetime) -> str:
     """Return the note on missed runs for people and the model; empty for none."""
-    missed = due.times.count_missed(due.due_at, now) if due.times and due.due_at else 0
+    if due.times and due.due_at:
+        missed = due.times.count_missed(due.due_at, now)
+    else:
+        missed = 0
     if not due.times or not due.due_at or now - due.due_at < _LATE:
         return ""
     told = f" It was due {due.times.format_moment(due.due_at)}."
@@ -191,7 +200,10 @@ def change(
     if changed:
         found, text = rows.get(session, found.id) or found, action.done_text.format(found.label)
     else:
-        state = "paused" if found.paused_at and not found.ended_at else str(found.state)
+        if found.paused_at and not found.ended_at:
+            state = "paused"
+        else:
+            state = str(found.state)
         text = f"Schedule {found.label} is {state} already."
     return ScheduleChange(found, changed, text)
 
@@ -208,7 +220,10 @@ def set_paused(session: Session, found: Schedule, by: Actor, now: datetime, *, p
     """
     if (found.paused_at is not None) == paused:
         return False
-    due_at = found.due_at if paused or not found.times else found.times.after(now) or found.due_at
+    if paused or not found.times:
+        due_at = found.due_at
+    else:
+        due_at = found.times.after(now) or found.due_at
     columns = {"paused_at": now if paused else None, "due_at": due_at}
     who = people.by(session, Act.PAUSE if paused else Act.RESUME, by)
     return rows.change_schedule(session, found.id, who, now, **columns)

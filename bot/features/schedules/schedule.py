@@ -42,7 +42,8 @@ def read_repetition(text: str, first: datetime) -> str:
         return said
     if said == "week":
         return DAYS[first.weekday()]
-    if days := weekdays(said):
+    days = weekdays(said)
+    if days:
         alike = (name for name in ("day", "weekday", "weekend") if days == weekdays(name))
         return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
     try:
@@ -112,7 +113,9 @@ class Times:
     def length(self) -> timedelta | None:
         """From one time to the next; None for once, and for days that have names or numbers."""
         named = not self.every or self.every == "month" or weekdays(self.every)
-        return None if named else duration(self.every)
+        if named:
+            return None
+        return duration(self.every)
 
     @property
     def is_span(self) -> bool:
@@ -160,7 +163,10 @@ class Times:
             return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
         length = duration(self.every)
         if self.is_span:
-            hours = f"{length // _HOUR} h" if length % _HOUR == timedelta() else span(length)
+            if length % _HOUR == timedelta():
+                hours = f"{length // _HOUR} h"
+            else:
+                hours = span(length)
             return f"every {hours} from {self.format_moment(self.start)}"
         how = "every day" if length == _DAY else f"every {length.days} d"
         return f"{how} at {first:%H:%M}"
@@ -218,7 +224,9 @@ class Schedule:
 
     @property
     def times(self) -> Times | None:
-        return Times(self.start, self.repeats, ZoneInfo(self.zone), self.until) if self.start else None
+        if self.start:
+            return Times(self.start, self.repeats, ZoneInfo(self.zone), self.until)
+        return None
 
     @property
     def state(self) -> ScheduleState:
@@ -226,7 +234,9 @@ class Schedule:
             return ScheduleState.ENDED
         if self.due_at is None and not (self.follows and not self.runs):
             return ScheduleState.DONE
-        return ScheduleState.PAUSED if self.paused_at else ScheduleState.ACTIVE
+        if self.paused_at:
+            return ScheduleState.PAUSED
+        return ScheduleState.ACTIVE
 
     @property
     def words(self) -> str:
@@ -238,4 +248,6 @@ class Schedule:
     @property
     def next(self) -> str:
         """When it runs next, in words; empty where it does not."""
-        return self.times.format_moment(self.due_at) if self.times and self.due_at else ""
+        if self.times and self.due_at:
+            return self.times.format_moment(self.due_at)
+        return ""

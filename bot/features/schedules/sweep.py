@@ -58,7 +58,8 @@ class Schedules:
 
     async def put_right(self, now: datetime) -> None:
         """Reset the due times that a clock ahead of time has set."""
-        if many := await self.database.write(rows.put_right, now):
+        many = await self.database.write(rows.put_right, now)
+        if many:
             log.warning("schedules ran by a clock that was ahead", schedules=many)
 
     async def _run(self, due: Schedule, now: datetime) -> bool:
@@ -84,9 +85,12 @@ class Schedules:
 
         def origin(session: Session) -> Address | None:
             found = conversations.get_conversation(session, due.conversation_id)
-            return found.origin if found and not found.deleted else None
+            if found and not found.deleted:
+                return found.origin
+            return None
 
-        if (address := await self.database.read(origin)) is None:
+        address = await self.database.read(origin)
+        if address is None:
             return None
         try:
             async with asyncio.timeout(_PATIENCE):

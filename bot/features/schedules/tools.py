@@ -111,7 +111,8 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
         return _settle_moments(checked(raw), policies.held.book.zone, clock())
 
     def check(session: Session, context: CallContext, settled: Arguments) -> None:
-        if begins := settled.get("after_proposal"):
+        begins = settled.get("after_proposal")
+        if begins:
             teammate = teams.get(session, context.conversation_id)
             where = teammate.lead_id if teammate else context.conversation_id
             runs.find_followed(session, policies, begins, where, Actor.parse(context.requested_by))
@@ -122,7 +123,9 @@ def _making(database: Database, policies: Policies, clock: Clock, most: int) -> 
 def _ending(database: Database, policies: Policies, clock: Clock) -> Tool:
     async def named(arguments: Arguments) -> str:
         found = await database.read(rows.get, arguments["schedule"])
-        return f"Delete the schedule “{one_line(found.task)}”" if found else "Delete a schedule"
+        if found:
+            return f"Delete the schedule “{one_line(found.task)}”"
+        return "Delete a schedule"
 
     async def lost(arguments: Arguments) -> Sequence[PreviewField]:
         found = await database.read(rows.get, arguments["schedule"])
@@ -168,7 +171,8 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
     """Return the arguments with moments as dates, in a zone that is named. Raises BadArguments."""
     given = {name: value for name, value in given.items() if value != ""} | {"task": one_line(given["task"])}
     if "after_proposal" in given:
-        if also := [name for name in ("at", "every", "until") if name in given]:
+        also = [name for name in ("at", "every", "until") if name in given]
+        if also:
             raise BadArguments(dict.fromkeys(also, "Leave this out: it runs once."))
         return {name: given[name] for name in ("task", "after_proposal")}
     if "at" not in given:
@@ -183,7 +187,10 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
         field = "every"
         every = read_repetition(given.get("every", ""), start)
         field = "until"
-        until = moment(given["until"], now.astimezone(zone)) if "until" in given else None
+        if "until" in given:
+            until = moment(given["until"], now.astimezone(zone))
+        else:
+            until = None
     except ValueError as error:
         raise BadArguments({field: f"{str(error)[:1].upper()}{str(error)[1:]}."}) from None
     kept = {"task": given["task"], "at": format_moment(start), "time_zone": str(zone)}
@@ -211,7 +218,8 @@ def _times(given: Mapping[str, Any]) -> Times:
 def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
     """Return the fields of the card."""
     rows = {"task": given["task"]}
-    if followed := given.get("after_proposal"):
+    followed = given.get("after_proposal")
+    if followed:
         rows["when"] = f"once proposal {followed[:8]} has ended"
     else:
         times = _times(given)

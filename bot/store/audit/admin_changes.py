@@ -124,7 +124,10 @@ def _seal_with(session: Session, by: By, after: State, now: datetime) -> None:
 
 def rule_key(row: RuleRow) -> str:
     """Return the key by which one rule replaces another. Roles and routes may have several values."""
-    many = f" {canonical(row.value)}" if row.subject in (Subject.ROLE, Subject.ROUTE) else ""
+    if row.subject in (Subject.ROLE, Subject.ROUTE):
+        many = f" {canonical(row.value)}"
+    else:
+        many = ""
     parts = [f"{row.subject} for {row.pattern} in {row.scope}{many}"]
     parts += [f"by {row.who}"] if row.who else []
     parts += [f"between {' and '.join(row.clock)}"] if row.clock else []
@@ -213,13 +216,17 @@ def _now(session: Session, name: str) -> str | None:
     by = table.c[table.info[AUDITED].key]
     same = by == (int(key) if isinstance(by.type, Integer) else key)
     found = session.execute(select(table).where(same)).mappings().first()
-    return _content(table.info[AUDITED], found) if found else None
+    if found:
+        return _content(table.info[AUDITED], found)
+    return None
 
 
 def _content(audited: Audited, row: Any) -> str | None:
     """Return the hash of a row, or None for a row that does not count, such as the book without a pause."""
     kept = {name: value for name, value in row.items() if name not in audited.uncounted}
-    return chain.content(kept) if audited.counts(row) else None
+    if audited.counts(row):
+        return chain.content(kept)
+    return None
 
 
 def there(session: Session) -> Iterator[tuple[str, str]]:
@@ -231,7 +238,8 @@ def there(session: Session) -> Iterator[tuple[str, str]]:
         audited = table.info[AUDITED]
         rows = session.connection().execute(select(table), execution_options={"yield_per": _BATCH})
         for row in rows.mappings():
-            if (found := _content(audited, row)) is not None:
+            found = _content(audited, row)
+            if found is not None:
                 yield f"{thing} {row[audited.key]}", found
     for tool in session.exec(select(ToolVersionRow)):
         yield f"{Thing.TOOL} {tool.name} {tool.version}", log.schema_hash(tool.parameters)

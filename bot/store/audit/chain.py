@@ -135,7 +135,8 @@ def record_row(session: Session, insert_one: Insert, row: Mapping[str, Any]) -> 
 
 def link_added(session: Session) -> None:
     """Insert what was added so far in the transaction of a session that is about to read the record."""
-    if (added := session.info.get(ADDITIONS)) is not None:
+    added = session.info.get(ADDITIONS)
+    if added is not None:
         link(session.connection(), added)
 
 
@@ -213,7 +214,9 @@ def blank(connection: Connection) -> dict[str, Any]:
 
 def name_of(key: bytes) -> str:
     """Return a name for a key that does not reveal it; empty for none."""
-    return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8] if key else ""
+    if key:
+        return hashlib.sha256(b"nod audit key " + key).hexdigest()[:8]
+    return ""
 
 
 def _plain(value: Any) -> Any:
@@ -230,7 +233,9 @@ def _text(row: Mapping[str, Any]) -> bytes:
 
 
 def _digest(key: bytes, text: bytes) -> str:
-    return hmac.digest(key, text, "sha256").hex() if key else hashlib.sha256(text).hexdigest()
+    if key:
+        return hmac.digest(key, text, "sha256").hex()
+    return hashlib.sha256(text).hexdigest()
 
 
 def _hash(key: bytes, row: Mapping[str, Any]) -> str:
@@ -254,7 +259,9 @@ def anchor(session: Session) -> str | None:
     """Return the newest number and hash, to be kept outside the database; None while nothing is recorded."""
     link_added(session)
     end = session.connection().execute(_READ_END, {}).first()
-    return f"{end.number}-{end.hash[:_ANCHOR]}" if end is not None and end.number else None
+    if end is not None and end.number:
+        return f"{end.number}-{end.hash[:_ANCHOR]}"
+    return None
 
 
 def astray(session: Session, anchor: str) -> str | None:
@@ -342,7 +349,10 @@ def breaks(read: SnapshotReader, count: Counter) -> Iterator[str]:
 def _read_beginning(session: Session) -> tuple[tuple[bytes, ...], Any, tuple[int, list[str]], str]:
     """Return the keys, the end and, of an older record, where the chain begins, its faults and its hash."""
     upgraded = check_upgraded(session)
-    before = before_the_chain(session.connection(), upgraded[0]) if upgraded[0] else ""
+    if upgraded[0]:
+        before = before_the_chain(session.connection(), upgraded[0])
+    else:
+        before = ""
     return keys_of(session), session.connection().execute(_READ_END, {}).first(), upgraded, before
 
 
@@ -385,7 +395,9 @@ def check_upgraded(session: Session) -> tuple[int, list[str]]:
     row = session.execute(
         select(_LEDGER.c.id, _LEDGER.c.after).where(_LEDGER.c.thing == UPGRADE).order_by(_LEDGER.c.id)
     ).first()
-    return (row[0], row[1]["faults"]) if row else (0, [])
+    if row:
+        return (row[0], row[1]["faults"])
+    return (0, [])
 
 
 def before_the_chain(connection: Connection, least: int) -> str:

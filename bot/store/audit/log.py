@@ -183,11 +183,15 @@ def breaks(read: chain.SnapshotReader, count: Counter) -> Iterator[str]:
     after = ""
     while part := read(partial(_read_last, after=after)):
         for row in count.follow(part):
-            if broken := _difference(row):
+            broken = _difference(row)
+            if broken:
                 yield f"proposal {row['id']}: {broken}"
         after = part[-1]["id"]
     for ident, version, now_at in read(lambda session: session.execute(_GONE).all()):
-        what = "its row is gone" if now_at is None else f"its row is at version {now_at}"
+        if now_at is None:
+            what = "its row is gone"
+        else:
+            what = f"its row is at version {now_at}"
         yield f"proposal {ident}: {what}, its audit at {version}"
 
 

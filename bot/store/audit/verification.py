@@ -272,7 +272,9 @@ def _of_the_rest(
 
 
 def _about_tool(pattern: str, wanted: Wanted) -> bool:
-    return fnmatchcase(wanted.tool, pattern) if wanted.known else pattern == wanted.tool
+    if wanted.known:
+        return fnmatchcase(wanted.tool, pattern)
+    return pattern == wanted.tool
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -319,5 +321,10 @@ FORMATS: Mapping[str, tuple[str, Callable[[Iterable[Mapping[str, Any]]], str]]] 
 
 
 def _cell(value: Any) -> Any:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    if isinstance(value, dict | list):
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = value
+    if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{text}"
+    return text

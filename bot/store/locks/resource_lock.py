@@ -53,7 +53,9 @@ class ResourceLock:
 
     def ahead(self, name: str) -> str | None:
         """Return the next waiter for a name that no one holds in this process."""
-        return None if name in self._inside else next(iter(self._in_line(name)), None)
+        if name in self._inside:
+            return None
+        return next(iter(self._in_line(name)), None)
 
     async def leave(self, who: str, name: str) -> tuple[str, ...]:
         """Give up what ``who`` holds; returns who comes next, if anyone waits for it."""

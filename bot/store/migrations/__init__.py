@@ -45,10 +45,12 @@ def upgrade(engine: Engine, progress: Progress = ignore) -> None:
         from alembic import command
 
         with alone(engine):
-            if fault := damage(engine) or unknown(engine):
+            fault = damage(engine) or unknown(engine)
+            if fault:
                 raise SettingsError(f"NOD_DATABASE_URL: {fault}")
             command.upgrade(config(engine, progress), "head")
-    if fault := damage(engine):
+    fault = damage(engine)
+    if fault:
         raise SettingsError(f"NOD_DATABASE_URL: {fault}")
 
 
@@ -79,7 +81,8 @@ def alone(engine: Engine) -> Iterator[None]:
 
 def damage(engine: Engine) -> str:
     """Return the fault of the present tables and its fix; empty for none."""
-    if encoding := _narrow(engine):
+    encoding = _narrow(engine)
+    if encoding:
         return f"its encoding {encoding} can't hold every text. Name a database that has UTF8."
     version = read_version(engine)
     columns = inspect(engine).get_multi_columns()
@@ -100,7 +103,9 @@ def damage(engine: Engine) -> str:
         for column in table.columns
         if column.name not in there[name]
     ]
-    return f"parts of it are missing ({name_some(lost, _NAMED)}). Restore a backup." if lost else ""
+    if lost:
+        return f"parts of it are missing ({name_some(lost, _NAMED)}). Restore a backup."
+    return ""
 
 
 def _narrow(engine: Engine) -> str:

@@ -121,7 +121,10 @@ async def _json(answer: httpx2.Response) -> Any:
 
 async def _refusal(answer: httpx2.Response) -> ToolError:
     said = (await _json(answer))["message"]
-    begins = "Docker says" if answer.status_code == httpx2.codes.NOT_FOUND else "Docker refused"
+    if answer.status_code == httpx2.codes.NOT_FOUND:
+        begins = "Docker says"
+    else:
+        begins = "Docker refused"
     return ToolError(f"{begins}: {str(said)[:_MOST_REFUSAL]}")
 
 

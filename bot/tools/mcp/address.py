@@ -72,7 +72,9 @@ class AddressTransport(httpx2.AsyncBaseTransport):
         try:
             response = await self._client.send(request, stream=True)
             if response.status_code < httpx2.codes.BAD_REQUEST:
-                return response if asked is None else await _fit_response(request, asked, response)
+                if asked is None:
+                    return response
+                return await _fit_response(request, asked, response)
             return await self._judge(request, asked, response)
         except _NOT_SENT as error:
             self._lose(UNREACHABLE)
@@ -132,8 +134,13 @@ def explain_stream(error: types.ErrorData) -> types.ErrorData | None:
     """Return the error for an answer that its stream did not bring; None for the server's own errors."""
     if error.code == types.PARSE_ERROR and error.message.startswith(_UNPARSED):
         return types.ErrorData(code=UNREAD, message=NO_MCP)
-    lost = _LOST_STREAM.match(error.message) if error.code == types.CONNECTION_CLOSED else None
-    return types.ErrorData(code=BROKEN, message=lost["why"] or _CUT_OFF) if lost else None
+    if error.code == types.CONNECTION_CLOSED:
+        lost = _LOST_STREAM.match(error.message)
+    else:
+        lost = None
+    if lost:
+        return types.ErrorData(code=BROKEN, message=lost["why"] or _CUT_OFF)
+    return None
 
 
 def _refuses_session(status: int, error: dict[str, Any] | None, words: str, *, answers: bool) -> bool:
@@ -168,7 +175,9 @@ def _question(request: httpx2.Request) -> dict[str, Any] | None:
         asked = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
         return None
-    return asked if isinstance(asked, dict) and "id" in asked and "method" in asked else None
+    if isinstance(asked, dict) and "id" in asked and "method" in asked:
+        return asked
+    return None
 
 
 async def _fit_response(

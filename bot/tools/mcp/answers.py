@@ -44,11 +44,16 @@ def fit_message(body: bytes, asked: int | str | None = None) -> types.JSONRPCMes
     ident = said.get("id") if asked is None else asked
     if not isinstance(ident, int | str):
         return None
-    if error := said.get("error"):
+    error = said.get("error")
+    if error:
         return types.JSONRPCError(jsonrpc="2.0", id=ident, error=_fit_error(error))
-    if isinstance(result := said.get("result"), dict):
+    result = said.get("result")
+    if isinstance(result, dict):
         return types.JSONRPCResponse(jsonrpc="2.0", id=ident, result=result)
-    told = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result)) if result is not None else None
+    if result is not None:
+        told = types.ErrorData(code=types.INTERNAL_ERROR, message=as_text(result))
+    else:
+        told = None
     unread = types.ErrorData(code=UNREAD, message=NO_MCP)
     return types.JSONRPCError(jsonrpc="2.0", id=ident, error=told or unread)
 

@@ -117,7 +117,9 @@ def _is_python(pattern: str) -> bool:
 def _null(error: Any) -> str | None:
     """Return the name of a top-level argument if the error is that it is null."""
     path = list(error.absolute_path)
-    return str(path[0]) if len(path) == 1 and error.instance is None else None
+    if len(path) == 1 and error.instance is None:
+        return str(path[0])
+    return None
 
 
 def _describe_faults(error: Any) -> Iterable[tuple[str, str]]:
@@ -143,7 +145,9 @@ def _words(keyword: str, wanted: Any) -> str:
     if keyword in ("anyOf", "oneOf", "not"):
         return "fits none of the forms that are allowed here"
     value = shorten(json.dumps(wanted, ensure_ascii=False), _MOST)
-    return f"should be one of {value}" if keyword == "enum" else f"should satisfy {keyword} {value}"
+    if keyword == "enum":
+        return f"should be one of {value}"
+    return f"should satisfy {keyword} {value}"
 
 
 if __name__ == "__main__":

@@ -131,7 +131,9 @@ class ServerConfig:
     def startup_seconds(self) -> float:
         if self.startup is not None:
             return self.startup
-        return PROCESS_STARTUP_SECONDS if isinstance(self.launch, Stdio) else ADDRESS_STARTUP_SECONDS
+        if isinstance(self.launch, Stdio):
+            return PROCESS_STARTUP_SECONDS
+        return ADDRESS_STARTUP_SECONDS
 
     def offers(self, tool_name: str) -> bool:
         """Return whether a tool, by the name its server gives it, is for the model at all; deny wins."""
@@ -141,7 +143,10 @@ class ServerConfig:
 
     def scrub(self, text: str) -> str:
         """Return the text without this server's secrets, wherever they stand in it."""
-        inside = self.launch.env if isinstance(self.launch, Stdio) else self.launch.headers
+        if isinstance(self.launch, Stdio):
+            inside = self.launch.env
+        else:
+            inside = self.launch.headers
         parts = {part for value in inside.values() for part in (value, *value.split())}
         if isinstance(self.launch, Stdio):
             parts |= self.launch.filled
@@ -311,7 +316,10 @@ class _Entry(_Shape):
             launch = Stdio(self.command, self.args, self.env, folder, filled)
         else:
             launch = Http(self.url, self.headers, OAuthClient(**dict(self.oauth)))
-        prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_" if self.prefix is None else self.prefix
+        if self.prefix is None:
+            prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_"
+        else:
+            prefix = self.prefix
         return ServerConfig(name, launch, self.trust, self.allow, self.deny, prefix, self.timeout, startup)
 
 

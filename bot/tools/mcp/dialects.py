@@ -27,7 +27,9 @@ def fit_response(response: httpx2.Response, issuer: str | None) -> httpx2.Respon
     if "error" in said and "access_token" not in said:
         return _answer(response, said, status=httpx2.codes.BAD_REQUEST)
     is_form = not response.headers.get("Content-Type", "").startswith("application/json")
-    return _answer(response, said) if "access_token" in said and is_form else response
+    if "access_token" in said and is_form:
+        return _answer(response, said)
+    return response
 
 
 def is_same_issuer(one: str, other: str) -> bool:
@@ -45,7 +47,9 @@ def read_answer(response: httpx2.Response) -> dict[str, Any]:
         said = dict(parse_qsl(body.decode(errors="replace"))) if is_form else {}
     if isinstance(said, dict) and str(said.get("expires_in", "")).isdigit():
         said["expires_in"] = int(said["expires_in"])
-    return said if isinstance(said, dict) else {}
+    if isinstance(said, dict):
+        return said
+    return {}
 
 
 def words_of(said: dict[str, Any] | Any) -> str:

@@ -339,7 +339,9 @@ def _asking_for(page: httpx2.URL, scope: str | None) -> httpx2.URL:
     if not scope:
         return page
     page = page.copy_set_param("scope", scope).copy_remove_param("prompt")
-    return page.copy_set_param("prompt", "consent") if "offline_access" in scope.split() else page
+    if "offline_access" in scope.split():
+        return page.copy_set_param("prompt", "consent")
+    return page
 
 
 def _name_proof(
@@ -365,12 +367,15 @@ def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
     if not client.secret:
         return "none"
     offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
-    return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
+    if "client_secret_basic" in offered:
+        return "client_secret_basic"
+    return "client_secret_post"
 
 
 def _answer(going: _Going, said: Mapping[str, str]) -> None:
     """Give it what the person came back with."""
-    if code := said.get("code"):
+    code = said.get("code")
+    if code:
         found = AuthorizationCodeResult(code=code, state=said["state"], iss=said.get("iss"))
         going.answer.set_result(found)
     else:

@@ -94,7 +94,9 @@ def _plain_value(key: str, value: Any) -> Any:
     if key in _LISTS and isinstance(value, list):
         return [_plain(part) for part in value]
     if key == "items":
-        return {} if isinstance(value, list) else _plain(value)
+        if isinstance(value, list):
+            return {}
+        return _plain(value)
     if key == "additionalProperties" and isinstance(value, Mapping):
         return _plain(value)
     return value

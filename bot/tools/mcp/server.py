@@ -290,7 +290,9 @@ class Server:
         if error.code == BROKEN or is_line_closed(error):
             log.warning("an mcp server gave no answer", server=name, why=words, code=error.code)
             ended = ToolTimedOut(f"{name} ended before it answered ({words}).")
-            return ended if writes else self._unavailable(words)
+            if writes:
+                return ended
+            return self._unavailable(words)
         if error.code == UNREAD:
             return self._tell_unread(words, writes=writes)
         if not writes or error.code not in _UNKNOWN_END:
@@ -302,7 +304,9 @@ class Server:
         """Return the error for an answer that no one can read: a write may have been carried out."""
         log.warning("an mcp server answered badly", server=self.config.name, why=words)
         told = f"{self.config.name} gave an answer that can't be read ({words})."
-        return ToolTimedOut(told) if writes else ToolError(told)
+        if writes:
+            return ToolTimedOut(told)
+        return ToolError(told)
 
     async def _find_line(self) -> tuple[ServerLine, Client]:
         """Return the line that takes calls; one that is renewed after a lost session is waited for."""
@@ -362,9 +366,12 @@ class Server:
 
         Older protocols don't say, so then there must be but one.
         """
-        if call := _caller.get():
+        call = _caller.get()
+        if call:
             return call
-        return next(iter(self._calls)) if len(self._calls) == 1 else None
+        if len(self._calls) == 1:
+            return next(iter(self._calls))
+        return None
 
     async def _answer(
         self,
@@ -523,7 +530,8 @@ async def answer_question(
         return types.ElicitResult(action="cancel")
     if said.action is not Action.ACCEPT:
         return types.ElicitResult(action="decline" if said.action is Action.DECLINE else "cancel")
-    if problems := await asyncio.to_thread(question.problems, said.content):
+    problems = await asyncio.to_thread(question.problems, said.content)
+    if problems:
         log.warning("an answer does not fit a server's question", server=server, fields=list(problems))
         return types.ElicitResult(action="cancel")
     return types.ElicitResult(action="accept", content=None if url else dict(said.content))

@@ -94,7 +94,10 @@ class Keys:
     async def scopes(self) -> str:
         """Return the scopes allowed before, and those that the server has asked for since."""
         held = await self.look()
-        before = OAuthToken.model_validate_json(held.tokens).scope if held and held.tokens else None
+        if held and held.tokens:
+            before = OAuthToken.model_validate_json(held.tokens).scope
+        else:
+            before = None
         return union_scopes(before, self.wanted) or ""
 
     async def look(self) -> SignIn | None:
@@ -126,7 +129,9 @@ class Keys:
                 self._trouble = ""
                 return tokens.access_token
             if not tokens.refresh_token:
-                return None if refused else tokens.access_token
+                if refused:
+                    return None
+                return tokens.access_token
             self._held = await self._refresh(held)
             if self._held is None or not self._held.tokens or self._held.version == held.version:
                 return None
@@ -187,7 +192,10 @@ def _renewal(held: SignIn) -> httpx2.Request:
     if found.resource is not None:
         form["resource"] = context.get_resource_url()
     form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
-    address = str(found.server.token_endpoint) if found.server else urljoin(held.url, "/token")
+    if found.server:
+        address = str(found.server.token_endpoint)
+    else:
+        address = urljoin(held.url, "/token")
     return httpx2.Request("POST", address, data=form, headers=headers)
 
 
@@ -231,13 +239,16 @@ class Bearer(httpx2.Auth):
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"
                 response = yield request
-        if why := self._why(response):
+        why = self._why(response)
+        if why:
             _say(response, why)
 
     def _why(self, response: httpx2.Response) -> str:
         """Return why it was refused; empty where it was not. HTTP's 401 and 403 say that nothing was done."""
         if response.status_code == httpx2.codes.UNAUTHORIZED:
-            return self._keys.why if self._keys else 'it does not accept the "headers" of its entry (401)'
+            if self._keys:
+                return self._keys.why
+            return 'it does not accept the "headers" of its entry (401)'
         if response.status_code != httpx2.codes.FORBIDDEN:
             return ""
         if self._keys is None or extract_field_from_www_auth(response, "error") != "insufficient_scope":
@@ -308,4 +319,6 @@ def metadata_of(back: str, scope: str | None = None) -> OAuthClientMetadata:
 
 def expiry(tokens: OAuthToken, now: datetime) -> datetime | None:
     """Return the end of a token, or None where it is unknown."""
-    return None if tokens.expires_in is None else now + timedelta(seconds=min(tokens.expires_in, _YEAR))
+    if tokens.expires_in is None:
+        return None
+    return now + timedelta(seconds=min(tokens.expires_in, _YEAR))

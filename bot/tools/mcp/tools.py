@@ -43,7 +43,8 @@ def adopt(server: Server, theirs: types.Tool, patience: float, name: str = "") -
     ``name`` is its name for the model where its own would be that of another.
     """
     config = server.config
-    if why := (theirs.meta or {}).get(MALFORMED):
+    why = (theirs.meta or {}).get(MALFORMED)
+    if why:
         raise ValueError(why)
     arguments = Arguments(theirs.input_schema)
     parameters = as_offered(theirs.input_schema)
@@ -106,7 +107,10 @@ def name_of(config: ServerConfig, name: str, *, marked: bool = False) -> str:
     ``marked``: with a mark that tells it from others.
     """
     clean = re.sub(r"[^A-Za-z0-9_\-]", "_", name)
-    whole = clean if config.prefix and clean.startswith(config.prefix) else config.prefix + clean
+    if config.prefix and clean.startswith(config.prefix):
+        whole = clean
+    else:
+        whole = config.prefix + clean
     if len(whole) <= _LONGEST_NAME and not marked:
         return whole
     return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -117,12 +121,17 @@ def title(theirs: types.Tool) -> str:
     name = _words(theirs.name)
     hints = theirs.annotations
     given = cut("".join(filter(str.isprintable, theirs.title or (hints.title if hints else None) or "")))
-    return name if not given or given.casefold() == name.casefold() else f"{given} ({theirs.name[:_SHOWN]})"
+    if not given or given.casefold() == name.casefold():
+        return name
+    return f"{given} ({theirs.name[:_SHOWN]})"
 
 
 def version(server_name: str, theirs: types.Tool) -> str:
     """Return a digest of all that the tool is judged by. Raises ValueError for what is not JSON."""
-    hints = theirs.annotations.model_dump(mode="json") if theirs.annotations else None
+    if theirs.annotations:
+        hints = theirs.annotations.model_dump(mode="json")
+    else:
+        hints = None
     known = [server_name, theirs.name, theirs.description, theirs.input_schema, hints]
     shape = canonical([*known, theirs.title] if theirs.title else known)
     return hashlib.sha256(shape.encode()).hexdigest()[:16]

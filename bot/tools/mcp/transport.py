@@ -183,7 +183,8 @@ async def _listen(process: Process, to_us: MemoryObjectSendStream[Read]) -> None
                     for line in lines.cut(chunk):
                         await to_us.send(_message(await bound_message(line)))
             except TooLarge as error:
-                if told := _refusal(error):
+                told = _refusal(error)
+                if told:
                     await to_us.send(told)
     with suppress(*_GONE):
         async for _ in process.stdout:
@@ -214,7 +215,9 @@ def _message(line: bytes) -> Read:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
         fitted = fit_message(line)
-        return error if fitted is None else SessionMessage(fitted)
+        if fitted is None:
+            return error
+        return SessionMessage(fitted)
 
 
 def _refusal(error: TooLarge) -> SessionMessage | None:

@@ -39,7 +39,8 @@ def answer_question(question: Mapping[str, Any]) -> dict[str, Any]:
             page = read_page(data.decode(), report)
             return {**asdict(page), "kind": kind, "note": report.as_text()}
         package = Package(data) if kind == ZIP else None
-        kind = identify(package) if package else kind
+        if package:
+            kind = identify(package)
         kind, text = _read_text(data, kind, package, report)
         text = cut_text(text, report.remark)
     except UnreadableError as error:

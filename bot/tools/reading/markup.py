@@ -32,7 +32,9 @@ def parse_xml(data: bytes) -> Any:
 
 
 def local_name(element: Any) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    if isinstance(element.tag, str):
+        return element.tag.rpartition("}")[2]
+    return ""
 
 
 def attribute(element: Any, name: str) -> str:

@@ -27,11 +27,10 @@ def read_open_document(package: Package, report: Report) -> str:
     hidden = _remove_hidden(root, parse_xml(styles or _NO_STYLES), report)
     _count(root, report)
     pages = [each for each in root.iter() if local_name(each) == "page"]
-    said = (
-        [_slide(at, page, hidden, report) for at, page in enumerate(pages, 1)]
-        if pages
-        else [text_of_element(root, _ROLES)]
-    )
+    if pages:
+        said = [_slide(at, page, hidden, report) for at, page in enumerate(pages, 1)]
+    else:
+        said = [text_of_element(root, _ROLES)]
     return "\n".join([*said, *_headers(package)])
 
 
@@ -125,7 +124,9 @@ def _write(element: Any, roles: Roles) -> str | None:
         return " " * min(int(count) if count.isdecimal() else 1, _MAX_SPACES)
     if name == "a":
         words, address = inner_text(element, roles), attribute(element, "href")
-        return f"{words} <{address}>" if address and address != words else words
+        if address and address != words:
+            return f"{words} <{address}>"
+        return words
     if name == "note":
         bodies = [each for each in element if local_name(each) == "note-body"]
         return "".join(f" [note: {text_of_element(each, roles).strip()}]" for each in bodies)

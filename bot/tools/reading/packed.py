@@ -100,11 +100,16 @@ def _resolve(folder: str, relation: Any) -> str:
 
 def identify(package: Package) -> str:
     """Return the media type of what is packed; `ZIP` where it is an archive of files."""
-    mime = package.read("mimetype")[:100].strip() if _is_small(package, "mimetype") else b""
+    if _is_small(package, "mimetype"):
+        mime = package.read("mimetype")[:100].strip()
+    else:
+        mime = b""
     if mime in _MIME_TYPES:
         return _MIME_TYPES[mime]
     if "[Content_Types].xml" not in package.names:
-        return EPUB if "META-INF/container.xml" in package.names else ZIP
+        if "META-INF/container.xml" in package.names:
+            return EPUB
+        return ZIP
     main = main_part(package)
     types = package.read("[Content_Types].xml").decode("utf-8", errors="replace")
     said = re.search(rf'PartName="/{re.escape(main)}"[^>]*ContentType="([^"]*)"', types)
@@ -112,7 +117,9 @@ def identify(package: Package) -> str:
     stated = said[1] if said else ""
     kinds = [kind for word, kind in _MAIN_PART_TYPES if word in stated]
     by_folder = {"word": DOCX, "xl": XLSX, "ppt": PPTX}
-    return kinds[0] if kinds else by_folder.get(main.partition("/")[0], ZIP)
+    if kinds:
+        return kinds[0]
+    return by_folder.get(main.partition("/")[0], ZIP)
 
 
 def main_part(package: Package) -> str:
@@ -132,4 +139,6 @@ def list_archive(package: Package, report: Report) -> str:
     rows = [f"{each.filename}\t{each.file_size:,} bytes\n" for each in files[:_MAX_LISTED]]
     if len(files) > _MAX_LISTED:
         report.remark(f"Only the first {_MAX_LISTED} names are listed.")
-    return f"[Archive of {len(files):,} files]\n" + "".join(rows) if files else ""
+    if files:
+        return f"[Archive of {len(files):,} files]\n" + "".join(rows)
+    return ""

@@ -175,16 +175,24 @@ def _is_in_picture(title: Any) -> bool:
 def _say_by_attributes(element: Any, tag: str) -> str:
     """Return what an element says without text: a picture's words, what a person filled in."""
     if tag == "option":
-        return "☒ " if element.get("selected") is not None else ""
+        if element.get("selected") is not None:
+            return "☒ "
+        return ""
     if tag == "img":
         words = element.get("alt", "").strip()
-        return f"[picture: {words}]" if words else ""
+        if words:
+            return f"[picture: {words}]"
+        return ""
     if tag != "input":
         return ""
     kind = element.get("type", "").lower()
     if kind in ("checkbox", "radio"):
-        return " ☒ " if element.get("checked") is not None else " ☐ "
-    return "" if kind in _SILENT_INPUTS else f" {element.get('value', '')} "
+        if element.get("checked") is not None:
+            return " ☒ "
+        return " ☐ "
+    if kind in _SILENT_INPUTS:
+        return ""
+    return f" {element.get('value', '')} "
 
 
 def _tidy(text: str) -> str:

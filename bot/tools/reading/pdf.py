@@ -30,7 +30,9 @@ def read_pdf(data: bytes, report: Report) -> str:
             room -= len(text)
         if room < 0:
             break
-    return "\n".join((*more, *told)) if room < 0 else "\n".join((*told, *more))
+    if room < 0:
+        return "\n".join((*more, *told))
+    return "\n".join((*told, *more))
 
 
 def _read_pages(data: bytes, report: Report) -> list[str]:

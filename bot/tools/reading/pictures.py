@@ -92,14 +92,20 @@ def _arrange(picture: Any, drawn: int, report: Report) -> Any:
     parts = min(_MAX_PARTS, max(2, round((long / short) ** 0.5)))
     step = -(-long // parts)
     gap = max(8, short // 50)
-    size = (step, short * parts + gap * (parts - 1)) if is_wide else (short * parts + gap * (parts - 1), step)
+    if is_wide:
+        size = (step, short * parts + gap * (parts - 1))
+    else:
+        size = (short * parts + gap * (parts - 1), step)
     sheet = Image.new(picture.mode, size, "magenta")
     for number in range(parts):
         begin, end = number * step, min((number + 1) * step, long)
         box = (begin, 0, end, height) if is_wide else (0, begin, width, end)
         offset = number * (short + gap)
         sheet.paste(picture.crop(box), (0, offset) if is_wide else (offset, 0))
-    order = "below each other, from top to bottom" if is_wide else "next to each other, from left to right"
+    if is_wide:
+        order = "below each other, from top to bottom"
+    else:
+        order = "next to each other, from left to right"
     report.remark(f"It has {width:,} by {height:,} pixels, so it is shown in {parts} parts {order}.")
     return _scale(sheet, 0, report)
 

@@ -110,7 +110,9 @@ def _find_coding(name: bytes) -> str:
         found = codecs.lookup(name.decode("ascii")).name
     except (LookupError, ValueError):
         return ""
-    return "" if found in _NO_CHARSETS or found.startswith(("utf-16", "utf-32")) else _WIDER.get(found, found)
+    if found in _NO_CHARSETS or found.startswith(("utf-16", "utf-32")):
+        return ""
+    return _WIDER.get(found, found)
 
 
 def _is_decodable(data: bytes, coding: str) -> bool:
@@ -201,7 +203,10 @@ def _read_notebook(text: str, report: Report) -> str | None:
     """Return the cells and what they gave as text; None where the JSON is no notebook."""
     try:
         notebook = json.loads(text)
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        if "cells" in notebook:
+            cells = notebook["cells"]
+        else:
+            cells = notebook["worksheets"][0]["cells"]
         return "\n".join(line for at, cell in enumerate(cells, 1) for line in _cell(at, cell, report))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
@@ -223,7 +228,9 @@ def _cell(number: int, cell: Mapping[str, Any], report: Report) -> Iterator[str]
 
 
 def _join_lines(lines: Any) -> str:
-    return lines if isinstance(lines, str) else "".join(map(str, lines))
+    if isinstance(lines, str):
+        return lines
+    return "".join(map(str, lines))
 
 
 def _read_mail(data: bytes, report: Report) -> str:
@@ -248,7 +255,9 @@ def _read_body(message: EmailMessage, report: Report) -> str | None:
     """Return the text as people see it; a version of it in plain text counts where it has the same words."""
     plain, page = message.get_body(("plain",)), message.get_body(("html",))
     if page is None:
-        return None if plain is None else _content(plain, report)
+        if plain is None:
+            return None
+        return _content(plain, report)
     if plain is None:
         return read_html(_content(page, report), report)
     written, seen = _content(plain, report), Report()

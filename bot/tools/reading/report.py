@@ -63,4 +63,6 @@ def pluralise(kind: str) -> str:
         head, found, rest = kind.partition(link)
         if found:
             return f"{pluralise(head)}{found}{rest}"
-    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}s"

@@ -63,7 +63,9 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
         for each in book.sheets_metadata[:_MAX_SHEETS]
     ]
     report.leave_out("sheet", len(book.sheets_metadata) - len(texts))
-    return "\n".join(_share(texts, report)) if any(lines for _, lines in texts) else ""
+    if any(lines for _, lines in texts):
+        return "\n".join(_share(texts, report))
+    return ""
 
 
 def _read_sheet(book: Any, about: Any, facts: _Sheet, report: Report) -> tuple[str, list[str]]:
@@ -119,14 +121,18 @@ def _line(number: int, row: list[object], first: int, shown: dict[int, dict[int,
         said += [""] * (column + 1 - len(said))
         said[column] = text
     line = "\t".join(said[first:] if not any(said[:first]) else said).rstrip()
-    return f"[hidden row] {line}" if line and number in facts.hidden_rows else line
+    if line and number in facts.hidden_rows:
+        return f"[hidden row] {line}"
+    return line
 
 
 def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 10**15 else repr(value)
+        if value.is_integer() and abs(value) < 10**15:
+            return str(int(value))
+        return repr(value)
     if isinstance(value, dt.timedelta):
         seconds = round(value.total_seconds())
         return f"{seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02}"
@@ -233,7 +239,9 @@ def _form(number: str, codes: dict[str, str]) -> str:
     if (number.isdecimal() and int(number) in _PERCENT_IDS) or re.search(r"(?<![\\\"])%", code):
         return "%"
     sign = _CURRENCY.search(code)
-    return next(filter(None, sign.groups()), "").strip() if sign else ""
+    if sign:
+        return next(filter(None, sign.groups()), "").strip()
+    return ""
 
 
 def _inspect_sheet(package: Package, part: str, forms: list[str], unseen: set[int]) -> _Sheet:
@@ -290,7 +298,9 @@ def _inspect_column(element: Any, sheet: _Sheet) -> None:
 def _column(cell: Any) -> int:
     """Return the column of a cell, from 0. A cell without a reference follows those before it."""
     place = _REFERENCE.fullmatch(cell.get("r", ""))
-    return _index(place[1]) if place else sum(1 for _ in cell.itersiblings(preceding=True))
+    if place:
+        return _index(place[1])
+    return sum(1 for _ in cell.itersiblings(preceding=True))
 
 
 def _inspect_cell(cell: Any, sheet: _Sheet, place: tuple[int, int], forms: list[str]) -> None:
@@ -305,7 +315,10 @@ def _inspect_cell(cell: Any, sheet: _Sheet, place: tuple[int, int], forms: list[
     if cell.get("t") == "e":
         _show(sheet, place, value.text or "")
     style = cell.get("s", "0")
-    form = forms[int(style)] if style.isdecimal() and int(style) < len(forms) else ""
+    if style.isdecimal() and int(style) < len(forms):
+        form = forms[int(style)]
+    else:
+        form = ""
     if form and cell.get("t", "n") == "n":
         _show(sheet, place, _show_number(value.text or "", form))
 

@@ -49,7 +49,9 @@ def read_slides(data: bytes, package: Package, report: Report) -> str:
     told += _comments(package)
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
-    return "\n".join(told) if any("\n" in each.strip() for each in told) else ""
+    if any("\n" in each.strip() for each in told):
+        return "\n".join(told)
+    return ""
 
 
 def _as_presentation(data: bytes, package: Package) -> bytes:
@@ -66,7 +68,9 @@ def _as_presentation(data: bytes, package: Package) -> bytes:
         for name in package.names:
             if name.endswith((".xml", ".rels")):
                 changed[name] = _as_transitional(changed.get(name) or package.read(name))
-    return package.replace(changed) if changed else data
+    if changed:
+        return package.replace(changed)
+    return data
 
 
 def _as_transitional(part: bytes) -> bytes:
@@ -116,11 +120,10 @@ def _diagram(shape: Any, package: Package, report: Report) -> Iterator[str]:
     part = str(shape.part.partname).lstrip("/")
     target = package.relations(part).get(attribute(ids, "dm"), ("", ""))[1]
     data = package.read(target)
-    words = (
-        [each.text for each in parse_xml(data).iter() if local_name(each) == "t" and each.text]
-        if data
-        else []
-    )
+    if data:
+        words = [each.text for each in parse_xml(data).iter() if local_name(each) == "t" and each.text]
+    else:
+        words = []
     report.leave_out("diagram with its layout" if words else "diagram")
     yield from words
 

@@ -194,9 +194,13 @@ def _write(element: Any, roles: Roles) -> str | None:
     if name == "li":
         return f"\n- {inner_text(element, roles).strip()}\n"
     if name == "input":
-        return "☒" if element.get("checked") else "☐"
+        if element.get("checked"):
+            return "☒"
+        return "☐"
     if name == "img":
-        return f"[picture: {element.get('alt')}]" if element.get("alt") else ""
+        if element.get("alt"):
+            return f"[picture: {element.get('alt')}]"
+        return ""
     return None
 
 

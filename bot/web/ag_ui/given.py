@@ -144,7 +144,9 @@ def is_same_text(sent: str, kept: str) -> bool:
 
 
 def _parts(message: UserMessage) -> Sequence[ContentPart]:
-    return [TextPart(text=message.content)] if isinstance(message.content, str) else message.content
+    if isinstance(message.content, str):
+        return [TextPart(text=message.content)]
+    return message.content
 
 
 def _rename_message(written: WrittenMessage, known: str) -> WrittenMessage:
@@ -182,7 +184,10 @@ def _as_current_part(part: Any) -> Any:
     if not isinstance(part, dict) or part.get("type") != "binary":
         return part
     data, address = part.get("data"), part.get("url") or part.get("id")
-    source = {"type": "data", "value": data} if data else {"type": "url", "value": address}
+    if data:
+        source = {"type": "data", "value": data}
+    else:
+        source = {"type": "url", "value": address}
     metadata = {"filename": part.get("filename")}
     return {
         "type": "document",
@@ -220,7 +225,10 @@ def _file(number: int, part: Any) -> Upload | None:
     named = part.metadata if isinstance(part.metadata, dict) else {}
     name = str(named.get("filename") or named.get("name") or f"{part.type}-{number}")
     try:
-        data = base64.b64decode(part.source.value, validate=True) if part.source.type == "data" else b""
+        if part.source.type == "data":
+            data = base64.b64decode(part.source.value, validate=True)
+        else:
+            data = b""
     except ValueError:
         return None
     return Upload(name, data) if data else None

@@ -37,7 +37,8 @@ def history(
             told.append(AssistantMessage(id=ident, content=text))
         results: list[Message] = []
         for call in line.calls:
-            if proposal := found.get((line.id, call.id)):
+            proposal = found.get((line.id, call.id))
+            if proposal:
                 told.append(_make_call_message(proposal))
                 results += _make_result_messages(proposal)
             elif result := line.results.get(call.id):
@@ -100,7 +101,9 @@ def _make_call_message(proposal: ProposalView) -> AssistantMessage:
 
 def _make_result_messages(proposal: ProposalView) -> list[Message]:
     told = result_of(proposal)
-    return [] if told is None else [tool_result(proposal.id, told)]
+    if told is None:
+        return []
+    return [tool_result(proposal.id, told)]
 
 
 def _name(line: Line, sent: str) -> str:

@@ -63,7 +63,9 @@ class RunBodies:
         parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replayed() -> Message:
-            return parts.pop() if parts else await receive()
+            if parts:
+                return parts.pop()
+            return await receive()
 
         await self._app(scope, replayed, send)
 

@@ -67,8 +67,12 @@ class _Payload(BaseModel):
         if self.revise is not None:
             return Verb.REVISE
         if self.approved is None:
-            return Verb.EDIT if self.edited is not None else None
-        return Verb.APPROVE if self.approved else Verb.DECLINE
+            if self.edited is not None:
+                return Verb.EDIT
+            return None
+        if self.approved:
+            return Verb.APPROVE
+        return Verb.DECLINE
 
 
 _Answer = tuple[ResumeEntry, str, int, _Payload]
@@ -104,7 +108,8 @@ async def run(body: AguiInput, actor: Caller, site: Here, streamed: Streaming, s
         _answer(each) if last_of[each.interrupt_id] == each else _TWO.format(each.interrupt_id)
         for each in body.resume or ()
     ]
-    if wrong := next((each for each in answers if isinstance(each, str)), None):
+    wrong = next((each for each in answers if isinstance(each, str)), None)
+    if wrong:
         raise Fault(422, wrong, fields={"resume": wrong})
     with ExitStack() as stack:
         listener = stack.enter_context(
@@ -294,7 +299,9 @@ async def _conversation_of(http: HttpChannel, actor: Actor, thread_id: str) -> s
     if await find_own(http, actor, thread_id) is not None:
         return thread_id
     ident = hashlib.sha256(f"{actor} {thread_id}".encode()).hexdigest()[:16]
-    return None if await http.conversations.is_deleted(ident) else ident
+    if await http.conversations.is_deleted(ident):
+        return None
+    return ident
 
 
 def _answer(entry: ResumeEntry) -> _Answer | str:

@@ -223,7 +223,9 @@ class RunStream:
         changed = {name: value for name, value in now.items() if self._state.get(name) != value}
         self._state |= changed
         delta = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in changed.items()]
-        return [StateDeltaEvent.model_validate({"delta": delta})] if delta else []
+        if delta:
+            return [StateDeltaEvent.model_validate({"delta": delta})]
+        return []
 
     def finished(
         self, waiting: Sequence[ProposalView], end: TurnEnd | None, said: Sequence[Message]

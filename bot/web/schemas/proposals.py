@@ -32,7 +32,9 @@ class Kind(StrEnum):
 
 
 def _name_kind(kind: Any, handler: Callable[[str], Kind]) -> str:
-    return handler(str(kind)) if str(kind) in set(Kind) else str(kind)
+    if str(kind) in set(Kind):
+        return handler(str(kind))
+    return str(kind)
 
 
 class ChangeBody(View):
@@ -450,7 +452,9 @@ def conversation_of(found: Seen) -> str:
     if found.conversation is None:
         return found.proposal.conversation_id
     at = found.conversation.shown_at
-    return at.key.rpartition("/")[2] if at and at.channel == "http" else found.conversation.id
+    if at and at.channel == "http":
+        return at.key.rpartition("/")[2]
+    return found.conversation.id
 
 
 class CallbackView(View):
@@ -479,7 +483,10 @@ class RequestView(ProposalView):
     def asked(cls, found: SeenRequest, actor: Actor) -> Self:
         p = found.seen.proposal
         own = {"arguments": p.arguments} if actor == p.requester else {}
-        callback = CallbackView.model_validate(found.webhook) if found.webhook else None
+        if found.webhook:
+            callback = CallbackView.model_validate(found.webhook)
+        else:
+            callback = None
         return cls.seen_as(found.seen, end=end_of(p), callback=callback, **own)
 
 

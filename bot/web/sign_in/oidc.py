@@ -72,13 +72,17 @@ def account_of(name: str, said: str = "") -> Actor | None:
     """Return the account of someone whom the organisation calls this; None for what is no name or address."""
     name = name.strip()
     key = name.lower() if name.isascii() else ""  # some other letters become ASCII in lower case
-    return Actor("http", f"sso.{key}", said or name) if _NAME.fullmatch(key) else None
+    if _NAME.fullmatch(key):
+        return Actor("http", f"sso.{key}", said or name)
+    return None
 
 
 def account_of_subject(subject: str, said: str = "") -> Actor | None:
     """Return the account of someone whom the provider names by an ID of its own, letter for letter."""
     key = quote(subject, safe="|@+", errors="replace")
-    return Actor("http", f"sso-id.{key}", said or subject) if 0 < len(key) <= _LONGEST_SUBJECT else None
+    if 0 < len(key) <= _LONGEST_SUBJECT:
+        return Actor("http", f"sso-id.{key}", said or subject)
+    return None
 
 
 def _tells_of_address(claims: Mapping[str, Any]) -> bool:
@@ -207,7 +211,9 @@ class OidcSignIn:
         except (jwt.PyJWTError, ValueError, TypeError) as error:
             log.warning("what the sign-in provider tells of a person was refused", why=str(error))
             return {}
-        return found if found.get("sub") == claims["sub"] else {}
+        if found.get("sub") == claims["sub"]:
+            return found
+        return {}
 
     async def close(self) -> None:
         if self._client is not None:

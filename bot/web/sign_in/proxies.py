@@ -61,9 +61,11 @@ class Forwarded:
 
     def _restore(self, scope: Scope) -> None:
         scope[_BROUGHT] = True
-        if (scheme := _last(scope, b"x-forwarded-proto")) in ("http", "https"):
+        scheme = _last(scope, b"x-forwarded-proto")
+        if scheme in ("http", "https"):
             scope["scheme"] = scheme
-        if host := _last(scope, b"x-forwarded-host"):
+        host = _last(scope, b"x-forwarded-host")
+        if host:
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
         hops = _list_words(scope, b"x-forwarded-for")

@@ -54,7 +54,8 @@ class Authenticator:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" and (named := find_named_person(request)) is not None:
             self._check_own(request)
-            if (person := account_of(named)) is None:
+            person = account_of(named)
+            if person is None:
                 raise Unauthenticated
             return person
         secret = request.cookies.get(COOKIE, "") if scheme.lower() != "bearer" else ""

@@ -71,7 +71,8 @@ class StreamedAnswer(ABC):
         parts: list[Part] = []
         if self._thoughts.take_retraction():
             parts.append(Retracted())
-        if thought := self._thoughts.take_thought(thought):
+        thought = self._thoughts.take_thought(thought)
+        if thought:
             parts.append(Thought(thought))
         if text:
             parts.append(Text(text))
@@ -93,7 +94,9 @@ class StreamedAnswer(ABC):
 
 def read_count(tokens: Any) -> int:
     """Return a server's count of tokens; 0 for anything else."""
-    return tokens if isinstance(tokens, int) and 0 < tokens < _MAX_TOKENS else 0
+    if isinstance(tokens, int) and 0 < tokens < _MAX_TOKENS:
+        return tokens
+    return 0
 
 
 def read_cached_count(details: Any) -> int:

@@ -41,7 +41,10 @@ def read_arguments(given: Any) -> ReadArguments:
     """Read what a server sent as the arguments of one call. What can't be read is given back as it is."""
     if given is None:
         return ReadArguments("{}")
-    text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if isinstance(given, str):
+        text = given
+    else:
+        text = json.dumps(given, ensure_ascii=False)
     text = _join_surrogates(text).removeprefix("\ufeff")
     if not text.strip() or text.strip() == "null":
         return ReadArguments("{}")
@@ -66,7 +69,8 @@ def _read(text: str, depth: int) -> dict[str, Any] | None:
 
     Raises _DoubtError where several objects differ.
     """
-    if fenced := _FENCED.match(text):
+    fenced = _FENCED.match(text)
+    if fenced:
         if not _BEHIND.match(fenced[2]):
             return None
         text = fenced[1]
@@ -115,4 +119,6 @@ def _is_sound(text: str) -> bool:
 
 def _join_surrogates(text: str) -> str:
     """Join pairs of lone surrogates, and replace unpaired ones by U+FFFD."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

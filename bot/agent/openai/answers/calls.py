@@ -87,8 +87,13 @@ class Calls:
         """Find the open call a fragment belongs to; None when it begins a new one."""
         if given and (known := self._latest(lambda call: call.id == given)):
             # one id for two calls: only a name together with another index can mean that
-            return None if name and known.index != index else known
-        at = self._latest(lambda call: call.index == index) if index is not None else None
+            if name and known.index != index:
+                return None
+            return known
+        if index is not None:
+            at = self._latest(lambda call: call.index == index)
+        else:
+            at = None
         if at is None and (index is None or not (given or name)):
             at = self._open[-1] if self._open else None
         if at is None:
@@ -129,8 +134,11 @@ def claim_id(given: str, used: set[str], make_id: Callable[[], str] = _new_id) -
 
 def _arguments_of(function: dict[str, Any]) -> str:
     for name in ("arguments", "input", "parameters"):
-        if (found := function.get(name)) is not None:
-            return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+        found = function.get(name)
+        if found is not None:
+            if isinstance(found, str):
+                return found
+            return json.dumps(found, ensure_ascii=False)
     return ""
 
 

@@ -37,11 +37,13 @@ class ChatAnswer(StreamedAnswer):
 
     def take(self, event: Any) -> Sequence[Part]:
         self._events += 1
-        if (error := find_error(event)) is not None:
+        error = find_error(event)
+        if error is not None:
             raise RefusedError(error)
         if not isinstance(event, dict):
             return ()
-        if isinstance(inner := event.get("data"), dict) and "choices" not in event:
+        inner = event.get("data")
+        if isinstance(inner, dict) and "choices" not in event:
             event = inner  # in an envelope of a gateway
         self._read_usage(event)
         self._read_usage(event.get("x_groq"))
@@ -74,7 +76,8 @@ class ChatAnswer(StreamedAnswer):
         return ()
 
     def _take_choice(self, choice: Json) -> Sequence[Part]:
-        if error := choice.get("error"):
+        error = choice.get("error")
+        if error:
             raise RefusedError(error)
         self._end = read_end(choice.get("finish_reason")) or self._end
         self._read_usage(choice)
@@ -83,11 +86,13 @@ class ChatAnswer(StreamedAnswer):
             if self._size:  # its words came in parts before, its calls perhaps not
                 message = {} if self._called else {"tool_calls": message.get("tool_calls")}
             delta = message if not self._called else {}
-        if isinstance(text := choice.get("text"), str) and not delta:  # of older completions
+        text = choice.get("text")
+        if isinstance(text, str) and not delta:  # of older completions
             delta = {"content": text}
         if not isinstance(delta, dict):
             return ()
-        if isinstance(error := delta.get("error"), dict | str) and error:
+        error = delta.get("error")
+        if isinstance(error, dict | str) and error:
             raise RefusedError(error)
         form, fragments = _fragments(delta)
         if fragments and self._form in ("", form):
@@ -155,10 +160,14 @@ def _fragments(delta: Json) -> tuple[str, list[Json]]:
         calls = [calls] if single else list(numbered)
     if isinstance(calls, list) and (calls := [call for call in calls if isinstance(call, dict) and call]):
         return "tool_calls", calls
-    if isinstance(older := delta.get("function_call"), dict):
+    older = delta.get("function_call")
+    if isinstance(older, dict):
         return "function_call", [{"index": 0, "function": older}]
     parts = delta.get("content")
-    made = [part for part in parts if _is_call(part)] if isinstance(parts, list) else []
+    if isinstance(parts, list):
+        made = [part for part in parts if _is_call(part)]
+    else:
+        made = []
     return "content", made
 
 
@@ -177,7 +186,9 @@ def _text(content: Any) -> str:
 
 def _part_text(part: Any) -> str:
     if isinstance(part, dict):
-        return (part.get("text") or "") if part.get("type") in ("text", None) else ""
+        if part.get("type") in ("text", None):
+            return part.get("text") or ""
+        return ""
     return part if isinstance(part, str) else ""
 
 
@@ -187,8 +198,12 @@ def _read_thought(delta: Json) -> str:
     None of these fields is OpenAI's own.
     """
     for name in _THOUGHT_FIELDS:
-        if isinstance(said := delta.get(name), str) and said:
+        said = delta.get(name)
+        if isinstance(said, str) and said:
             return said
     parts = delta.get("content")
-    thinking = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    if isinstance(parts, list):
+        thinking = [part for part in parts if isinstance(part, dict)]
+    else:
+        thinking = []
     return "".join(_text(part.get("thinking")) for part in thinking)

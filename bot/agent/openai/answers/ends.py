@@ -37,7 +37,10 @@ def read_end(reason: Any) -> str:
     """Return a server's reason as one word in lower case; "" where it says none."""
     if isinstance(reason, list) and len(reason) == 1:
         reason = reason[0]
-    word = reason.strip().lower().replace(" ", "_") if isinstance(reason, str) else str(reason or "").lower()
+    if isinstance(reason, str):
+        word = reason.strip().lower().replace(" ", "_")
+    else:
+        word = str(reason or "").lower()
     return "" if word in _UNSAID else word
 
 

@@ -40,11 +40,14 @@ async def split_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[Event, No
     event = _Growing()
     lines = split_lines(chunks)
     async for line in lines:
-        if found := event.add(line):
+        found = event.add(line)
+        if found:
             yield found
-    if found := event.add(b""):
+    found = event.add(b"")
+    if found:
         yield found
-    if stray := event.stray:
+    stray = event.stray
+    if stray:
         yield Event(stray.decode(), is_stray=True)
 
 
@@ -72,7 +75,8 @@ async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, Non
             first = False
         begun = [others[-1]]
         size = len(begun[0])
-    if rest := b"".join(begun):
+    rest = b"".join(begun)
+    if rest:
         yield rest.removeprefix(_BOM) if first else rest
 
 
@@ -108,6 +112,9 @@ class _Growing:
             self._name = value.strip()
 
     def _close(self) -> Event | None:
-        found = Event(b"\n".join(self._data).decode(), self._name.decode()) if self._data else None
+        if self._data:
+            found = Event(b"\n".join(self._data).decode(), self._name.decode())
+        else:
+            found = None
         self._data, self._name, self._size = [], b"", 0
         return found

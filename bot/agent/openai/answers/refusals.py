@@ -97,7 +97,9 @@ class Refusal:
             return RefusalCause.PASSING
         if self.status >= _CLIENT_ERRORS:
             return RefusalCause.REFUSED
-        return RefusalCause.PASSING if PASSING.search(self.said) else RefusalCause.UNKNOWN
+        if PASSING.search(self.said):
+            return RefusalCause.PASSING
+        return RefusalCause.UNKNOWN
 
     @property
     def _is_unpaid(self) -> bool:
@@ -155,7 +157,9 @@ def find_error(answer: Any) -> Any:
 
 def _is_told(error: Any) -> bool:
     """Return whether it says that something went wrong: some send an empty one, or a code of 0, each time."""
-    return any(part not in _NOTHING for part in error.values()) if isinstance(error, dict) else bool(error)
+    if isinstance(error, dict):
+        return any(part not in _NOTHING for part in error.values())
+    return bool(error)
 
 
 def is_too_long(said: str, status: int = 0) -> bool:
@@ -187,7 +191,9 @@ def _decode_body(text: str) -> Any:
     around = text[:at].strip(" -:'b\"")
     if not around and not text[end:].strip():
         return inner
-    return [around, inner, text[end:].strip(" .'\"")] if isinstance(inner, dict | list) else text
+    if isinstance(inner, dict | list):
+        return [around, inner, text[end:].strip(" .'\"")]
+    return text
 
 
 def _words(value: Any, depth: int) -> Iterator[str]:
@@ -204,7 +210,10 @@ def _words(value: Any, depth: int) -> Iterator[str]:
         for part in value[:_MAX_PARTS]:
             yield from _words(part, depth + 1)
     elif isinstance(value, dict):
-        at = ".".join(map(str, value["loc"])) if isinstance(value.get("loc"), list) else ""
+        if isinstance(value.get("loc"), list):
+            at = ".".join(map(str, value["loc"]))
+        else:
+            at = ""
         found = [part for name in _WORD_FIELDS for part in _words(value.get(name), depth + 1)]
         yield from [f"{at}: {part}" if at else part for part in found]
 
@@ -220,7 +229,8 @@ def _codes(value: Any, depth: int) -> Iterator[Any]:
             yield from _codes(part, depth + 1)
     elif isinstance(value, Mapping):
         for name in _CODE_FIELDS:
-            if isinstance(code := value.get(name), str | int):
+            code = value.get(name)
+            if isinstance(code, str | int):
                 yield code
         for name in _WORD_FIELDS:
             if name in value:
@@ -228,5 +238,8 @@ def _codes(value: Any, depth: int) -> Iterator[Any]:
 
 
 def _clean_words(words: str, secret: str) -> str:
-    line = words.replace(secret, "…") if len(secret) >= _MIN_SECRET_CHARS else words
+    if len(secret) >= _MIN_SECRET_CHARS:
+        line = words.replace(secret, "…")
+    else:
+        line = words
     return shorten(redact_text(_MASKED.sub("…", line)), MAX_SHOWN_CHARS)

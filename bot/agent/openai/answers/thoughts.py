@@ -58,7 +58,9 @@ def join_surrogates(text: str) -> str:
 def _begin_line(line: str) -> str:
     """Return the start of a line: enough to see its indent, and if it holds a word."""
     begun = line[:_LINE_CHARS]
-    return "…" if line.strip() and not begun.strip() else begun
+    if line.strip() and not begun.strip():
+        return "…"
+    return begun
 
 
 class Thoughts:

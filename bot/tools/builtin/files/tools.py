@@ -335,7 +335,9 @@ def _undo_of(confined: ConfinedFolder) -> Undo:
         kept = ran.kept
         if ran.output is None:
             kept = await asyncio.to_thread(_describe_kept, confined, changeable(path))
-        return kept if isinstance(kept, str) else InverseCall("file_restore", {"path": path, **kept})
+        if isinstance(kept, str):
+            return kept
+        return InverseCall("file_restore", {"path": path, **kept})
 
     return undo
 
@@ -356,7 +358,10 @@ def _in_thread(
 def _change(confined: ConfinedFolder, arguments: Arguments) -> tuple[Names, Shown | None, str]:
     """Return the file that a write or edit replaces, its state now (None: not there), and its new text."""
     found = changeable(arguments["path"])
-    new = str(arguments["content"]) if "content" in arguments else _apply_edit(confined, arguments)
+    if "content" in arguments:
+        new = str(arguments["content"])
+    else:
+        new = _apply_edit(confined, arguments)
     entry = confined.look(found)
     if entry is None:
         return found, None, new
@@ -431,7 +436,9 @@ def _preview_restore(confined: ConfinedFolder, arguments: Arguments) -> Sequence
 
 def _bytes(content: str, encoding: str) -> bytes:
     try:
-        return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode()
+        if encoding == "base64":
+            return base64.b64decode(content, validate=True)
+        return content.encode()
     except ValueError:
         raise ToolError("The content is not base64.") from None
 

@@ -264,7 +264,8 @@ class ConfinedFolder:
 
         Raises ToolError where it can't be kept.
         """
-        if (entry := self.look(names)) is None:
+        entry = self.look(names)
+        if entry is None:
             return None
         with self.folder(names[:-1]) as fd, _as_tool_error(names):
             mode = stat.S_IMODE(os.stat(names[-1], dir_fd=fd, follow_symlinks=False).st_mode) & 0o777
@@ -464,11 +465,15 @@ class AgentsFile:
         try:
             there = self._confined.look((AGENTS,)) is not None
             found = decode_text(self._confined.read((AGENTS,))) if there else None
-            text = shorten(storable(found.text).strip(), _LONGEST_AGENTS) if found and found.whole else ""
+            if found and found.whole:
+                text = shorten(storable(found.text).strip(), _LONGEST_AGENTS)
+            else:
+                text = ""
             why = "it is not text" if found and not found.whole else ""
         except ToolError as error:
             text, why = "", error.message
-        if (said := why or text) and said != self._said:
+        said = why or text
+        if said and said != self._said:
             log.info("AGENTS.md of the workspace", characters=len(text), left_out=why)
         self._said = said
         return text

@@ -85,13 +85,18 @@ def harm(words: Sequence[str], *, fed: bool) -> str | None:
         fed and (program.endswith("sh") or (names & _LANGUAGES and not _plain(arguments)))
     ):
         return f"“{program}” runs code that Nod can't inspect"
-    if device := next(filter(on_system, words), None):
+    device = next(filter(on_system, words), None)
+    if device:
         return f"{device} belongs to the machine, not to the workspace"
-    if check := _CHECKS.get(program):
+    check = _CHECKS.get(program)
+    if check:
         return check(arguments)
-    if part := HARMLESS_PARTS.get(PART_OF.get(program, program)):
+    part = HARMLESS_PARTS.get(PART_OF.get(program, program))
+    if part:
         known = bool(arguments) and arguments[0] in part
-        return None if known else f"“{' '.join([program, *arguments[:1]])}” can lose something"
+        if known:
+            return None
+        return f"“{' '.join([program, *arguments[:1]])}” can lose something"
     return find_loss(program, arguments) or find_loss(words[0].rpartition("/")[2], arguments)
 
 
@@ -132,7 +137,9 @@ def _matching(pattern: str, words: str) -> Callable[[Sequence[str]], str | None]
 
 
 def _tee(arguments: Sequence[str]) -> str | None:
-    return None if "-a" in arguments or "--append" in arguments else "“tee” overwrites a file"
+    if "-a" in arguments or "--append" in arguments:
+        return None
+    return "“tee” overwrites a file"
 
 
 def _tar(arguments: Sequence[str]) -> str | None:

@@ -214,16 +214,20 @@ _WEB_CLIENTS = frozenset({"http", "https", "xh", "xhs", "httpie"})
 def find_loss(program: str, arguments: Sequence[str]) -> str | None:
     """Return why the words of a program lose something or send it; None where they are not known to."""
     plain = [word for word in arguments if not word.startswith("-")]
-    if flag := next(filter(_LOSING_FLAGS.fullmatch, arguments), None):
+    flag = next(filter(_LOSING_FLAGS.fullmatch, arguments), None)
+    if flag:
         return f"“{program} {flag}” can lose something"
-    if letters := _LETTERS.get(program):
+    letters = _LETTERS.get(program)
+    if letters:
         for word in arguments:
             if re.match(r"-[A-Za-z]", word) and set(word[1:]) & set(letters):
                 return f"“{program} {word}” can lose something"
     part = _PARTS.get(_SAME_PARTS.get(program, program), "").split()
-    if losing := next((word for word in arguments if _is_part(word, part)), None):
+    losing = next((word for word in arguments if _is_part(word, part)), None)
+    if losing:
         return f"“{program} {losing}” can lose something"
-    if pair := next((each for each in pairwise(plain) if each in _PAIRS.get(program, ())), None):
+    pair = next((each for each in pairwise(plain) if each in _PAIRS.get(program, ())), None)
+    if pair:
         return f"“{' '.join((program, *pair))}” may not be undone"
     if program in _WEB_CLIENTS and any(map(_SENDING_WORD.fullmatch, arguments)):
         return f"“{program}” sends what it is given"

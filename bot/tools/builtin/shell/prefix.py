@@ -58,7 +58,9 @@ class _Place:
     @property
     def scope(self) -> tuple[str, ...]:
         """The folder that a grant is limited to; a file at the top of the workspace is its own."""
-        return self.parts[:-1] if self.is_file and len(self.parts) > 1 else self.parts
+        if self.is_file and len(self.parts) > 1:
+            return self.parts[:-1]
+        return self.parts
 
 
 def beginning(argv: Sequence[str], folder: Path) -> Beginning:
@@ -74,7 +76,9 @@ def beginning(argv: Sequence[str], folder: Path) -> Beginning:
         return NO_BEGINNING
     plain = arguments.plain
     if known.follows in (Follows.NOTHING, Follows.NAME):
-        return _fix(known, arguments) if _is_known(known, plain, folder) else NO_BEGINNING
+        if _is_known(known, plain, folder):
+            return _fix(known, arguments)
+        return NO_BEGINNING
     if not plain:
         return _fix(known, arguments, (_NO_PATH,))
     return _fix_below(known, arguments, [_read_place(known, word, folder) for word in plain[:_MAX_PATHS]])

@@ -204,13 +204,16 @@ def _date(arguments: Sequence[str], _: Inside) -> str | None:
 
 
 def _printf(arguments: Sequence[str], _: Inside) -> str | None:
-    return "it has a flag" if arguments[:1] and arguments[0].startswith("-") else None
+    if arguments[:1] and arguments[0].startswith("-"):
+        return "it has a flag"
+    return None
 
 
 def _find(arguments: Sequence[str], inside: Inside) -> str | None:
     rest = list(arguments)
     while rest and not rest[0].startswith("-") and rest[0] not in ("!", "("):
-        if outside := _outside([rest.pop(0)], inside):
+        outside = _outside([rest.pop(0)], inside)
+        if outside:
             return outside
     while rest:
         each = rest.pop(0)
@@ -264,11 +267,13 @@ def _git(arguments: Sequence[str], inside: Inside) -> str | None:
     end = given.index("--") if "--" in given else len(given)
     flags = [each for each in given[:end] if each.startswith("-")]
     operands = [each for each in given[:end] if not each.startswith("-")] + given[end + 1 :]
-    if unknown := _unknown(flags, known.fullmatch):
+    unknown = _unknown(flags, known.fullmatch)
+    if unknown:
         return f"git {part} {unknown}"
     if len(operands) > most:
         return f"git {part} with a name may write"
-    if magic := next(filter(_is_magic, operands), None):
+    magic = next(filter(_is_magic, operands), None)
+    if magic:
         return f"“{magic}” may lead out of the workspace"
     return _outside(operands, inside)
 

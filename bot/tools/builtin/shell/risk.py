@@ -74,7 +74,8 @@ def _simple(command: Simple, inside: Inside) -> Risk:
         return Risk(Level.DESTRUCTIVE, why)
     if worst.level is Level.DESTRUCTIVE:
         return worst
-    if code := runs_code(words):
+    code = runs_code(words)
+    if code:
         return Risk(Level.WRITE, code, vouched=False)
     vouched = worst.vouched and _shape(command) is None and _is_vouched_for(words, inside)
     return Risk(Level.WRITE, f"“{name}” may change something: {objection}", vouched)

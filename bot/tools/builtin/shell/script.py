@@ -144,7 +144,10 @@ def _command(node: Node, tokens: list[str]) -> Simple:
             continue
         if child.type == "variable_assignment":
             raise NotUnderstood("it sets a variable")
-        inner = child.children[0] if child.type == "command_name" and child.child_count == 1 else child
+        if child.type == "command_name" and child.child_count == 1:
+            inner = child.children[0]
+        else:
+            inner = child
         words.append(_word(inner))
         tokens.append(words[-1].text)
     if not words or words[0].open:

@@ -83,7 +83,8 @@ def shell_tools(
             PreviewField("command", None, _in_words(arguments["argv"])),
             PreviewField("folder", None, str(folder)),
         ]
-        if (limit := arguments.get("seconds")) is not None:
+        limit = arguments.get("seconds")
+        if limit is not None:
             fields.append(PreviewField("time limit", None, f"{limit} s"))
         return fields
 
@@ -146,14 +147,18 @@ def _follow_links(folder: Path, arguments: Arguments) -> Arguments:
     """Replace each linked path in the command by the path it leads to, relative to the workspace."""
     given = arguments["argv"]
     argv = [_end_of_links(folder, word) for word in given]
-    return {} if argv == given else {"argv": argv}
+    if argv == given:
+        return {}
+    return {"argv": argv}
 
 
 def _end_of_links(folder: Path, word: str) -> str:
     if len(word) > _LONGEST_PATH or not os.path.lexists(folder / word):
         return word
     plain, end = os.path.normpath(folder / word), os.path.realpath(folder / word)
-    return os.path.relpath(end, folder) if end != plain else word
+    if end != plain:
+        return os.path.relpath(end, folder)
+    return word
 
 
 def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -179,11 +184,15 @@ def _quote(word: str) -> str:
     if not all(each.isprintable() or each in "\n\t" for each in word):
         return "$'" + "".join(map(_escape_letter, word)) + "'"
     plain = word and all(each.isalnum() or each in "@%_-+=:,./" for each in word)
-    return word if plain else "'" + word.replace("'", "'\"'\"'") + "'"
+    if plain:
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
 
 
 def _escape_letter(letter: str) -> str:
     """Escape a letter for ``$'…'``; an invisible one becomes its number."""
     if letter in "\\'":
         return f"\\{letter}"
-    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"
+    if letter.isprintable():
+        return letter
+    return f"\\U{ord(letter):08x}"

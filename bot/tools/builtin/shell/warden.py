@@ -106,7 +106,8 @@ def _reap(child: int) -> int | None:
                 break
             if pid == child:
                 code = os.waitstatus_to_exitcode(status)
-                code = 128 - code if code < 0 else code
+                if code < 0:
+                    code = 128 - code
     return code
 
 

@@ -52,7 +52,8 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
     ``key`` names the apply for `settle_apply`.
     """
     with _lock_workspace(workspace, changes) as root:
-        if why := _find_changed_path(root, changes):
+        why = _find_changed_path(root, changes)
+        if why:
             raise ToolError(f"{why} Nothing was changed.")
         for how in ("", _DONE, _UNDONE):
             with contextlib.suppress(FileNotFoundError):
@@ -63,7 +64,8 @@ def apply(workspace: Path, changes: Sequence[FileChange], key: str) -> None:
             with contextlib.suppress(OSError):
                 remove_folder(workspace / f"{STAGE}{key}")
             raise ToolError(f"It can't be applied ({error.strerror}). Nothing was changed.") from error
-        if why := _carry_out(workspace, root, changes, key):
+        why = _carry_out(workspace, root, changes, key)
+        if why:
             raise ToolError(f"{why} It was undone: nothing is changed.")
 
 
@@ -87,7 +89,8 @@ def settle_apply(workspace: Path, changes: Sequence[FileChange], key: str) -> bo
             _clear(workspace, root, key, _UNDONE)
             raise ToolError(_BEFORE)
         changes = _list_staged(workspace / f"{STAGE}{key}" / _READY, changes)
-        if why := _carry_out(workspace, root, changes, key):
+        why = _carry_out(workspace, root, changes, key)
+        if why:
             raise ToolError(f"Nod stopped in the middle. {why} It was undone: nothing is changed.")
         return True
 
@@ -101,7 +104,8 @@ def now(workspace: Path, changes: Sequence[FileChange]) -> list[FileState | None
 
 def _list_staged(ready: Path, changes: Sequence[FileChange]) -> Sequence[FileChange]:
     """Return the staged ones of these changes, with the former states. Raises OSError for any other."""
-    if not (found := ready.read_bytes()):  # of an older release
+    found = ready.read_bytes()
+    if not found:  # of an older release
         return changes
     staged = [FileChange.read(each) for each in json.loads(found)]
     if {(each.path, each.new) for each in staged} <= {(each.path, each.new) for each in changes}:
@@ -120,7 +124,9 @@ def _judge_by_paths(root: int, changes: Sequence[FileChange]) -> bool | None:
     is_new, is_old = (any(there[path] == then[path] for path in there) for then in (new, old))
     if is_old and not is_new:
         raise ToolError(_BEFORE)
-    return True if not changes or (is_new and not is_old) else None
+    if not changes or (is_new and not is_old):
+        return True
+    return None
 
 
 def _clear(workspace: Path, root: int, key: str, how: str) -> None:
@@ -191,7 +197,9 @@ def _is(folder: int, name: str, thing: FileState, *, alone: bool = True) -> bool
                     return False
     except OSError:
         return False
-    return _steady(found.mark) == _steady(thing.mark) if stamped else found == thing
+    if stamped:
+        return _steady(found.mark) == _steady(thing.mark)
+    return found == thing
 
 
 def _steady(mark: str) -> list[str]:
@@ -266,7 +274,8 @@ def _steps(root: int, staged: int, changes: Sequence[FileChange]) -> str:
         except OSError as error:
             why = f"{each.path} can't be changed ({error.strerror})."
             steps = reversed([*enumerate(changes)][: number + 1])
-            if left := [done.path for at, done in steps if not _undo_change(root, staged, at, done)]:
+            left = [done.path for at, done in steps if not _undo_change(root, staged, at, done)]
+            if left:
                 why = f"{why} These were changed by someone else: {', '.join(left)}"
                 raise OSError(errno.EBUSY, why) from error
             return why

@@ -59,7 +59,9 @@ class CageLimits:
 
 def account() -> int | None:
     """Return the account that a command runs as; None for Nod's own."""
-    return _NO_ONE if os.geteuid() == 0 else None
+    if os.geteuid() == 0:
+        return _NO_ONE
+    return None
 
 
 @dataclass(eq=False)
@@ -145,7 +147,8 @@ class Cage:
                 await asyncio.sleep(pause)
                 began = time.monotonic()
                 why = await asyncio.to_thread(self._hungry, warden)
-                if why := why or await asyncio.to_thread(find_crowding, copy, entries, size):
+                why = why or await asyncio.to_thread(find_crowding, copy, entries, size)
+                if why:
                     return why
                 pause = max(_LOOK, 3 * (time.monotonic() - began))
 

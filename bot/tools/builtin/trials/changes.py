@@ -63,14 +63,19 @@ class FileState:
     @property
     def text(self) -> str | None:
         """Its text, or a line with size and hash for what is binary; None where it has none to show."""
-        return decode_text(self.unpacked).text if self.content else None
+        if self.content:
+            return decode_text(self.unpacked).text
+        return None
 
     @property
     def words(self) -> str:
         """The kind, size and mode in words."""
         if self.kind == "link":
             return f"link to {self.mark}"
-        size = "" if self.kind == "folder" else f"{self.size:,} bytes, {self.mark.replace(':', ' ')}, "
+        if self.kind == "folder":
+            size = ""
+        else:
+            size = f"{self.size:,} bytes, {self.mark.replace(':', ' ')}, "
         return f"{self.kind}, {size}mode {self.permissions}"
 
     @property
@@ -103,7 +108,9 @@ class FileChange:
     def kind(self) -> str:
         if self.old is None:
             return "added"
-        return "removed" if self.new is None else "changed"
+        if self.new is None:
+            return "removed"
+        return "changed"
 
 
 class Inapplicable(Exception):
@@ -293,7 +300,9 @@ def describe_changes(changes: Sequence[FileChange]) -> tuple[list[PreviewField],
 def _modes(each: FileChange) -> tuple[str | None, str] | None:
     """Return the changed permissions of a file, and those of a new executable one."""
     old, new = (part.permissions if part and part.kind == "file" else None for part in (each.old, each.new))
-    return (old, new) if new and old != new and (old or each.parts[-1].mode & 0o111) else None
+    if new and old != new and (old or each.parts[-1].mode & 0o111):
+        return (old, new)
+    return None
 
 
 def as_words(thing: FileState | None) -> str | None:
@@ -301,7 +310,9 @@ def as_words(thing: FileState | None) -> str | None:
     if thing is None:
         return None
     text = thing.text
-    return thing.words if text is None or len(text) > _SHOWN else text
+    if text is None or len(text) > _SHOWN:
+        return thing.words
+    return text
 
 
 def changes_to_json(changes: Sequence[FileChange]) -> list[dict[str, Any]]:

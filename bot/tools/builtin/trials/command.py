@@ -86,7 +86,8 @@ class CommandTrials:
 
     async def trial(self, arguments: Arguments) -> TrialOutput:
         """Run the command over a copy. Raises ToolError where it is not tried."""
-        if trouble := await self.cage.trouble():
+        trouble = await self.cage.trouble()
+        if trouble:
             raise ToolError(f"There are no trials here: {trouble}")
         made, lock = await asyncio.to_thread(folder_for, self.workspace, account())
         try:
@@ -142,11 +143,15 @@ class CommandTrials:
         """Finish an apply that was cut off, or return None; see `Trying`."""
         tried = CommandToken.parse(token)
         done = await asyncio.to_thread(applying.settle_apply, self.workspace, tried.changes, key)
-        return _report_applied(tried, "Nod stopped in the middle, and finished it now") if done else None
+        if done:
+            return _report_applied(tried, "Nod stopped in the middle, and finished it now")
+        return None
 
     async def undo(self, ran: Ran) -> InverseCall | str:
         """Return the call that restores the state before the apply, or the reason for having none."""
-        return ran.kept if isinstance(ran.kept, str) else InverseCall("shell_undo", ran.kept)
+        if isinstance(ran.kept, str):
+            return ran.kept
+        return InverseCall("shell_undo", ran.kept)
 
     def undoing(self) -> Tool:
         """Return the tool that puts back what a command changed when it was applied."""
@@ -183,7 +188,9 @@ class CommandTrials:
 
     async def _settle_undoing(self, arguments: Arguments, key: str) -> ToolOutput | None:
         done = await asyncio.to_thread(applying.settle_apply, self.workspace, _changes(arguments), key)
-        return _report_restored(_changes(arguments)) if done else None
+        if done:
+            return _report_restored(_changes(arguments))
+        return None
 
     async def _as_it_is(self, arguments: Arguments) -> Mapping[str, str | None]:
         _, fields = await self._now(_changes(arguments))
@@ -213,7 +220,8 @@ class CommandTrials:
 
 def _prepare(copy: Path) -> None:
     copy.mkdir(mode=0o755)
-    if (owner := account()) is not None:
+    owner = account()
+    if owner is not None:
         os.chown(copy, owner, owner)
 
 
@@ -242,7 +250,9 @@ def _inverse(changes: Sequence[FileChange]) -> dict[str, Any] | str:
     back = undoing(changes)
     if back is None:
         return "What was there before is more than 1 MB."
-    return {"changes": [asdict(each) for each in back]} if back else "It changes no file."
+    if back:
+        return {"changes": [asdict(each) for each in back]}
+    return "It changes no file."
 
 
 def _report_restored(changes: Sequence[FileChange]) -> ToolOutput:

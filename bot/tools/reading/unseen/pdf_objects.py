@@ -73,7 +73,9 @@ def _kind_of(text: Any, box: _Box, shown: _Box, grounds: list[tuple[_Box, Colour
     if box[3] - box[1] < _MIN_POINTS / 2:
         return "page with tiny text"
     under = next((ground for place, ground in reversed(grounds) if _is_inside(box, place)), WHITE)
-    return "page with white text" if under is not None and is_too_faint(colour, under) else ""
+    if under is not None and is_too_faint(colour, under):
+        return "page with white text"
+    return ""
 
 
 def _is_ground(element: Any) -> bool:
@@ -93,7 +95,9 @@ def _colour_of(element: Any) -> Colour | None:
     """The colour of a path; None for a picture, whose colours are many."""
     from pypdfium2 import raw
 
-    return _fill_of(element)[0] if element.type == raw.FPDF_PAGEOBJ_PATH else None
+    if element.type == raw.FPDF_PAGEOBJ_PATH:
+        return _fill_of(element)[0]
+    return None
 
 
 def _fill_of(element: Any) -> tuple[Colour, int]:

@@ -60,8 +60,12 @@ def _read_colour(element: Any, indexed: Colour | None) -> Colour | None:
         return int(stated[:2], 16), int(stated[2:4], 16), int(stated[4:], 16)
     if element.get("theme") == _LIGHT_THEME and not element.get("tint"):
         return WHITE
-    return WHITE if element.get("indexed") in ("1", "9") else indexed
+    if element.get("indexed") in ("1", "9"):
+        return WHITE
+    return indexed
 
 
 def _pick(items: list[Any], number: str | None) -> Any:
-    return items[int(number)] if number and number.isdecimal() and int(number) < len(items) else None
+    if number and number.isdecimal() and int(number) < len(items):
+        return items[int(number)]
+    return None

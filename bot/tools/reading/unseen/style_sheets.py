@@ -348,7 +348,9 @@ def _unescape(name: str) -> str:
         if not found[1]:
             return found[2]
         number = int(found[1], 16)
-        return chr(number) if 0 < number <= sys.maxunicode else "\ufffd"
+        if 0 < number <= sys.maxunicode:
+            return chr(number)
+        return "\ufffd"
 
     return _ESCAPE.sub(write, name)
 

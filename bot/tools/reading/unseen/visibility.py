@@ -159,7 +159,9 @@ def _read_font(element: Any, values: Mapping[str, str], around: float) -> float:
         found = re.search(
             r"(?:^|\s)((?:[\d.]+[a-z%]*|xx?-small|small|medium|x?x?-?large))\s*(?:/|\s|$)", values["font"]
         )
-        return _font_px(found[1], around) if found else around
+        if found:
+            return _font_px(found[1], around)
+        return around
     if local_name(element).lower() in ("h1", "h2", "h3"):
         return around * 1.2
     return around
@@ -181,12 +183,16 @@ def _read_length(said: str, em: float, whole: float) -> float | None:
     """
     found = [_as_px(number, unit.lower(), em, whole) for number, unit in _LENGTH.findall(said)]
     known = [each for each in found if each is not None]
-    return max(known, key=abs) if known else None
+    if known:
+        return max(known, key=abs)
+    return None
 
 
 def _as_px(number: str, unit: str, em: float, whole: float) -> float | None:
     px = {"": 1.0, "em": em, "%": whole / 100, **_PX_PER_UNIT}.get(unit)
-    return None if px is None else float(number) * px
+    if px is None:
+        return None
+    return float(number) * px
 
 
 def _is_far(said: str) -> bool:
@@ -262,7 +268,9 @@ def _read_background(element: Any, values: Mapping[str, str], around: Colour) ->
     if found is None:
         words = [each for each in re.split(r"\s+(?![^()]*\))", said) if _read_colour(each) is not None]
         found = _read_colour(words[0]) if words else _TRANSPARENT
-    return around if found is None or (around == _UNKNOWN and found[3] < 1) else _blend(found, around)
+    if found is None or (around == _UNKNOWN and found[3] < 1):
+        return around
+    return _blend(found, around)
 
 
 def _read_colour(said: str) -> tuple[int, int, int, float] | None:

@@ -201,7 +201,9 @@ def _above(element: Any, name: str) -> Any:
 
 def _number(element: Any, name: str = "val") -> float:
     stated = "" if element is None else attribute(element, name)
-    return float(stated) if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", stated) else -1.0
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", stated):
+        return float(stated)
+    return -1.0
 
 
 def _read_hex(stated: str) -> Colour | None:
