@@ -50,8 +50,8 @@ from bot.features.schedules.feature import SCHEDULES
 from bot.jobs.cluster import Cluster, Runner, SingleProcess
 from bot.jobs.scheduler import Scheduler, Sweep
 from bot.jobs.webhooks import Webhooks
-from bot.settings import SCRIPTED, Settings
-from bot.store import migrations, tokens
+from bot.settings import EXAMPLE_SECRET_KEY, SCRIPTED, Settings
+from bot.store import migrations, secrets, tokens
 from bot.store.audit import admin_changes
 from bot.store.change_notifier import ChangeNotifier
 from bot.store.database import Database
@@ -135,7 +135,7 @@ class App:
                 self.web.listen()
                 stack.callback(self.web.close)
             migrations.upgrade(self.database.engine)
-            self.database.write_now(admin_changes.seal_with_key, self.clock())
+            self._apply_keys()
             self._end_outgrown_grants()
             if self.count is not None:
                 await self.count()
@@ -179,6 +179,16 @@ class App:
             stack.enter_context(self.site.ready())
             log.info("nod is up", host=self.settings.host, port=self.web.port, channels=list(self.channels))
             yield
+
+    def _apply_keys(self) -> None:
+        """Seal with the newest audit key, encrypt what was kept as plain text, and log what no key opens."""
+        self.database.write_now(admin_changes.seal_with_key, self.clock())
+        done = self.database.write_now(secrets.encrypt_plain)
+        if done.encrypted:
+            log.info("secrets in the database are encrypted now", many=done.encrypted)
+        if done.lost:
+            places = sorted({each.place for each in done.lost})
+            log.warning("no key of NOD_SECRET_KEY opens these; sign in there again", places=places)
 
     def _end_outgrown_grants(self) -> None:
         """End grants of older versions that covered commands by their beginning, whatever followed."""
@@ -224,7 +234,7 @@ def build(
 
     ``receives``: from channels and over HTTP; ``works``: runs turns and what was approved. On SQLite both.
     """
-    database = Database(settings.database_url, settings.audit_keys)
+    database = _open_database(settings)
 
     def site_url() -> str:
         given = settings.port or settings.public_url
@@ -376,6 +386,14 @@ def build(
         watched=watched,
         models=models,
     )
+
+
+def _open_database(settings: Settings) -> Database:
+    if EXAMPLE_SECRET_KEY in settings.secret_key:
+        raise SettingsError("NOD_SECRET_KEY: this is the example that anyone can read. Run: nod secrets new")
+    database = Database(settings.database_url, settings.audit_keys)
+    secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
+    return database
 
 
 def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -> list[Sweep]:

@@ -18,6 +18,7 @@ NodError
 │   ├── ModelCut         the answer was cut off in the middle; asking again may help
 │   └── ModelEmpty       the answer held no text and no call; asking again may help
 ├── SignInError          signing in at an MCP server failed; the message says what to do
+├── SecretLost           no key of NOD_SECRET_KEY opens what is stored
 └── ChannelError         a platform refused or could not be reached
     ├── NotDeliverable   it will never arrive there (left, blocked, archived)
     └── CopyGone         the posted copy no longer exists or can no longer be edited
@@ -143,6 +144,10 @@ class ModelEmpty(ModelError):
 
 class SignInError(NodError):
     """Signing in failed. Start it again."""
+
+
+class SecretLost(NodError):
+    """No key of NOD_SECRET_KEY opens this."""
 
 
 class ChannelError(NodError):

@@ -58,8 +58,10 @@ _ACCOUNTS = (
     "Use slack:T0123/U0456 (workspace and member ID, in Slack's profile menu), telegram:991 (a numeric id) "
     "or http:NAME (a name in NOD_HTTP_TOKENS); `nod doctor` prints the ids it can see"
 )
+EXAMPLE_SECRET_KEY = "an-example-that-anyone-can-read-so-never-us="  # noqa: S105 - in .env.example, so no secret
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TOKEN_LENGTH = 16
+_SECRET_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")  # 32 bytes, as Fernet writes them
 _MAX_PORT = 65_535
 _MARK = 4  # characters
 _SHOWN = 60  # characters of a wrong value
@@ -314,6 +316,7 @@ class Settings(BaseSettings):
     approval_policy: Literal["always", "writes", "destructive"] = "writes"
     proposal_ttl: Duration = timedelta(hours=24)
     audit_key: Words = Field((), repr=False)
+    secret_key: Words = Field((), repr=False)
     retention: Duration = timedelta(days=30)
     max_model_calls: int = Field(12, ge=1, le=100)
     history_tokens: int | None = Field(None, ge=1000)
@@ -452,6 +455,14 @@ class Settings(BaseSettings):
         keys: tuple[str, ...] = read(given)
         if (given and not keys) or any(len(key) < _TOKEN_LENGTH for key in keys):
             raise ValueError("write at least 16 random characters; older keys may follow after a comma")
+        return keys
+
+    @field_validator("secret_key", mode="wrap")
+    @classmethod
+    def _check_secret_keys(cls, given: Any, read: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        keys: tuple[str, ...] = read(given)
+        if (given and not keys) or not all(_SECRET_KEY.fullmatch(key) for key in keys):
+            raise ValueError("write what nod secrets new prints; older keys may follow after a comma")
         return keys
 
     @property

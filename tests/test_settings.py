@@ -62,6 +62,7 @@ WRONG = [
     ("NOD_TOOLS", "acme/tools.py", "acme.tools"),
     ("NOD_TOOLS", "acme.tools,entry:", "entry:name"),
     ("NOD_AUDIT_KEY", ",", "at least 16 random characters"),
+    ("NOD_SECRET_KEY", "short", "what nod secrets new prints"),
     ("NOD_AUDIT_KEY", "0123456789abcdef,short", "at least 16 random characters"),
     ("OPENAI_BASE_URL", "localhost:11434/v1", "https://"),
     ("OPENAI_BASE_URL", "http://me:secret@localhost/v1", "without a name or a password"),

@@ -149,6 +149,7 @@ def test_no_platform_is_known_to_the_core() -> None:
 
 OWN_ROWS = (
     "bot.store.database",
+    "bot.store.secrets",
     "bot.store.tables.row",
     "bot.store.tables.workspaces",
     "bot.store.events",

@@ -37,7 +37,7 @@ from bot.errors import NodError, SettingsError, ToolError
 from bot.features.feature import FeatureParts
 from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
 from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
-from bot.store import migrations, tokens
+from bot.store import migrations, secrets, tokens
 from bot.store.database import Database
 from bot.store.engine import check_pages, open_engine
 from bot.store.locks.process_lock import at_work, check_not_lost
@@ -106,9 +106,33 @@ def _here(settings: Settings, *, running: bool) -> list[Finding]:
         look_at_port(settings, running=running),
         *_in_front(settings),
         look_at_admins(settings),
+        *look_at_secrets(settings),
         _tokens(settings),
         *_webhooks(settings),
     ]
+
+
+def look_at_secrets(settings: Settings) -> Iterator[Finding]:
+    """Check that what is encrypted in the database can be read, and with which key."""
+    name = "secrets in the database"
+    import bot.store.migrations.schema  # noqa: F401 - every table that may hold one
+
+    try:
+        with looking(settings) as database:
+            found = database.read_now(secrets.look)
+    except (NodError, DBAPIError, ModuleNotFoundError):
+        return  # told with the database
+    if found.lost:
+        places = name_some(sorted({each.place for each in found.lost}), _MAX_NAMED)
+        yield fail(name, f"no key of NOD_SECRET_KEY opens {places}. Add the key, or sign in there again.")
+    if found.older:
+        yield warn(name, f"{found.older} need an older key of NOD_SECRET_KEY. Run: nod secrets rotate")
+    if found.plain and settings.secret_key:
+        yield warn(name, f"{found.plain} are not encrypted yet. The next start of nod does that.")
+    elif found.plain:
+        yield ok(name, f"{found.plain} are not encrypted. NOD_SECRET_KEY does that: nod secrets new")
+    elif settings.secret_key and not (found.lost or found.older):
+        yield ok(name, "encrypted with NOD_SECRET_KEY")
 
 
 async def _models(settings: Settings) -> list[Finding]:
@@ -332,6 +356,7 @@ async def _tools(settings: Settings) -> list[Finding]:
         database = Database(settings.database_url, settings.audit_keys)
     except ModuleNotFoundError:
         return found  # told with the database
+    secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
     try:
         parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
         registry, own, mcp = registry_of(parts)

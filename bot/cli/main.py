@@ -80,6 +80,7 @@ tools = _group("tools", TOOLS, "List tools and call one manually.")
 token = _group("token", TOOLS, "Make, list and revoke tokens for the HTTP interface.")
 mcp = _group("mcp", TOOLS)
 db = _group("db", SET_UP, "Upgrade and copy the database.")
+secrets = _group("secrets", SET_UP, "Make a key for the secrets in the database; encrypt them again.")
 slack = _group("slack", SET_UP, "Print what Slack needs to know about Nod.")
 
 
@@ -636,6 +637,22 @@ def copy(
     from bot.cli import database
 
     database.copy(source, target)
+
+
+@command(secrets, "new")
+def secrets_new() -> None:
+    """Print a new key for NOD_SECRET_KEY, which encrypts tokens in the database."""
+    from bot.cli import secrets
+
+    secrets.new()
+
+
+@command(secrets)
+def rotate() -> None:
+    """Encrypt everything with the newest key of NOD_SECRET_KEY. Every process needs that key first."""
+    from bot.cli import secrets
+
+    secrets.rotate()
 
 
 @command(slack)

@@ -23,6 +23,7 @@ from bot.settings import Settings
 from bot.store import migrations, proposals
 from bot.store.database import Database
 from bot.store.locks.process_lock import check_not_lost
+from bot.store.secrets import Keyring, give_keyring
 from bot.telemetry import logs
 
 DEMO = "nod-demo.db"  # the demo's database, in the folder where it was started
@@ -111,6 +112,7 @@ def open_database(settings: Settings, progress: Progress = ignore) -> Iterator[D
     if file is not None:
         check_not_lost(file)
     database = Database(settings.database_url, settings.audit_keys)
+    give_keyring(database, Keyring(settings.secret_key))
     try:
         migrations.upgrade(database.engine, progress)
         yield database
@@ -131,6 +133,7 @@ def looking(settings: Settings) -> Iterator[Database]:
     """Open a database to read it. No file is changed, also where the disk is read-only."""
     _check_there(settings)
     database = Database(settings.database_url, settings.audit_keys, readonly=True)
+    give_keyring(database, Keyring(settings.secret_key))
     try:
         current, newest = migrations.read_version(database.engine), migrations.find_newest_version()
         if current != newest:

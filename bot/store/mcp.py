@@ -14,8 +14,12 @@ from sqlmodel import Field, Session, col
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 from bot.domain.text import hash_text
+from bot.errors import SecretLost
 from bot.store.engine import insert_or_replace
+from bot.store.secrets import decrypt_in, encrypt_in, make_secret_column
 from bot.store.tables.row import Row, value_of
+
+_SECRETS = ("client", "tokens")
 
 
 class McpLoginRow(Row, table=True):
@@ -25,8 +29,8 @@ class McpLoginRow(Row, table=True):
 
     server: str = Field(primary_key=True)
     url: str
-    client: str
-    tokens: str
+    client: str = make_secret_column()
+    tokens: str = make_secret_column()
     found: str
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     signed_in_by: str
@@ -64,6 +68,7 @@ class SignIn:
     """One sign-in. ``client``, ``tokens`` and ``found`` are JSON of the MCP SDK's own values.
 
     ``found`` is what was discovered about the sign-in server; ``tokens`` is empty once they were refused.
+    ``is_lost``: no key opens it, so ``client`` and ``tokens`` are empty.
     """
 
     server: str
@@ -75,6 +80,7 @@ class SignIn:
     signed_in_by: str
     signed_in_at: datetime
     version: int = 1
+    is_lost: bool = False
 
     def __repr__(self) -> str:
         return f"SignIn({self.server!r})"
@@ -83,17 +89,25 @@ class SignIn:
 def find(session: Session, server: str, url: str) -> SignIn | None:
     """Return the sign-in of a server, if it was for this address: another one never gets the tokens."""
     row = session.get(McpLoginRow, server)
-    if row is not None and row.url == url:
-        return value_of(SignIn, row)
-    return None
+    if row is None or row.url != url:
+        return None
+    try:
+        opened = {
+            name: decrypt_in(session, McpLoginRow, name, server, getattr(row, name)) for name in _SECRETS
+        }
+    except SecretLost:
+        return value_of(SignIn, row, **dict.fromkeys(_SECRETS, ""), is_lost=True)
+    return value_of(SignIn, row, **opened, is_lost=False)
 
 
 def store_sign_in(session: Session, made: SignIn) -> None:
     """Keep a new sign-in in place of the one before."""
-    values = asdict(made) | {
-        "version": secrets.randbelow(1 << 30),
-        "busy_until": None,
-    }  # no one holds that one
+    kept = {
+        name: encrypt_in(session, McpLoginRow, name, made.server, getattr(made, name)) for name in _SECRETS
+    }
+    values = asdict(made) | kept
+    values |= {"version": secrets.randbelow(1 << 30), "busy_until": None}  # no one holds that one
+    del values["is_lost"]
     insert_or_replace(session, McpLoginRow, values)
 
 
@@ -111,7 +125,8 @@ def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> boo
 
 def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
     """Keep new tokens; False where a new sign-in came first."""
-    values = {"tokens": tokens, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
+    kept = encrypt_in(session, McpLoginRow, "tokens", held.server, tokens)
+    values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1, "busy_until": None}
     return _change(session, held, **values)
 
 

@@ -18,12 +18,14 @@ from tests.web.conftest import ANA, CHIEF, TOKENS, Serve
 pytestmark = pytest.mark.platform
 
 SECRET = "sk-live-0123456789abcdef"
+KEY = "k" * 43 + "="
 GIVEN = {
     "NOD_HTTP_TOKENS": TOKENS,
     "NOD_ADMINS": ("http:chief",),
     "NOD_PROPOSAL_TTL": "36h",
     "NOD_WEBHOOK_SECRET": SECRET,
     "NOD_AUDIT_KEY": SECRET,
+    "NOD_SECRET_KEY": KEY,
     "SLACK_API_URL": f"http://ana:{SECRET}@127.0.0.1:9/api/",
 }
 
@@ -38,6 +40,7 @@ async def test_admins_read_every_setting_and_no_secret(serve: Serve, sealed: str
     async with serve(token=CHIEF, NOD_DATABASE_URL=sealed, **GIVEN) as nod:
         answer = await nod.client.get("/api/settings")
         assert SECRET not in answer.text
+        assert KEY not in answer.text
         assert CHIEF not in answer.text
         found = {each["name"]: each for each in answer.json()["settings"]}
         assert set(found) == {str(each.validation_alias) for each in Settings.model_fields.values()}
@@ -50,7 +53,7 @@ async def test_admins_read_every_setting_and_no_secret(serve: Serve, sealed: str
         assert told("NOD_ISSUES") == ("true", False, False)
         assert told("NOD_ADMINS") == ("http:chief", False, True)
         assert told("SLACK_API_URL") == ("http://127.0.0.1:9/api/", False, True)
-        for name in ("NOD_HTTP_TOKENS", "NOD_WEBHOOK_SECRET", "NOD_AUDIT_KEY"):
+        for name in ("NOD_HTTP_TOKENS", "NOD_WEBHOOK_SECRET", "NOD_AUDIT_KEY", "NOD_SECRET_KEY"):
             assert told(name) == (None, True, True)
         assert told("OPENAI_API_KEY") == (None, True, False)
         async with nod.caller(ANA) as ana:

@@ -24,7 +24,7 @@ _DOCTOR = (sys.executable, "-m", "bot.cli.main", "doctor", "--json")
 _PATIENCE = 120.0  # seconds the doctor may take
 _FRESH = timedelta(seconds=10)  # for so long its findings are given again
 _USER_INFO = re.compile(r"(?<=//)[^/@\s]+@")
-_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
+_LISTS = frozenset({"NOD_HTTP_TOKENS", "NOD_AUDIT_KEY", "NOD_SECRET_KEY", "OTEL_EXPORTER_OTLP_HEADERS"})
 """Secrets of which there may be several."""
 
 

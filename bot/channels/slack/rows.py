@@ -6,6 +6,8 @@ from sqlalchemy import delete, update
 from sqlmodel import Field, Session, col, select
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.errors import SecretLost
+from bot.store.secrets import decrypt_in, encrypt_in
 from bot.store.tables.row import Row
 from bot.store.tables.workspaces import WorkspaceRow
 
@@ -42,15 +44,17 @@ def homes(session: Session) -> list[tuple[str, str]]:
 
 def save_workspace(session: Session, row: WorkspaceRow) -> None:
     """Keep or renew an installation; a workspace that was off is on again."""
-    session.merge(row)
+    token = encrypt_in(session, WorkspaceRow, "token", row.team, row.token)
+    session.merge(_with_token(row, token))
 
 
 def find_workspace(session: Session, team: str) -> WorkspaceRow | None:
-    """Find the installation of a workspace, or None when it has none or is off."""
+    """Find the installation of a workspace, or None when it has none, is off, or no key opens its token."""
     row = session.get(WorkspaceRow, team)
-    if row is not None and row.off_at is None:
-        return row
-    return None
+    if row is None or row.off_at is not None:
+        return None
+    token = _open_token(row, session)
+    return _with_token(row, token) if token else None
 
 
 def find_team_of_bot(session: Session, bot_id: str) -> str | None:
@@ -62,7 +66,10 @@ def find_team_of_bot(session: Session, bot_id: str) -> str | None:
 
 def mark_off(session: Session, team: str, token: str, reason: str, now: datetime) -> None:
     """End an installation whose ``token`` no longer works; one that got another since stays."""
-    is_it = col(WorkspaceRow.team) == team, col(WorkspaceRow.token) == token
+    row = session.get(WorkspaceRow, team)
+    if row is None or _open_token(row, session) != token:
+        return
+    is_it = col(WorkspaceRow.team) == team, col(WorkspaceRow.token) == row.token
     statement = update(WorkspaceRow).where(*is_it, col(WorkspaceRow.off_at).is_(None))
     session.execute(statement.values(off_at=now, off_reason=reason, token=""))
 
@@ -78,3 +85,16 @@ def consume_state(session: Session, state: str, now: datetime) -> bool:
         col(InstallRow.state) == state, col(InstallRow.issued_at) >= now - _STATE_LIVES
     )
     return session.execute(statement.returning(col(InstallRow.state))).scalar_one_or_none() is not None
+
+
+def _open_token(row: WorkspaceRow, session: Session) -> str:
+    """Return the token of an installation; empty where it has none, or no key opens it."""
+    try:
+        return decrypt_in(session, WorkspaceRow, "token", row.team, row.token)
+    except SecretLost:
+        return ""
+
+
+def _with_token(row: WorkspaceRow, token: str) -> WorkspaceRow:
+    """Return a copy of the row that no session writes back."""
+    return WorkspaceRow(**row.model_dump() | {"token": token})

@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlmodel import Field
 from sqlmodel.sql.sqltypes import UTCDateTime
 
+from bot.store.secrets import make_secret_column
 from bot.store.tables.row import Row
 
 
@@ -15,7 +16,7 @@ class WorkspaceRow(Row, table=True):
 
     team: str = Field(primary_key=True)
     name: str = ""
-    token: str
+    token: str = make_secret_column()
     bot_id: str
     bot_user: str
     scopes: str = ""

@@ -86,6 +86,8 @@ class Keys:
         if self._trouble:
             return self._trouble
         held = self._held
+        if held is not None and held.is_lost:
+            return f"no key of NOD_SECRET_KEY opens its sign-in. Run: nod mcp login {self._name}"
         if held is None or not held.tokens:
             done = "no one is signed in there" if held is None else "its sign-in has ended"
             return f"{done}. Run: nod mcp login {self._name}"

@@ -1,0 +1,215 @@
+"""Encryption of secrets in rows: tokens of sign-ins, of installations, of people's connections.
+
+``NOD_SECRET_KEY`` has the keys, the newest first. Each value is encrypted for its own place (table, column,
+key of the row), so one that was copied to another row can't be read there. Without a key a value is kept as
+it is; what was kept so is read as it is, and encrypted by `encrypt_plain` at the next start with a key.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Column, String, Table, select, update
+from sqlmodel import Field, Session, SQLModel
+
+from bot.errors import SecretLost
+from bot.store.database import Database
+from bot.store.tables.row import count_changed
+
+SECRET = "secret"  # noqa: S105 - a word
+"""The key of the mark of an encrypted column, in its ``info``."""
+_ENCRYPTED = "fernet:"
+_KEYRING = "keyring"
+
+
+@dataclass(frozen=True)
+class Keyring:
+    """Encrypts and decrypts texts with the keys of ``NOD_SECRET_KEY``, the newest first."""
+
+    keys: Sequence[str] = field(default=(), repr=False)
+
+    def encrypt(self, text: str, place: str) -> str:
+        """Return the text encrypted for its place, or as it is if it is empty or there is no key."""
+        if not text or not self.keys:
+            return text
+        token: bytes = self._fernets.encrypt(f"{place}\n{text}".encode())
+        return _ENCRYPTED + token.decode()
+
+    def decrypt(self, stored: str, place: str) -> str:
+        """Return the text of what is stored at a place. Raises SecretLost where no key opens it there."""
+        if not stored.startswith(_ENCRYPTED):
+            return stored
+        if not self.keys:
+            raise SecretLost
+        from cryptography.fernet import InvalidToken
+
+        try:
+            opened: bytes = self._fernets.decrypt(stored.removeprefix(_ENCRYPTED))
+        except InvalidToken:
+            raise SecretLost from None
+        written_for, _, text = opened.decode().partition("\n")
+        if written_for != place:
+            raise SecretLost
+        return text
+
+    def opens(self, stored: str, place: str) -> bool:
+        """Return whether what is stored at a place can be read."""
+        try:
+            self.decrypt(stored, place)
+        except SecretLost:
+            return False
+        return True
+
+    def is_newest(self, stored: str) -> bool:
+        """Return whether it is encrypted with the newest key."""
+        if not self.keys or not stored.startswith(_ENCRYPTED):
+            return False
+        from cryptography.fernet import Fernet, InvalidToken
+
+        try:
+            Fernet(self.keys[0]).decrypt(stored.removeprefix(_ENCRYPTED))
+        except InvalidToken:
+            return False
+        return True
+
+    @cached_property
+    def _fernets(self) -> Any:
+        from cryptography.fernet import Fernet, MultiFernet  # few need it
+
+        return MultiFernet([Fernet(key) for key in self.keys])
+
+
+_NO_KEYS = Keyring()
+
+
+def new_key() -> str:
+    """Return a new random key."""
+    from cryptography.fernet import Fernet
+
+    return Fernet.generate_key().decode()
+
+
+def give_keyring(database: Database, keyring: Keyring) -> None:
+    """Have each session of the database encrypt and decrypt with these keys from now on."""
+    database.info[_KEYRING] = keyring
+
+
+def keyring_of(session: Session) -> Keyring:
+    """Return the keys that this session carries; none in a session of one's own."""
+    keyring: Keyring = session.info.get(_KEYRING, _NO_KEYS)
+    return keyring
+
+
+def make_secret_column(*, nullable: bool = False) -> Any:
+    """Return the field of a column whose text is encrypted: by `encrypt_in`, and by `rotate` again."""
+    return Field(default="", sa_column=Column(String, nullable=nullable, info={SECRET: True}))
+
+
+def find_place(row: type[SQLModel], column: str, key: str) -> str:
+    """Return the name of the place of a value: its table, its column, the key of its row."""
+    return f"{row.__tablename__}.{column} {key}"
+
+
+def encrypt_in(session: Session, row: type[SQLModel], column: str, key: str, text: str) -> str:
+    """Return what to keep in this column of the row with that key."""
+    return keyring_of(session).encrypt(text, find_place(row, column, key))
+
+
+def decrypt_in(session: Session, row: type[SQLModel], column: str, key: str, stored: str) -> str:
+    """Return the text that is kept there. Raises SecretLost."""
+    return keyring_of(session).decrypt(stored, find_place(row, column, key))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    """A value of an encrypted column as it is stored."""
+
+    table: Table
+    column: str
+    key: str
+    stored: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.table.name}.{self.column} {self.key}"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.stored.startswith(_ENCRYPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The outcome of encrypting: how many values were, and which no key opens."""
+
+    encrypted: int
+    lost: tuple[StoredSecret, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsFound:
+    """The values there are: how many are plain text, how many need an older key, which no key opens."""
+
+    plain: int
+    older: int
+    lost: tuple[StoredSecret, ...]
+
+
+def encrypt_plain(session: Session) -> Rotation:
+    """Encrypt what is kept as plain text with the newest key; without a key nothing changes."""
+    found = look(session)
+    return Rotation(_encrypt_again(session, lambda each: not each.is_encrypted), found.lost)
+
+
+def rotate(session: Session) -> Rotation:
+    """Encrypt with the newest key what is not, so that older keys are needed no longer."""
+    found, keyring = look(session), keyring_of(session)
+    return Rotation(_encrypt_again(session, lambda each: not keyring.is_newest(each.stored)), found.lost)
+
+
+def look(session: Session) -> SecretsFound:
+    """Return how the values are kept; nothing changes."""
+    keyring, plain, older = keyring_of(session), 0, 0
+    lost: list[StoredSecret] = []
+    for each in list_secrets(session):
+        if not each.is_encrypted:
+            plain += 1
+        elif not keyring.opens(each.stored, each.place):
+            lost.append(each)
+        elif not keyring.is_newest(each.stored):
+            older += 1
+    return SecretsFound(plain, older, tuple(lost))
+
+
+def list_secrets(session: Session) -> Iterator[StoredSecret]:
+    """Yield every value of an encrypted column that is not empty, of the tables that this process knows."""
+    for table in SQLModel.metadata.sorted_tables:
+        columns = [column for column in table.columns if column.info.get(SECRET)]
+        if not columns:
+            continue
+        [key] = table.primary_key.columns
+        for row in session.execute(select(key, *columns)).mappings():
+            for column in columns:
+                if row[column]:
+                    yield StoredSecret(table, column.name, str(row[key]), row[column])
+
+
+def _encrypt_again(session: Session, wants: Callable[[StoredSecret], bool]) -> int:
+    """Encrypt the values that are wanted and that a key opens with the newest key; returns how many."""
+    keyring, encrypted = keyring_of(session), 0
+    if not keyring.keys:
+        return 0
+    for each in list(list_secrets(session)):
+        if wants(each) and keyring.opens(each.stored, each.place):
+            text = keyring.decrypt(each.stored, each.place)
+            encrypted += _replace(session, each, keyring.encrypt(text, each.place))
+    return encrypted
+
+
+def _replace(session: Session, secret: StoredSecret, stored: str) -> int:
+    """Put another value in its place, unless someone else has put one there; returns how many changed."""
+    [key] = secret.table.primary_key.columns
+    column = secret.table.c[secret.column]
+    statement = update(secret.table).where(key == secret.key, column == secret.stored)
+    return count_changed(session.execute(statement.values({secret.column: stored})))
