@@ -297,7 +297,7 @@ def build(
         notice=SCRIPTED if settings.scripted and not demo else "",
         site_url=site_url,
         hooks=hooks_of(parts),
-        commands=[each.make_commands for each in FEATURES],
+        commands=[partial(each.make_commands, settings) for each in FEATURES],
     )
     if cluster.others is not None:
         cluster.others.on("stop", made.assistant.stop_here)
@@ -345,6 +345,7 @@ def build(
         organisation=_organisation(settings, site_url, clock),
         demo=demo,
         platforms=ports.channels,
+        features=frozenset(each.name for each in FEATURES if each.is_on(settings)),
         files=files,
     )
     application = api.create(

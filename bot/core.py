@@ -156,7 +156,6 @@ def policies_of(settings: Settings, clock: Clock = now) -> Policies:
             admins=frozenset(settings.admins),
             approvers=frozenset(settings.approvers),
             plans=Approver(settings.plan_approval),
-            insights=settings.insights,
             book=Rulebook(zone=settings.timezone),
         ),
         clock,

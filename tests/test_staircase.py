@@ -114,6 +114,20 @@ def test_no_feature_knows_another_and_the_kernel_knows_none() -> None:
     assert known == []
 
 
+SETTINGS_OF_FEATURES = {"insights", "issues", "max_schedules", "schedule_tokens"}
+
+
+def test_a_setting_of_a_feature_is_read_by_features_alone() -> None:
+    read = [
+        f"{name}: {ast.unparse(node)}"
+        for name, tree in modules().items()
+        if not name.startswith(("bot.features.", "bot.settings"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in SETTINGS_OF_FEATURES
+    ]
+    assert read == []
+
+
 def test_every_folder_of_features_is_listed_by_the_app() -> None:
     listed = {target for target in _own()["bot.app"] if _feature(target)}
     folders = {each.parent.name for each in (ROOT / "bot/features").glob("*/__init__.py")}

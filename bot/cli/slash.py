@@ -83,4 +83,6 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             hindrance,
             gate.groups,
         )
-        return await SlashCommands(parts, [each.make_commands(parts) for each in FEATURES]).handle(command)
+        return await SlashCommands(parts, [each.make_commands(settings, parts) for each in FEATURES]).handle(
+            command
+        )

@@ -203,7 +203,10 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The private reply to the person who wrote or pressed. ``rule`` is the id of a rule that was set."""
+    """The private reply to the person who wrote or pressed. ``rule`` is the id of a rule that was set.
+
+    ``is_private``: it tells what may be from other chats, so no one but that person may read it.
+    """
 
     answer: Answer
     text: str
@@ -212,6 +215,7 @@ class Reply:
     conversation_id: str | None = None
     message_id: int | None = None
     rule: int | None = None
+    is_private: bool = False
 
     @property
     def on_cards(self) -> bool:

@@ -67,7 +67,6 @@ class Policy:
     admins: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
     plans: Approver = Approver.HUMAN
-    insights: bool = True  # whether people see what asking costs, and admins what rules are suggested
     book: Rulebook = field(default_factory=Rulebook)
     groups: Mapping[str, UserGroup] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set, compare=False)

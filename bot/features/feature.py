@@ -74,16 +74,18 @@ class Feature:
 
     ``api`` are the routes of its part of the HTTP API, ``tags`` the parts of the API document that they
     bring, each with its description. ``has_named_tools``: its tools are of those that the settings name, so
-    toolsets that are given in their place leave them out. Everything else is made over the parts that it is
-    given.
+    toolsets that are given in their place leave them out. ``is_on``: whether the settings turn it on; where
+    it is off its parts are there all the same, and they tell people so. Everything else is made over the
+    parts that it is given.
     """
 
     name: str
     api: Sequence[APIRouter] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     has_named_tools: bool = False
+    is_on: Callable[[Settings], bool] = lambda _: True
     make_toolsets: Callable[[FeatureParts], Sequence[FixedToolset]] = lambda _: ()
-    make_commands: Callable[[CommandParts], CommandSet] = lambda _: CommandSet()
+    make_commands: Callable[[Settings, CommandParts], CommandSet] = lambda _, __: CommandSet()
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
     make_hooks: Callable[[FeatureParts], Hooks] = lambda _: Hooks()
     make_service: Callable[[], Service] | None = None

@@ -60,7 +60,7 @@ class Site:
 
     ``secure``: people reach it over HTTPS; ``base``: the path where, as in ``/nod``. ``platforms`` are the
     other channels, whose health is told. ``organisation``: where its people sign in, if anywhere. ``fault``:
-    what keeps this process from its work, if anything.
+    what keeps this process from its work, if anything. ``features``: the names of those that are turned on.
     """
 
     channel: HttpChannel
@@ -76,6 +76,7 @@ class Site:
     organisation: OidcSignIn | None
     demo: bool
     platforms: Mapping[str, Channel]
+    features: frozenset[str] = frozenset()
     files: FileBounds = field(default_factory=FileBounds)
     reading: Places = field(default_factory=lambda: Places(STREAMS))
     waiting: Places = field(default_factory=lambda: Places(LONG_POLLS))

@@ -95,6 +95,7 @@ class Nod:
         team: bool = False,
         schedules_each: int = 0,
         schedule_tokens: int = 100_000,
+        insights: bool = True,
         briefing: Briefing | None = None,
         others: Sequence[ScriptedModel] = (),
         named: Sequence[NamedModel] = (),
@@ -103,7 +104,8 @@ class Nod:
     ) -> None:
         self.url = url
         self.with_team = team
-        self.schedules_each, self.schedule_tokens = schedules_each, schedule_tokens
+        self.schedules_each = schedules_each
+        self.changed_settings = {"schedule_tokens": schedule_tokens, "insights": insights}
         self.clock = clock
         self.policy = policy or Policy()
         self.limits = limits or TurnLimits()
@@ -149,7 +151,7 @@ class Nod:
         ]
         brought = FixedToolset("Nod", tuple(tool for each in always for tool in each.fixed))
         registry = Registry([self.tools(), brought])
-        settings = Settings.load().model_copy(update={"schedule_tokens": self.schedule_tokens})
+        settings = Settings.load().model_copy(update=self.changed_settings)
         parts = FeatureParts(settings=settings, database=self.database, policies=policies, clock=self.clock)
         made = core(
             Ports(
@@ -170,7 +172,7 @@ class Nod:
             briefing=self.briefing,
             routes=self.routes,
             hooks=Hooks.join([hooks_of(parts), self.hooks]),
-            commands=[each.make_commands for each in FEATURES],
+            commands=[partial(each.make_commands, settings) for each in FEATURES],
         )
         self.gate, self.execution, self.turns = made.gate, made.execution, made.turns
         self.assistant, self.lookup = made.assistant, made.lookup

@@ -28,7 +28,12 @@ class EveryoneCommands:
         self._stop = parts.stop
         self.words = [
             Subcommand("new", "start a new conversation here", self._new, here=True),
-            Subcommand("status", "what is waiting for you to decide, and what you asked for", self._status),
+            Subcommand(
+                "status",
+                "what is waiting for you to decide, and what you asked for",
+                self._status,
+                is_private=True,
+            ),
             Subcommand("stop", "stop what I am writing here, and my teammates", self.stop, here=True),
             Subcommand("team", "my teammates here, their plans and their status", self._team),
         ]

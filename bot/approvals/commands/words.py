@@ -79,13 +79,15 @@ class CommandError(NodError):
 class Subcommand:
     """A subcommand: its usage, its meaning, and its handler, which gets the text after the word.
 
-    ``usage`` begins with the word. ``here`` says that it is about the conversation it is typed in.
+    ``usage`` begins with the word. ``here`` says that it is about the conversation it is typed in,
+    ``is_private`` that its answer tells what may be from other chats.
     """
 
     usage: str
     meaning: str
     do: Do
     here: bool = False
+    is_private: bool = False
     also: tuple[str, ...] = ()  # what people type who mean this word
 
     @property
@@ -136,9 +138,10 @@ class Words:
         try:
             said = await word.do(command, rest)
         except CommandError as error:
-            return Reply(Answer.INVALID, f"{error.message}\nUsage: `/{self._name} {word.usage}`")
+            text = f"{error.message}\nUsage: `/{self._name} {word.usage}`"
+            return Reply(Answer.INVALID, text, is_private=word.is_private)
         told = said if isinstance(said, CommandReply) else CommandReply(said)
-        return Reply(told.answer, told.text, told.proposals, rule=told.rule)
+        return Reply(told.answer, told.text, told.proposals, rule=told.rule, is_private=word.is_private)
 
     def _unknown(self, name: str) -> str:
         meant = [each for each, word in self._words.items() if name.lower() in word.also]

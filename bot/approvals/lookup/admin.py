@@ -49,12 +49,11 @@ class BudgetInWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WhoIs:
-    """The accounts and roles of a person, and the state of Nod: paused or not, with insights or without."""
+    """The accounts and roles of a person, and the pause of everything, if there is one."""
 
     person: Person
     roles: frozenset[Role]
     pause: Pause | None
-    insights: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class AdminLookup:
     async def who_is(self, actor: Actor) -> WhoIs:
         def read(session: Session) -> WhoIs:
             policy, person = self._policies.load_for(session, actor)
-            return WhoIs(person, policy.roles_of(person), rules.pause_of(session), policy.insights)
+            return WhoIs(person, policy.roles_of(person), rules.pause_of(session))
 
         return await self._database.read(read)
 

@@ -29,7 +29,6 @@ _HELLO = (
 _GROUPS = "In a group, mention me or reply to me."
 _SHORTLY = ("status", "pending", "new", "help")
 """The commands that `/start` names; the rest is in `/help`."""
-_OWN = ("link", "console", "memory", "status", "schedules")  # what it tells may be from other chats
 _ID = re.compile(r"[0-9a-f]{8,64}")  # what a link to the bot brings
 
 
@@ -86,10 +85,9 @@ class Typed:
 
     @property
     def confidential(self) -> bool:
-        """True if the answer is for no one but who asked; raises KeyError when it is not `known`."""
+        """True if every answer is for no one but who asked; raises KeyError when it is not `known`."""
         entry = _BY_NAME[self.name]
-        own = (entry.text or self.arguments.lower()).startswith(_OWN)
-        return entry.admins or entry.decides or own or not entry.groups
+        return entry.admins or entry.decides or not entry.groups
 
     def command(self, actor: Actor, address: Address, *, private: bool, names: Names) -> Command:
         """Say it in the core's words; raises KeyError for a command that is not `known`."""

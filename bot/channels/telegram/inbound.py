@@ -404,7 +404,7 @@ class Inbound:
             return  # the answer says it
         if reply.answer is Answer.INVALID:
             reply = replace(reply, text=typed.as_typed(reply.text))
-        if not typed.confidential or who.place.private:
+        if who.place.private or not (typed.confidential or reply.is_private):
             await self._answer(who, reply, who.place, message.message_id)
             return
         try:

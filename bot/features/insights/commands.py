@@ -7,10 +7,12 @@ from bot.approvals.commands.words import CommandParts, Subcommand
 from bot.domain.chat import Command
 from bot.domain.insights import Facet
 from bot.features.insights import counting
+from bot.settings import Settings
 
 
 class InsightCommands:
-    def __init__(self, parts: CommandParts) -> None:
+    def __init__(self, settings: Settings, parts: CommandParts) -> None:
+        self._is_on = settings.insights
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [
             Subcommand(
@@ -27,8 +29,8 @@ class InsightCommands:
                 facet = Facet(word)
             else:
                 length = timedelta(seconds=seconds(word))
+        if not self._is_on:
+            return counting.OFF
         now = self._clock()
         found = await self._database.read(counting.find_insights, self._policies, command.actor, now - length)
-        if found is None:
-            return counting.OFF
         return counting.format_insights(found, facet, now)

@@ -13,6 +13,8 @@ from bot.jobs.scheduler import Sweep
 
 
 def _make_sweeps(parts: SweepParts) -> Sequence[Sweep]:
+    if not parts.settings.insights:
+        return ()
     suggesting = SuggestionSweep(parts.database, parts.policies, parts.registry, parts.redraw)
     return (Sweep("suggest_rules", SECONDS, suggesting.run),)
 
@@ -21,8 +23,9 @@ INSIGHTS = Feature(
     name="insights",
     api=(routes.router,),
     tags={"insights": "What asking costs."},
+    is_on=lambda settings: settings.insights,
     make_toolsets=lambda parts: (suggestion_tools(parts.database, parts.policies, parts.clock),),
-    make_commands=lambda parts: CommandSet(approvals=InsightCommands(parts).words),
+    make_commands=lambda settings, parts: CommandSet(approvals=InsightCommands(settings, parts).words),
     make_sweeps=_make_sweeps,
     make_hooks=lambda _: Hooks(send_digest=(suggestions.tell_suggestion,)),
 )

@@ -11,7 +11,7 @@ from bot.domain.insights import Facet, Insights
 from bot.features.feature import Over
 from bot.features.insights import counting
 from bot.features.insights.counting import MONTH, OFF, as_csv
-from bot.web.answers import existing
+from bot.web.answers import Missing
 from bot.web.body import Since
 from bot.web.plots import plots
 from bot.web.schemas import DoneBody, Time, View
@@ -79,11 +79,13 @@ async def _find_insights(
         Since | None, Query(description="30 days ago by default, a year at most; UTC unless it says")
     ] = None,
 ) -> AsyncIterator[Insights]:
+    if not over.settings.insights:
+        raise Missing(OFF)
     now = site.channel.clock()
     begin = max(since or now - MONTH, now - timedelta(days=366))
     with site.exporting.place(str(actor)):
         found = await over.database.read(counting.find_insights, over.policies, actor, begin)
-    yield existing(found, OFF)
+    yield found
 
 
 Found = Annotated[Insights, Depends(_find_insights)]

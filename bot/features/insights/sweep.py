@@ -33,7 +33,7 @@ class SuggestionSweep:
         policy = await self._database.read(self._policies.load)
         if policy.book.paused:
             return
-        if not await self._day.take(now) or not policy.insights:
+        if not await self._day.take(now):
             return
         available = await self._registry.available()
         wanted = await self._database.read(suggestions.find_suggestions, self._policies, available, now)

@@ -34,6 +34,7 @@ class MemoryCommands:
                 "memory [forget NUMBER, forget all, edit NUMBER WORDS, or export]",
                 "what I remember of you, this chat and the team; admins forget it for an ACCOUNT that left",
                 self._memory,
+                is_private=True,
                 also=("remember", "forget", "facts"),
             ),
         ]

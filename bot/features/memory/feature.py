@@ -19,7 +19,7 @@ MEMORY = Feature(
     api=(routes.router,),
     tags={"memory": "What Nod remembers: list, edit, export and forget it."},
     make_toolsets=lambda parts: (memory_tools(parts.database, parts.policies, parts.clock),),
-    make_commands=lambda parts: CommandSet(nod=MemoryCommands(parts).words),
+    make_commands=lambda _, parts: CommandSet(nod=MemoryCommands(parts).words),
     make_sweeps=lambda parts: (Sweep("delete_facts", sweep.SECONDS, sweep.MemorySweep(parts.database).run),),
     make_hooks=_make_hooks,
 )

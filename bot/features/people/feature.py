@@ -8,9 +8,10 @@ from bot.features.people import routes, sweep
 from bot.features.people.away_commands import AwayCommands
 from bot.features.people.link_commands import LinkCommands
 from bot.jobs.scheduler import Sweep
+from bot.settings import Settings
 
 
-def _make_commands(parts: CommandParts) -> CommandSet:
+def _make_commands(_: Settings, parts: CommandParts) -> CommandSet:
     linking = LinkCommands(parts)
     return CommandSet(nod=[*AwayCommands(parts).words, *linking.words], admins=linking.admins)
 

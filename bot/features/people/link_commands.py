@@ -27,9 +27,14 @@ class LinkCommands:
         self._site_url = parts.site_url
         self._wrong: dict[str, list[datetime]] = {}  # by account: when a code was not valid
         self.words = [
-            Subcommand("link [CODE]", "make your accounts in several channels one person", self._link),
+            Subcommand(
+                "link [CODE]",
+                "make your accounts in several channels one person",
+                self._link,
+                is_private=True,
+            ),
             Subcommand("unlink [ACCOUNT]", "separate this account, or another of yours, again", self._unlink),
-            Subcommand("console", "a link that signs you in to the console", self._console),
+            Subcommand("console", "a link that signs you in to the console", self._console, is_private=True),
         ]
         self.admins = [
             Subcommand("link ACCOUNT ACCOUNT", "allow a link that both accounts want", self._allow),

@@ -21,6 +21,7 @@ class ScheduleCommands:
                 "schedules [pause|resume|run|delete ID]",
                 "what I do at set times for you; admins see everyone's",
                 self._schedules,
+                is_private=True,
             )
         ]
 

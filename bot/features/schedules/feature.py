@@ -39,7 +39,7 @@ SCHEDULES = Feature(
     api=(routes.router,),
     tags={"schedules": "Tasks that repeat at set times."},
     make_toolsets=_make_toolsets,
-    make_commands=lambda parts: CommandSet(nod=ScheduleCommands(parts).words),
+    make_commands=lambda _, parts: CommandSet(nod=ScheduleCommands(parts).words),
     make_sweeps=_make_sweeps,
     make_hooks=_make_hooks,
 )

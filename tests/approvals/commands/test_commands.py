@@ -179,3 +179,24 @@ async def test_a_link_code_works_once_and_only_for_ten_minutes(nod: Nod) -> None
     late = (await nod.command("/nod link", by=ANA)).text.split("`")[1]
     nod.clock.forward(timedelta(minutes=10))
     assert "invalid" in (await nod.command(f"/nod link {late}", by=tablet)).text
+
+
+@pytest.mark.parametrize(
+    ("words", "is_private"),
+    [
+        ("status", True),
+        ("link", True),
+        ("link 12AB", True),
+        ("console", True),
+        ("schedules", True),
+        ("schedules pause", True),
+        ("memory", True),
+        ("unlink", False),
+        ("team", False),
+        ("help", False),
+    ],
+)
+async def test_an_answer_says_whether_it_tells_what_may_be_from_other_chats(
+    nod: Nod, words: str, is_private: bool
+) -> None:
+    assert (await nod.command(f"/nod {words}")).is_private is is_private

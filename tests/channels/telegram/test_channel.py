@@ -245,13 +245,21 @@ async def test_the_answer_to_a_command_is_posted(channel, telegram: FakeTelegram
 
 
 @pytest.mark.parametrize(
-    "typed", ["/approvals grants", "/pending", "/show 12", "/link", "/nod link", "/nod console"]
+    ("typed", "is_private"),
+    [
+        ("/approvals grants", False),
+        ("/pending", False),
+        ("/show 12", False),
+        ("/link", False),
+        ("/status", True),
+        ("/nod console", True),
+    ],
 )
 async def test_what_is_for_one_person_is_answered_in_private(
-    channel, telegram: FakeTelegram, core: FakeCore, typed: str
+    channel, telegram: FakeTelegram, core: FakeCore, typed: str, is_private: bool
 ):
     telegram.group(TEAM)
-    core.reply = Reply(Answer.ACCEPTED, "only for you")
+    core.reply = Reply(Answer.ACCEPTED, "only for you", is_private=is_private)
     await telegram.say(ADMIN, typed, TEAM)
     await telegram.see(ADMIN, "only for you")
     assert core.commands[0].address == Address("telegram", str(TEAM))

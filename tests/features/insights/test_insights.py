@@ -127,9 +127,7 @@ async def test_a_chat_is_told_in_a_few_lines(ruled: Nod) -> None:
 
 
 async def test_turned_off_no_one_sees_them(make_nod: MakeNod) -> None:
-    nod = make_nod(admins=[ADA])
-    nod.policy = replace(nod.policy, insights=False)
-    nod.rebuild()
+    nod = make_nod(admins=[ADA], insights=False)
     assert (await nod.command("/approvals insights", by=ADA)).text == insights.OFF
 
 

@@ -1,7 +1,6 @@
 """Where people always approve the same kind of call unchanged, admins are asked whether to stop asking."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -154,7 +153,7 @@ async def test_what_cannot_be_undone_is_never_suggested(nod: Nod) -> None:
 
 
 async def test_turned_off_nothing_is_suggested(nod: Nod) -> None:
-    nod.policy = replace(nod.policy, insights=False)
+    nod.changed_settings["insights"] = False
     nod.rebuild()
     await painted(nod)
     assert await suggested(nod) == []
