@@ -43,7 +43,7 @@ from sqlalchemy.exc import ArgumentError
 from bot.domain.named_models import Api, NamedModel, ToolCalls, is_one_word, model_address, read_models
 from bot.domain.people import Actor
 from bot.domain.prices import Prices, read_prices
-from bot.domain.times import duration, format_length
+from bot.domain.times import format_length, parse_duration
 from bot.errors import SettingsError
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ _PLATFORM_PREFIXES = ("OPENAI_", "SLACK_", "TELEGRAM_", "DISCORD_")
 
 def _duration(text: object) -> object:
     if isinstance(text, str):
-        return duration(text)
+        return parse_duration(text)
     return text
 
 

@@ -12,7 +12,7 @@ from bot.domain.conversations import Turn
 from bot.domain.people import Actor
 from bot.domain.prices import money
 from bot.domain.rules import Rule, Rulebook, Subject, covers
-from bot.domain.times import stamp
+from bot.domain.times import format_in_zone
 from bot.errors import ModelOverBudget
 from bot.store import counts, events, people
 
@@ -72,7 +72,8 @@ def check_budgets(session: Session, book: Rulebook, turn: Turn, now: datetime) -
         said = f"The budget for one request is used up ({first.words}). Send “continue” to begin another."
         raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), ("Continue",))
     extend = f"{EXTEND}{first.rule.id}"
-    said = f"The budget is used up ({first.words}). I can answer again from {stamp(first.until, book.zone)}"
+    until = format_in_zone(first.until, book.zone)
+    said = f"The budget is used up ({first.words}). I can answer again from {until}"
     said += f", or once an admin extends it: press the button, or send `{extend}`."
     raise ModelOverBudget(people.put_names_in(session, f"{said} {_STILL}"), (extend,))
 

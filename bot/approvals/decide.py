@@ -24,7 +24,7 @@ from bot.domain.policy import terms
 from bot.domain.proposals import Cause, Deciders, Level, Proposal, State, clock
 from bot.domain.record import Act
 from bot.domain.redaction import secrets_in, veil
-from bot.domain.times import when
+from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
 from bot.store import people, proposals
 from bot.store.locks import conversation_lock
@@ -318,7 +318,7 @@ def _expire(session: Session, context: PressContext, p: Proposal) -> Decided:
 def _extend(session: Session, context: PressContext, p: Proposal) -> Decided:
     now = context.now
     p = context.move(session, p, **clock(p.ttl, p.remind_every, now))
-    return accept(session, p, f"It now expires {when(p.expires_at, now)}.")
+    return accept(session, p, f"It now expires {format_relative(p.expires_at, now)}.")
 
 
 def _reassign(session: Session, context: PressContext, p: Proposal) -> Decided:

@@ -22,7 +22,7 @@ from bot.domain.proposals import PreviewField, Tone
 from bot.domain.redaction import redact_text
 from bot.domain.teams import Standing, Teammate, TeamStatus
 from bot.domain.text import escape_point, make_visible, whole_until
-from bot.domain.times import local
+from bot.domain.times import format_local
 
 _CUT = "… cut here: View all shows the rest, then it can be approved."
 _VALUE_UNITS = 700  # of one value of the change; longer ones are cut
@@ -335,7 +335,7 @@ class PlainTextBuilder(TextBuilder[str]):
         return make_visible(text, escape_point)
 
     def moment(self, at: datetime, *, relative: bool = False) -> str:  # noqa: ARG002 - the same for every reader
-        return local(at)
+        return format_local(at)
 
     def mention(self, actor: Actor) -> str:
         return self.write(actor.label)

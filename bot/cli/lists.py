@@ -10,7 +10,7 @@ from bot.cli.shared import colour_text, find, fit_to_terminal, line, load_settin
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.redaction import redact_text
-from bot.domain.times import expires, now, when
+from bot.domain.times import format_expiry, format_relative, now
 from bot.store import proposals
 from bot.store.database import Database
 
@@ -38,7 +38,7 @@ def pending(*, as_json: bool, watch: bool) -> None:
 
 def _row(p: Proposal, more: int = 0) -> str:
     """``more``: how many of its batch it stands for as well."""
-    due, asked = expires(p.expires_at, now()), when(p.created_at, now())
+    due, asked = format_expiry(p.expires_at, now()), format_relative(p.created_at, now())
     by = f"asked by {line(p.requester.label)}, {asked}"
     row = fit_to_terminal(
         f"{p.id}  {p.risk.level:<11}  {due:<17}  {line(p.description)}{others(more)}  ({by})"
@@ -106,14 +106,14 @@ def show_proposal(proposal: str, *, as_json: bool) -> None:
             return
         card = card_of(found, _schema(found, database))
         result = f"\n\nResult\n{card.result}" if card.result else ""
-        asked = f"{card.asked}, {when(found.created_at, now())}"
+        asked = f"{card.asked}, {format_relative(found.created_at, now())}"
         head = [f"{found.id}: {card.outcome}", asked, f"Round: {card.round}"]
         if card.pending:
-            head += [f"May decide: {card.deciders}", expires(card.expires_at, now()).capitalize()]
+            head += [f"May decide: {card.deciders}", format_expiry(card.expires_at, now()).capitalize()]
             head += [card.undo_note] if card.undo_note else []
         head += [card.again] if card.again else []
         if card.undoing:
-            head += [f"Undo ends {when(found.undo_until or now(), now())}: nod undo {found.id}"]
+            head += [f"Undo ends {format_relative(found.undo_until or now(), now())}: nod undo {found.id}"]
         head += [*card.votes, *card.notes]
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
 

@@ -3,7 +3,7 @@
 import sys
 
 from bot.cli.shared import existing, load_settings, looking, operator, plain, print_json
-from bot.domain.times import now, when
+from bot.domain.times import format_relative, now
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.locks.process_lock import notify
@@ -34,7 +34,7 @@ def list_(*, as_json: bool) -> None:
         )
         return
     for t in found:
-        print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {when(t.made_at, now())}"))
+        print(plain(f"{t.label}  http:{t.name}  by {t.made_by}, {format_relative(t.made_at, now())}"))
     for name in sorted(settings.tokens.values()):
         print(f"{'-':<8}  http:{name}  in NOD_HTTP_TOKENS")
     if not found and not settings.tokens:

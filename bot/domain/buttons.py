@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.domain.proposals import Level, ProposalKind
-from bot.domain.times import span
+from bot.domain.times import format_span
 from bot.domain.verbs import BUTTONS, CHOICES, PERHAPS_TEXT, RETRY_CHECK, Button, Look, Needs, Sure, Verb
 
 _TOLD_FROM = timedelta(minutes=1)  # a length of time on a button
@@ -56,7 +56,7 @@ def make_button(
         case _ if verb in CHOICES[: len(choices)]:
             return replace(found, label=choices[CHOICES.index(verb)])
         case Verb.EXTEND if wait and wait >= _TOLD_FROM:
-            return replace(found, label=f"Extend {span(wait)}")
+            return replace(found, label=f"Extend {format_span(wait)}")
         case Verb.APPROVE_ALL if count is not None and left_out:
             return replace(found, label=f"Approve {count - left_out} of {count}")
         case Verb.APPROVE_ALL | Verb.DECLINE_ALL if count is not None:

@@ -41,7 +41,7 @@ from bot.domain.proposals import (
 )
 from bot.domain.redaction import redact, redact_text, secrets_in
 from bot.domain.text import hash_text, is_echo, one_line, sentence
-from bot.domain.times import span, when
+from bot.domain.times import format_relative, format_span
 from bot.domain.trials import Trial
 from bot.domain.verbs import Button, Verb
 
@@ -437,7 +437,7 @@ def _undo(p: Proposal) -> str:
     if p.state is not State.PROPOSED or p.undo_seconds is None:
         return ""
     if p.undo_seconds:
-        return f"{_CAN} for {span(timedelta(seconds=p.undo_seconds))}."
+        return f"{_CAN} for {format_span(timedelta(seconds=p.undo_seconds))}."
     reason = p.inverse.reason if p.inverse else ""
     if reason:
         return sentence(f"Nod can't undo this: {reason}")
@@ -545,7 +545,7 @@ def card_of(
     if paused and p.state in (State.PROPOSED, State.APPROVED):
         notes.append(f"{one_line(paused)}. Nothing runs until an admin uses /approvals resume.")
     if declined and declined.decided_at and p.state is State.PROPOSED:
-        ago = when(declined.decided_at, p.created_at)
+        ago = format_relative(declined.decided_at, p.created_at)
         notes.append(f"{declined.decided_by or 'Someone'} declined the same, {ago} when this was asked.")
     if p.unasked:
         notes.append(f"No one was asked: {with_names(p.rule, names)}.")

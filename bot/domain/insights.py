@@ -7,7 +7,7 @@ from enum import StrEnum
 from statistics import median
 from typing import NamedTuple
 
-from bot.domain.times import span
+from bot.domain.times import format_span
 
 ENDS = ("approved", "edited", "declined", "expired", "undone", "failed")
 """What is counted of what was asked; those edited first were approved, and some of those failed."""
@@ -73,7 +73,7 @@ class Tally:
 
 
 def _span(seconds: float) -> str:
-    return span(timedelta(seconds=seconds))
+    return format_span(timedelta(seconds=seconds))
 
 
 class InsightPart(NamedTuple):

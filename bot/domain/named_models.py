@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from bot.domain.times import duration
+from bot.domain.times import parse_duration
 
 _MOST_BYTES, _MOST_MODELS = 200_000, 100
 _NAME = re.compile(r"[\w.:/@+-]{1,100}")
@@ -183,7 +183,7 @@ def _price(value: Any) -> tuple[float, ...]:
 
 def _seconds(value: Any) -> float:
     try:
-        seconds = duration(_text(value)).total_seconds()
+        seconds = parse_duration(_text(value)).total_seconds()
     except ValueError:
         raise ValueError('write a time such as "60s" or "5m"') from None
     if not 1 <= seconds <= 3600:  # noqa: PLR2004 - an hour

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bot.domain.proposals import Cause, Proposal, State
 from bot.domain.text import one_line
-from bot.domain.times import when
+from bot.domain.times import format_relative
 
 REASON = "approval_reason"
 """The parameter every write tool gets in addition: the agent's stated reason, shown to who decides."""
@@ -171,7 +171,7 @@ def end_of(p: Proposal) -> str:
 def too_late(p: Proposal, now: datetime) -> str:
     """Return the reply to a press on a decided proposal: who decided it, and how long ago."""
     by = f" by {p.decided_by}" if p.decided_by else ""
-    ago = f", {when(p.decided_at, now)}" if p.decided_at else ""
+    ago = f", {format_relative(p.decided_at, now)}" if p.decided_at else ""
     match p.state:
         case State.APPROVED | State.EXECUTING | State.SUCCEEDED:
             return f"Already {p.kind.answered.lower()}{by}{ago}."

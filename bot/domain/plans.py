@@ -45,7 +45,8 @@ class PlannedCall:
         given = ", ".join(
             f"{name} = {canonical(value)}" for name, value in self.arguments.items() if value is not None
         )
-        return f"{self.tool}({given})" + " (still asks: it can't be undone)" * self.asks
+        note = " (still asks: it can't be undone)" if self.asks else ""
+        return f"{self.tool}({given}){note}"
 
 
 @dataclass(frozen=True, slots=True)

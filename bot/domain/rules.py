@@ -22,7 +22,7 @@ from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
 from bot.domain.text import one_line, shorten
-from bot.domain.times import format_length, format_moment, weekdays
+from bot.domain.times import format_length, format_moment, parse_weekdays
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class Limits:
         local = call.at.astimezone(zone)
         if self.hours is not None and not self.hours.cover(local.time()):
             return False
-        return not self.days or self._find_beginning(local).weekday() in weekdays(self.days)
+        return not self.days or self._find_beginning(local).weekday() in parse_weekdays(self.days)
 
     def _find_beginning(self, local: datetime) -> datetime:
         """Return a moment of the day on which the current hours began, which may be yesterday."""

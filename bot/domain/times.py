@@ -1,6 +1,6 @@
 """Times and durations, parsed and formatted in one place, for people in their time zone.
 
-``36h`` is how an admin writes a length, in settings and rules; `span` gives it as people say it: "36 h".
+``36h`` is how an admin writes a length, in settings and rules; `format_span` writes it for people: "36 h".
 
 Python adds to and compares two moments of one time zone by the clock on the wall, also where the clocks
 change between them. So a length of time is added to an instant, and moments are compared as instants (UTC).
@@ -22,57 +22,59 @@ _DAY_SETS: Mapping[str, Collection[int]] = {
     "weekend": (5, 6),
     **{day: (at,) for at, day in enumerate(DAYS)},
 }
-_APART = re.compile(r"\s*(?:,|\band\b|\s)\s*")
+_DAY_SEPARATOR = re.compile(r"\s*(?:,|\band\b|\s)\s*")
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?:([+-])([01][0-9]):([0-5][0-9]))?")
-_SAY = "write a moment such as 18:00, friday 18:00, 2026-12-01 or in 2h"
+_EXPECTED_MOMENT = "write a moment such as 18:00, friday 18:00, 2026-12-01 or in 2h"
 
 _HOUR = timedelta(hours=1)
-_DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
+_SHOWN_AS_DAYS_FROM = timedelta(hours=48)  # "36 h" says more than "2 d"
 
 
-def when(at: datetime, now: datetime) -> str:
-    """Say when something was or will be, as seen from ``now``."""
+def format_relative(at: datetime, now: datetime) -> str:
+    """Format when something was or will be, as seen from ``now``: ``in 2 h``, ``5 min ago``."""
     left = at.astimezone(UTC) - now.astimezone(UTC)
-    ahead, away = left > timedelta(), abs(left)
-    if away < timedelta(minutes=1):
-        if ahead:
+    is_ahead = left > timedelta()
+    size = abs(left)
+    if size < timedelta(minutes=1):
+        if is_ahead:
             return "in less than a minute"
         return "just now"
-    # what is ahead is rounded to the nearest, so that 24 h given a moment ago still are 24 h
-    half = 0.5 if ahead else 0.0
-    if away < _HOUR:
-        far = f"{int(away / timedelta(minutes=1) + half)} min"
-    elif away < _DAYS_FROM:
-        far = f"{int(away / _HOUR + half)} h"
+    # rounded to the nearest, so that a limit of 24 h that was set a moment ago reads 24 h, not 23 h
+    half = 0.5 if is_ahead else 0.0
+    if size < _HOUR:
+        distance = f"{int(size / timedelta(minutes=1) + half)} min"
+    elif size < _SHOWN_AS_DAYS_FROM:
+        distance = f"{int(size / _HOUR + half)} h"
     else:
-        far = f"{int(away / timedelta(days=1) + half)} d"
-    if ahead:
-        return f"in {far}"
-    return f"{far} ago"
+        distance = f"{int(size / timedelta(days=1) + half)} d"
+    if is_ahead:
+        return f"in {distance}"
+    return f"{distance} ago"
 
 
-def expires(at: datetime, now: datetime) -> str:
-    """Format a time of expiry, also one that is over: a pause makes proposals wait longer."""
-    return f"{'expires' if at.astimezone(UTC) > now.astimezone(UTC) else 'was due to expire'} {when(at, now)}"
+def format_expiry(at: datetime, now: datetime) -> str:
+    """Format a time of expiry. It may be over: proposals stay open past it while Nod is paused."""
+    is_ahead = at.astimezone(UTC) > now.astimezone(UTC)
+    return f"{'expires' if is_ahead else 'was due to expire'} {format_relative(at, now)}"
 
 
-def stamp(at: datetime, zone: tzinfo) -> str:
-    """Return a moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
-    return local(at.astimezone(zone))
+def format_in_zone(at: datetime, zone: tzinfo) -> str:
+    """Format a moment as people in a time zone read it: ``22 Nov, 21:46 CET``."""
+    return format_local(at.astimezone(zone))
 
 
-def local(at: datetime) -> str:
+def format_local(at: datetime) -> str:
     """Format a moment that is already in the reader's time zone."""
     return f"{at.day} {at:%b, %H:%M %Z}"
 
 
 def now() -> datetime:
-    """Return the real time. ``bot/app.py`` and the command line hand this clock to everything else."""
+    """Return the real time: the clock that ``bot/app.py`` and the command line hand to everything else."""
     return datetime.now(UTC)
 
 
-def duration(text: str) -> timedelta:
-    """Read ``90s``, ``15m``, ``24h``, ``7d`` or ``2w``; raises ValueError for any other text."""
+def parse_duration(text: str) -> timedelta:
+    """Parse ``90s``, ``15m``, ``24h``, ``7d`` or ``2w``; raises ValueError for any other text."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ValueError("write a duration such as 90s, 15m, 24h, 7d or 2w")
@@ -82,64 +84,70 @@ def duration(text: str) -> timedelta:
     return length
 
 
-def later(now: datetime, length: timedelta) -> datetime:
-    """Return the moment that long after ``now``, in its time zone, whatever the clocks do in between."""
+def add_length(now: datetime, length: timedelta) -> datetime:
+    """Return the moment ``length`` after ``now``, in its time zone, even if the clocks change in between."""
     return (now.astimezone(UTC) + length).astimezone(now.tzinfo)
 
 
-def moment(text: str, now: datetime, *, last: bool = False) -> datetime:
-    """Read ``18:00``, ``friday``, ``friday 18:00``, ``tomorrow 9:00``, ``2026-12-01 18:00`` or ``in 2h``.
+def parse_moment(text: str, now: datetime, *, last: bool = False) -> datetime:
+    """Parse ``18:00``, ``friday``, ``friday 18:00``, ``tomorrow 9:00``, ``2026-12-01 18:00`` or ``in 2h``.
 
-    It is the first such moment after ``now``, in its time zone; a day alone is its beginning. Of a time that
-    the clocks repeat it is the first, or the ``last`` one; ``02:30+02:00`` names one of the two. Raises
-    ValueError for any other text, for a date that is over, and for a time that the clocks skip.
+    Returns the first such moment after ``now``, in its time zone; a day alone means its beginning. Where the
+    clocks show that time twice, the first is meant, or the second with ``last``; ``02:30+02:00`` names one.
+    Raises ValueError for any other text, for a date that is over, and for a time that the clocks skip.
     """
-    said = text.strip().lower()
-    length = _DURATION.fullmatch(said.removeprefix("in ").strip())
+    words = text.strip().lower()
+    length = _DURATION.fullmatch(words.removeprefix("in ").strip())
     if length:
-        return later(now, duration(length[0]))
-    day, _, clock = said.rpartition(" ")
-    alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)
-    if alone:
+        return add_length(now, parse_duration(length[0]))
+    day, _, clock = words.rpartition(" ")  # a single word stands in `clock`
+    is_day_alone = bool(clock) and not day and not _CLOCK.fullmatch(clock)
+    if is_day_alone:
         day, clock = clock, "00:00"
     found = _CLOCK.fullmatch(clock)
     if found is None:
-        raise ValueError(_SAY)
-    first, step = _day_called(day, now.date())
+        raise ValueError(_EXPECTED_MOMENT)
+    first, step = _parse_day(day, now.date())
     for at in (first, first + timedelta(days=step)):
-        every = _moments(at, found, now.tzinfo or UTC, alone=alone)
-        after = [each for each in every if each.astimezone(UTC) > now.astimezone(UTC)]
-        if after:
-            return after[-1] if last else after[0]
+        candidates = _list_moments(at, found, now.tzinfo or UTC, is_day_alone=is_day_alone)
+        still_ahead = [each for each in candidates if each.astimezone(UTC) > now.astimezone(UTC)]
+        if still_ahead:
+            return still_ahead[-1] if last else still_ahead[0]
     raise ValueError("that is over already")
 
 
-def _day_called(day: str, today: date) -> tuple[date, int]:
-    """Return the day that is named, and in how many days it comes again; 0 where it does not."""
+def _parse_day(day: str, today: date) -> tuple[date, int]:
+    """Return the day that is named, and after how many days it comes again: 0 for a date."""
     if day in DAYS:
         return today + timedelta(days=(DAYS.index(day) - today.weekday()) % 7), 7
-    if day in ("", "today", "tomorrow"):
-        return today + timedelta(days=day == "tomorrow"), int(not day)
+    if day == "tomorrow":
+        return today + timedelta(days=1), 0
+    if day == "today":
+        return today, 0
+    if not day:
+        return today, 1
     try:
         return date.fromisoformat(day.strip()), 0
     except ValueError:
-        raise ValueError(_SAY) from None
+        raise ValueError(_EXPECTED_MOMENT) from None
 
 
-def _moments(day: date, clock: re.Match[str], zone: tzinfo, *, alone: bool) -> list[datetime]:
+def _list_moments(day: date, clock: re.Match[str], zone: tzinfo, *, is_day_alone: bool) -> list[datetime]:
     """Return the moments of a day at which the clocks show that time: one, or two where they repeat it."""
     at = datetime.combine(day, time(int(clock[1]), int(clock[2])), zone)
     if clock[3]:
-        ahead = timedelta(hours=int(clock[4]), minutes=int(clock[5])) * (-1 if clock[3] == "-" else 1)
-        return [at.replace(tzinfo=timezone(ahead)).astimezone(zone)]
+        offset = timedelta(hours=int(clock[4]), minutes=int(clock[5]))
+        if clock[3] == "-":
+            offset = -offset
+        return [at.replace(tzinfo=timezone(offset)).astimezone(zone)]
     if is_skipped(at):
         real = at.astimezone(UTC).astimezone(zone)
-        if not alone:
+        if not is_day_alone:
             raise ValueError(
                 f"{at:%H:%M} does not exist on {at.day} {at:%B %Y}: the clocks go forward then, "
                 f"to {real:%H:%M} {real:%Z}. Write another time"
             )
-        return [real]  # the day begins with it
+        return [real]  # midnight is skipped: the day begins at this time
     if is_repeated(at):
         return [at, at.replace(fold=1)]
     return [at]
@@ -158,12 +166,13 @@ def is_repeated(at: datetime) -> bool:
 
 
 def _offsets(at: datetime) -> tuple[timedelta, timedelta]:
+    """Return the offsets from UTC before and after a change of the clocks; equal at other times (PEP 495)."""
     before, after = (at.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return before, after
 
 
-def clock_change(at: datetime) -> str:
-    """Say which of two it is, of a time that the clocks repeat; empty for any other."""
+def explain_repeated(at: datetime) -> str:
+    """Return a sentence on which of two it is, for a time that the clocks show twice; empty for any other."""
     if not is_repeated(at):
         return ""
     which = "last" if at.fold else "first"
@@ -171,12 +180,12 @@ def clock_change(at: datetime) -> str:
 
 
 def format_moment(at: datetime) -> str:
-    """Return a moment as `moment` reads it: ``2026-12-01 18:00``, with its offset where it comes twice."""
+    """Format a moment as `parse_moment` reads it: ``2026-12-01 18:00``, with its offset if it comes twice."""
     offset = at.isoformat()[-6:] if is_repeated(at) else ""
     return f"{at:%Y-%m-%d %H:%M}{offset}"
 
 
-def read_dated(text: str, zone: tzinfo) -> datetime:
+def parse_datetime(text: str, zone: tzinfo) -> datetime:
     """Parse a date and time in a time zone. Raises ValueError."""
     read = datetime.fromisoformat(text.strip())
     if read.tzinfo:
@@ -184,29 +193,28 @@ def read_dated(text: str, zone: tzinfo) -> datetime:
     return read.replace(tzinfo=zone)
 
 
-def weekdays(text: str) -> frozenset[int]:
-    """Return the days of the week that ``weekdays`` or ``monday and thursday`` names.
+def parse_weekdays(text: str) -> frozenset[int]:
+    """Return the days of the week that ``weekdays`` or ``monday and thursday`` names, Monday being 0.
 
-    None for other words.
+    Returns an empty set for any other words.
     """
-    parts = filter(None, _APART.split(text.strip().lower()))
-    names = [each if each in _DAY_SETS else each.removesuffix("s") for each in parts]
-    named = all(each in _DAY_SETS for each in names)
-    if named:
-        return frozenset(day for each in names for day in _DAY_SETS[each])
-    return frozenset()
+    words = filter(None, _DAY_SEPARATOR.split(text.strip().lower()))
+    names = [word if word in _DAY_SETS else word.removesuffix("s") for word in words]
+    if not all(name in _DAY_SETS for name in names):
+        return frozenset()
+    return frozenset(day for name in names for day in _DAY_SETS[name])
 
 
-def days_said(days: Collection[int]) -> str:
+def format_weekdays(days: Collection[int]) -> str:
     """Format weekdays as an admin types them, in the shortest way."""
-    some = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
-    if some:
-        return f"{some}s"
+    name_of_set = next((name for name in ("weekday", "weekend") if set(days) == set(_DAY_SETS[name])), None)
+    if name_of_set:
+        return f"{name_of_set}s"
     return " and ".join(DAYS[day] for day in sorted(days))
 
 
 def format_length(seconds: float) -> str:
-    """Return a length of time as an admin would write it, such as ``36h``; an odd one in several units."""
+    """Format a length of time as an admin would write it: ``36h``, ``1d 2h 3s``."""
     left = round(seconds)
     units = [(unit, size) for unit, size in _UNITS.items() if unit != "w"]
     for unit, size in units:
@@ -219,16 +227,17 @@ def format_length(seconds: float) -> str:
     return " ".join(parts) or "0s"
 
 
-def span(length: timedelta) -> str:
-    """Return a length of time as people say it: ``30 min``, ``24 h``, ``3 d``."""
+def format_span(length: timedelta) -> str:
+    """Format a length of time as people say it: ``30 min``, ``24 h``, ``3 d``."""
     if length < timedelta(minutes=1):
         return "less than a minute"
-    minutes = round(length / timedelta(minutes=1))
-    if minutes % 1440 == 0 and minutes > 1440:  # noqa: PLR2004 - a day is 24 h
-        return f"{minutes // 1440} d"
-    if minutes % 60 == 0:
-        return f"{minutes // 60} h"
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004
+    hours, minutes = divmod(round(length / timedelta(minutes=1)), 60)
+    days = hours // 24
+    if days > 1 and timedelta(hours=hours) == timedelta(days=days) and not minutes:
+        return f"{days} d"
+    if not minutes:
+        return f"{hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def find_zone(name: str) -> ZoneInfo:

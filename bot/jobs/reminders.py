@@ -18,7 +18,7 @@ from bot.domain.people import Role
 from bot.domain.proposals import Proposal, others, together
 from bot.domain.record import Act
 from bot.domain.rules import DailyDigest, Hours, Rule, Rulebook, Subject
-from bot.domain.times import span
+from bot.domain.times import format_span
 from bot.store import notices, proposals, rules, transitions
 from bot.store.audit import admin_changes, verification
 from bot.store.audit.log import By
@@ -109,7 +109,7 @@ class Reminders:
 
 
 def _words(what: Act, proposal: Proposal, more: int, now: datetime) -> str:
-    left = span(proposal.expires_at - now)
+    left = format_span(proposal.expires_at - now)
     about = f"{proposal.description}{others(more)}"
     if what is Act.WARN:
         return f"Expires in {left} if no one decides: {about}"
@@ -147,7 +147,7 @@ def _open_in(session: Session, scope: str, now: datetime) -> str:
         return "Nothing is waiting for a decision today."
     lines = [
         f"- `{p.id[:8]}` {p.description}{others(len(rest))} "
-        f"(asked by {p.requester.label}, {span(p.expires_at - now)} left)"
+        f"(asked by {p.requester.label}, {format_span(p.expires_at - now)} left)"
         for p, *rest in together(found)
     ]
     lines += [f"…and {many - len(found)} more"] if many > len(found) else []

@@ -19,8 +19,8 @@ from bot.domain.people import Absence, Actor, Person, Role, UserGroup, is_group
 from bot.domain.policy import Policy
 from bot.domain.record import Act
 from bot.domain.rules import Hours, Limits, Pause, Rule, Rulebook, Subject, store_value, value_of
+from bot.domain.times import format_in_zone
 from bot.domain.times import now as today
-from bot.domain.times import stamp
 from bot.store import database, people
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
@@ -278,7 +278,7 @@ def pause_words(session: Session, zone: tzinfo) -> str:
     found = pause_of(session)
     if found is None:
         return ""
-    return f"Paused by {found.name or found.by or 'an admin'} since {stamp(found.since, zone)}"
+    return f"Paused by {found.name or found.by or 'an admin'} since {format_in_zone(found.since, zone)}"
 
 
 def raise_version(session: Session) -> None:

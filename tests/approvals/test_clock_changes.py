@@ -12,7 +12,7 @@ from bot.domain.policy import Policy
 from bot.domain.proposals import PreviewField, State
 from bot.domain.rules import Rulebook
 from bot.domain.similarity import GrantDuration, GrantScope
-from bot.domain.times import format_moment, moment, read_dated, when
+from bot.domain.times import format_moment, format_relative, parse_datetime, parse_moment
 from bot.domain.verbs import Verb
 from bot.features.schedules import rows as schedules
 from bot.features.schedules.schedule import Times, read_repetition
@@ -209,7 +209,7 @@ async def test_a_time_of_day_that_does_not_exist_or_comes_twice_is_said(nod: Nod
     assert "This is the first" in away.text
     assert "This is the first" in str(asked[0].preview)
     first, last = (
-        datetime.combine(day, moment(said, nod.clock().astimezone(zone)).time(), zone).replace(fold=f)
+        datetime.combine(day, parse_moment(said, nod.clock().astimezone(zone)).time(), zone).replace(fold=f)
         for f in (0, 1)
     )
     nod.clock.now = last.astimezone(UTC) - MINUTE
@@ -217,8 +217,8 @@ async def test_a_time_of_day_that_does_not_exist_or_comes_twice_is_said(nod: Nod
     nod.clock.now = last.astimezone(UTC)
     assert not await is_forbidden(nod)
     for at in (first, last):  # as rows, cards and edits keep it
-        assert read_dated(format_moment(at), zone).astimezone(UTC) == at.astimezone(UTC)
-        assert moment(format_moment(at), (change.at - 20 * HOUR).astimezone(zone)).astimezone(
+        assert parse_datetime(format_moment(at), zone).astimezone(UTC) == at.astimezone(UTC)
+        assert parse_moment(format_moment(at), (change.at - 20 * HOUR).astimezone(zone)).astimezone(
             UTC
         ) == at.astimezone(UTC)
 
@@ -228,9 +228,9 @@ async def test_in_the_hour_that_comes_twice_the_second_one_is_ahead(change: Chan
         return
     zone = ZoneInfo(change.zone)
     now = change.at.astimezone(zone)  # the clocks have just gone back
-    ahead = moment(f"{change.clock}", now)
+    ahead = parse_moment(f"{change.clock}", now)
     assert timedelta() < ahead.astimezone(UTC) - change.at <= 30 * MINUTE
-    assert when(ahead, now) == f"in {(ahead.astimezone(UTC) - change.at) // MINUTE} min"
+    assert format_relative(ahead, now) == f"in {(ahead.astimezone(UTC) - change.at) // MINUTE} min"
 
 
 async def test_a_daily_schedule_says_what_becomes_of_its_time_that_day(change: Change) -> None:

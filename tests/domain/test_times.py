@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.domain.times import moment, when
+from bot.domain.times import format_relative, parse_moment
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
     ],
 )
 def test_a_moment_is_told_by_how_far_away_it_is(away: timedelta, said: str):
-    assert when(NOW + away, NOW) == said
+    assert format_relative(NOW + away, NOW) == said
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_a_moment_is_told_by_how_far_away_it_is(away: timedelta, said: str):
 )
 def test_a_moment_is_the_first_such_after_now(text: str, found: str):
     now = datetime(2026, 11, 25, 12, tzinfo=UTC)  # a Wednesday
-    assert moment(text, now).strftime("%Y-%m-%d %H:%M") == found
+    assert parse_moment(text, now).strftime("%Y-%m-%d %H:%M") == found
 
 
 @pytest.mark.parametrize("text", ["", "soon", "noon 9:00", "2026-11-25", "today 12:00", "25:00"])
 def test_what_is_no_moment_or_over_is_refused(text: str):
     with pytest.raises(ValueError, match=r"write a moment|is over already"):
-        moment(text, datetime(2026, 11, 25, 12, tzinfo=UTC))
+        parse_moment(text, datetime(2026, 11, 25, 12, tzinfo=UTC))

@@ -11,7 +11,7 @@ import openai
 from bot.agent.openai.answers.refusals import Refusal, RefusalCause, read_refusal
 from bot.agent.openai.refused_parts import words_of
 from bot.domain.named_models import NamedModel
-from bot.domain.times import span
+from bot.domain.times import format_span
 from bot.errors import ModelCut, ModelError, ModelTooLong
 
 _DAY = 86_400.0  # seconds
@@ -263,7 +263,7 @@ def _switch(refusal: Refusal) -> str:
 
 def _seconds(count: float) -> str:
     if count >= _MINUTES:
-        return span(timedelta(seconds=count))
+        return format_span(timedelta(seconds=count))
     whole = max(1, round(count))
     if whole == 1:
         return "1 second"

@@ -28,7 +28,7 @@ from bot.domain.people import Actor, Names, Role, find_written, place_called, wi
 from bot.domain.proposals import Proposal, State, others, together
 from bot.domain.redaction import redact_text
 from bot.domain.rules import Subject, value_of, value_words
-from bot.domain.times import expires, when
+from bot.domain.times import format_expiry, format_relative
 from bot.domain.verbs import COMMANDS, Button, Verb
 from bot.store import proposals
 from bot.store.audit import log
@@ -70,13 +70,13 @@ class DecideCommands:
         found = await self._find(command, prefix)
         now = self._clock()
         history = await self._database.read(log.history, found.id)
-        lines = [f"- {when(e.at, now)}: {e.verb} by {e.person}" for e in history]
+        lines = [f"- {format_relative(e.at, now)}: {e.verb} by {e.person}" for e in history]
         schema = await self._database.read((await self._registry.available()).schema_of, found)
         card = card_of(found, schema)
         body = whole_text(card).replace("```", "'''")
         head = [
             f"`{found.id}` {card.outcome} {card.again}".strip(),
-            f"{card.asked}, {when(found.created_at, now)}.",
+            f"{card.asked}, {format_relative(found.created_at, now)}.",
             *card.notes,
         ]
         head += [f"May decide: {card.deciders}.", card.undo_note] if card.pending else []
@@ -152,7 +152,7 @@ def format_titled_list(title: str, found: Sequence[Proposal], now: datetime) -> 
     told = together(found)
     lines = [
         f"- `{p.id[:SHORT_ID]}` {redact_text(p.description)}{others(len(rest))} "
-        f"(asked by {p.requester.label}, {expires(p.expires_at, now)})"
+        f"(asked by {p.requester.label}, {format_expiry(p.expires_at, now)})"
         for p, *rest in told[:LISTED]
     ]
     more = f"\n…and {len(told) - LISTED} more" if len(told) > LISTED else ""

@@ -56,7 +56,7 @@ from bot.domain.rules import (
     covers,
 )
 from bot.domain.text import name_some
-from bot.domain.times import clock_change, format_length, stamp, when
+from bot.domain.times import explain_repeated, format_in_zone, format_length, format_relative
 from bot.errors import ToolError
 from bot.store import conversations, people, posted_cards, proposals, rules
 from bot.store.audit import verification
@@ -204,7 +204,7 @@ class RuleCommands:
             left_out = _check_condition(given, tools)
             rule, said = await self._database.write(self._add, given, command)
             said += left_out + ("" if tools else f" There is no tool called {rule.pattern} right now.")
-            if given.limits and given.limits.until and (change := clock_change(given.limits.until)):
+            if given.limits and given.limits.until and (change := explain_repeated(given.limits.until)):
                 said += f" {change}"
             if given.subject in (Subject.QUORUM, Subject.DECIDERS):
                 faults = await self._groups.ask(filter(is_group, rule.words.split()))
@@ -282,8 +282,8 @@ class RuleCommands:
             return CommandReply(await self._put_names_in(said), rule=rule.id)
         zone = self._policies.held.book.zone
         lines = [
-            f"**In {each.rule.scope}** (version {version}, set by {each.by}, {stamp(each.at, zone)})\n"
-            f"{each.rule.value}"
+            f"**In {each.rule.scope}** "
+            f"(version {version}, set by {each.by}, {format_in_zone(each.at, zone)})\n{each.rule.value}"
             for each, version in there
         ]
         if lines:
@@ -448,7 +448,7 @@ class RuleCommands:
         if text:
             raise CommandError("Write `/approvals sessions`, or `/approvals sessions end ACCOUNT`.")
         found = await self._database.read(sign_in_links.sessions, now)
-        lines = [f"- {actor}: {actor.label}, until {when(until, now)}" for actor, until in found]
+        lines = [f"- {actor}: {actor.label}, until {format_relative(until, now)}" for actor, until in found]
         return await self._put_names_in("\n".join(lines) or "No one is signed in to the console.")
 
     async def _roles(self, command: Command, text: str) -> str | CommandReply:
@@ -496,7 +496,11 @@ class RuleCommands:
         found = await self._database.read(grants.live, now)
         lines = [
             f"- {g.label} by {g.person_name}: {g.words}; uses: {g.uses}; "
-            + (f"expires {when(g.expires_at, now)}" if g.expires_at else "until its conversation ends")
+            + (
+                f"expires {format_relative(g.expires_at, now)}"
+                if g.expires_at
+                else "until its conversation ends"
+            )
             for g in found
         ]
         return await self._put_names_in("\n".join(lines) or "There are no grants.")

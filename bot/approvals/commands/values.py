@@ -27,7 +27,7 @@ from bot.domain.rules import (
     RuleValue,
     Subject,
 )
-from bot.domain.times import days_said, duration, later, moment, weekdays
+from bot.domain.times import add_length, format_weekdays, parse_duration, parse_moment, parse_weekdays
 from bot.plugins import channel_names
 
 _MOST_GROUPS = 5  # in one rule: each is asked for while people wait
@@ -154,21 +154,21 @@ def _hours(begin: str, end: str) -> Hours:
 
 
 def _days(said: str) -> str:
-    days = weekdays(said)
+    days = parse_weekdays(said)
     if not days:
         raise CommandError(f"`on {said}` names no day. Write weekdays, weekends, or monday and thursday.")
-    return days_said(days)
+    return format_weekdays(days)
 
 
 def _end(given: Mapping[str, Sequence[str]], now: datetime, *, last: bool) -> datetime | None:
     """Read when a rule ends by itself; ``last``: of a time that the clocks repeat, the last one."""
     if "length" in given:
-        return later(now, _length(given["length"][0]))
+        return add_length(now, _length(given["length"][0]))
     if "until" not in given:
         return None
     said = given["until"][0]
     try:
-        until = moment(said, now, last=last)
+        until = parse_moment(said, now, last=last)
     except ValueError as error:
         raise CommandError(f"{said!r}: {error}.") from None
     if until.astimezone(UTC) > now.astimezone(UTC) + _FURTHEST:
@@ -207,7 +207,7 @@ def rule_to_try(text: str, command: Command, now: datetime) -> RuleToTry:
     said = f"{word} {rest}" if subject is None else rest
     given = parse_value(subject or Subject.POLICY, said, command, now)
     try:
-        last = duration(options.get("last", "30d"))
+        last = parse_duration(options.get("last", "30d"))
         before = Mark.parse(options["before"]) if "before" in options else None
     except ValueError as error:
         raise CommandError(f"{error}.") from None
@@ -282,7 +282,7 @@ def account(text: str) -> Actor:
 def seconds(text: str) -> float:
     """Read a duration such as 15m; raises CommandError."""
     try:
-        read = duration(text)
+        read = parse_duration(text)
     except ValueError as error:
         raise CommandError(f"{text!r}: {error}.") from None
     if not timedelta(seconds=10) <= read <= timedelta(days=90):

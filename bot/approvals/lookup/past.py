@@ -19,7 +19,7 @@ from bot.domain.proposals import Level, Mark, Risk, State
 from bot.domain.redaction import redact_text
 from bot.domain.rules import CallFacts, Place, Rule, Rulebook, covers
 from bot.domain.text import one_line
-from bot.domain.times import stamp
+from bot.domain.times import format_in_zone
 from bot.store import people, proposals, record
 from bot.store.rules import Policies
 
@@ -50,7 +50,9 @@ class Priced(NamedTuple):
 
     def words(self, zone: tzinfo) -> str:
         who, why = f" by {self.by}" if self.by else "", f": {self.reason}" if self.reason else ""
-        return one_line(f"`{self.id[:8]}` {self.title}, {stamp(self.at, zone)}: {self.price}{who}{why}")
+        return one_line(
+            f"`{self.id[:8]}` {self.title}, {format_in_zone(self.at, zone)}: {self.price}{who}{why}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Tried:
         lines.append(f"- {asked:,} would have been asked for in addition.")
         lines += [f"- {refused:,} would have been refused."] if refused else []
         lines += [f"- {otherwise:,} would have asked other people, or another number."] if otherwise else []
-        far = f" back to {stamp(self.back_to, self.zone)}" if self.back_to else ""
+        far = f" back to {format_in_zone(self.back_to, self.zone)}" if self.back_to else ""
         lines.append(
             f"Looked at {self.looked:,} changes{far}, with the risk that was stored, against the rules of "
             "now. What was only read is not looked at."

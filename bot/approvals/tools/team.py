@@ -100,9 +100,11 @@ def _leading(policies: Policies, limits: TeamLimits) -> tuple[Tool, ...]:
             limits=limits,
             now=moment.now,
         )
-        first = " It plans first, and may only look around until its plan is approved." * made.needs_plan
-        told = "Its result will be told to you in a [Nod] line; do not wait for it."
-        return Effected(f"Started {made.name}.{first} {told}", jobs)
+        sentences = [f"Started {made.name}."]
+        if made.needs_plan:
+            sentences.append("It plans first, and may only look around until its plan is approved.")
+        sentences.append("Its result will be told to you in a [Nod] line; do not wait for it.")
+        return Effected(" ".join(sentences), jobs)
 
     @tool(writes=False, group=GROUP, summary="Tell {teammate}: {text}")
     def message_teammate(session: Session, moment: Moment, teammate: Name, text: Task) -> Effected:

@@ -18,7 +18,7 @@ from bot.channels.markdown import clean
 from bot.channels.slack import text
 from bot.domain.chat import make_choice_buttons
 from bot.domain.direction import runs_right_to_left, set_apart
-from bot.domain.times import local
+from bot.domain.times import format_local
 from bot.domain.verbs import Sure
 
 Block = dict[str, Any]
@@ -114,7 +114,7 @@ def footer(*contents: str | Block, label: str, at: datetime | None) -> Block:
 
 
 def _moment(label: str, at: datetime, said: str = "{date_short_pretty} at {time}") -> Block:
-    date = f"<!date^{int(at.timestamp())}^{said}|{local(at)}>"
+    date = f"<!date^{int(at.timestamp())}^{said}|{format_local(at)}>"
     return mrkdwn_block(f"{label} {date}".strip())
 
 

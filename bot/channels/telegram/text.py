@@ -19,7 +19,7 @@ from bot.channels.telegram.places import NAME
 from bot.domain.direction import FIRST_STRONG_ISOLATE, POP_ISOLATE, runs_right_to_left, set_apart
 from bot.domain.people import Actor
 from bot.domain.text import escape_point, make_visible, whole_until
-from bot.domain.times import local
+from bot.domain.times import format_local
 
 _APP_LINK = re.compile(r"\b(tg|ton|tonsite)://", re.IGNORECASE)
 _FOLD = MessageEntity.EXPANDABLE_BLOCKQUOTE
@@ -124,7 +124,7 @@ class TelegramTextBuilder(TextBuilder[Rich]):
 
     def moment(self, at: datetime, *, relative: bool = False) -> Rich:
         """Return a time that apps format themselves; old apps show the text instead."""
-        text = local(at)
+        text = format_local(at)
         kind, style = MessageEntity.DATE_TIME, "r" if relative else "dt"
         return Rich(text, (MessageEntity(kind, 0, len(text), unix_time=at, date_time_format=style),))
 

@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bot.approvals import rights
 from bot.domain.insights import DAYS, ENDS, Facet, Insights
 from bot.domain.people import Actor
-from bot.domain.times import span, when
+from bot.domain.times import format_relative, format_span
 from bot.store import record
 from bot.store.audit import verification
 from bot.store.rules import Policies
@@ -29,7 +29,7 @@ def find_insights(session: Session, policies: Policies, actor: Actor, since: dat
 def format_insights(found: Insights, facet: Facet, now: datetime) -> str:
     """Render the insights as text for a chat."""
     whose = "Everyone's" if found.everyone else "Your"
-    lines = [f"**{whose} approvals in the last {span(now - found.since)}**: {found.total.words}"]
+    lines = [f"**{whose} approvals in the last {format_span(now - found.since)}**: {found.total.words}"]
     if not found.total.asked:
         return f"{lines[0].partition(':')[0]}: no one was asked anything."
     lines += [f"By {facet}:", *(f"- {part.name}: {part.tally.words}" for part in found.parts[facet][:_TOLD])]
@@ -37,7 +37,11 @@ def format_insights(found: Insights, facet: Facet, now: datetime) -> str:
     lines += [f"…and {more} more"] if more > 0 else []
     decided = (f"{each.name} {each.approved + each.declined}" for each in found.deciders[:_TOLD])
     lines += [f"Decided by: {', '.join(decided)}"] if found.deciders else []
-    lines += [f"Looked back only {when(found.back_to, now)}: there is too much."] if found.back_to else []
+    lines += (
+        [f"Looked back only {format_relative(found.back_to, now)}: there is too much."]
+        if found.back_to
+        else []
+    )
     return "\n".join(lines)
 
 

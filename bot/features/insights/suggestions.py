@@ -24,7 +24,7 @@ from bot.domain.proposals import Deciders, Level, PreviewField, Proposal, Risk, 
 from bot.domain.record import Act
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.rules import Mode, Rule, Subject, covers
-from bot.domain.times import span
+from bot.domain.times import format_span
 from bot.domain.verbs import Verb
 from bot.errors import ToolError
 from bot.features.insights.counting import MONTH
@@ -60,7 +60,7 @@ class Suggested(NamedTuple):
         return {"tool_name": self.tool_name, "place": self.place}
 
     def words(self, names: Names) -> str:
-        took = span(timedelta(seconds=self.waited))
+        took = format_span(timedelta(seconds=self.waited))
         return (
             f"{self.tool_name} in {place_called(self.place, names)}: asked {self.times} times in 30 days, "
             f"always approved unchanged, median {took}. Stop asking there?"

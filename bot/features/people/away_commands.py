@@ -11,7 +11,7 @@ from bot.approvals.lookup.people import list_absences
 from bot.domain.chat import Address, Answer, Command
 from bot.domain.people import Absence, Actor, Membership
 from bot.domain.rules import covers
-from bot.domain.times import clock_change, duration, later, moment
+from bot.domain.times import add_length, explain_repeated, parse_duration, parse_moment
 from bot.errors import ChannelError, NotDeliverable
 from bot.features.people import absences, rows
 from bot.features.people.absences import Ended, ended_text, redraw_jobs
@@ -68,15 +68,15 @@ class AwayCommands:
         who = f"{stand_in.label} ({stand_in})" if stand_in.name else str(stand_in)
         return (
             f"You're away until {until_then}. {who} may decide what you may, "
-            f"shown as “{found.words}”. `/nod back` ends it. {clock_change(until)}"
+            f"shown as “{found.words}”. `/nod back` ends it. {explain_repeated(until)}"
         ).rstrip()
 
     def _until(self, moment_said: str | None, length: str | None, now: datetime) -> datetime:
         try:
             if length is not None:
-                until = later(now.astimezone(self._policies.held.book.zone), duration(length))
+                until = add_length(now.astimezone(self._policies.held.book.zone), parse_duration(length))
             else:
-                until = moment(moment_said or "", now.astimezone(self._policies.held.book.zone))
+                until = parse_moment(moment_said or "", now.astimezone(self._policies.held.book.zone))
         except ValueError as error:
             raise CommandError(f"{moment_said or length!r}: {error}.") from None
         if until.astimezone(UTC) > now.astimezone(UTC) + LONGEST:

@@ -14,7 +14,15 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from bot.domain.people import Actor
-from bot.domain.times import DAYS, duration, format_length, is_repeated, is_skipped, span, weekdays
+from bot.domain.times import (
+    DAYS,
+    format_length,
+    format_span,
+    is_repeated,
+    is_skipped,
+    parse_duration,
+    parse_weekdays,
+)
 
 LEAST = timedelta(minutes=15)
 MISSED = 100
@@ -42,16 +50,16 @@ def read_repetition(text: str, first: datetime) -> str:
         return said
     if said == "week":
         return DAYS[first.weekday()]
-    days = weekdays(said)
+    days = parse_weekdays(said)
     if days:
-        alike = (name for name in ("day", "weekday", "weekend") if days == weekdays(name))
+        alike = (name for name in ("day", "weekday", "weekend") if days == parse_weekdays(name))
         return next(alike, ", ".join(DAYS[day] for day in sorted(days)))
     try:
-        length = duration(said)
+        length = parse_duration(said)
     except ValueError:
         raise ValueError(_EVERY) from None
     if length < LEAST:
-        raise ValueError(f"that is too often; the least is every {span(LEAST)}")
+        raise ValueError(f"that is too often; the least is every {format_span(LEAST)}")
     if length > FURTHEST or length % timedelta(minutes=1):
         raise ValueError(f"write whole minutes, hours or days, up to {FURTHEST.days}d")
     hours = "" if said[-1] in "dw" or length % _DAY else f"{length // _HOUR}h"
@@ -112,10 +120,10 @@ class Times:
     @property
     def length(self) -> timedelta | None:
         """From one time to the next; None for once, and for days that have names or numbers."""
-        named = not self.every or self.every == "month" or weekdays(self.every)
+        named = not self.every or self.every == "month" or parse_weekdays(self.every)
         if named:
             return None
-        return duration(self.every)
+        return parse_duration(self.every)
 
     @property
     def is_span(self) -> bool:
@@ -147,7 +155,7 @@ class Times:
             return (day - first) % length == timedelta()
         if self.every == "month":
             return day.day == min(first.day, monthrange(day.year, day.month)[1])
-        return day.weekday() in weekdays(self.every)
+        return day.weekday() in parse_weekdays(self.every)
 
     @property
     def words(self) -> str:
@@ -159,14 +167,14 @@ class Times:
             last = " or the last" if first.day > 28 else ""  # noqa: PLR2004 - every month has 28 days
             return f"every month on day {first.day}{last}, at {first:%H:%M}"
         names = [each.capitalize() if each in DAYS else each for each in self.every.split(", ")]
-        if weekdays(self.every):
+        if parse_weekdays(self.every):
             return f"every {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))} at {first:%H:%M}"
-        length = duration(self.every)
+        length = parse_duration(self.every)
         if self.is_span:
             if length % _HOUR == timedelta():
                 hours = f"{length // _HOUR} h"
             else:
-                hours = span(length)
+                hours = format_span(length)
             return f"every {hours} from {self.format_moment(self.start)}"
         how = "every day" if length == _DAY else f"every {length.days} d"
         return f"{how} at {first:%H:%M}"

@@ -15,7 +15,14 @@ from bot.domain.chat import Clock
 from bot.domain.people import Actor
 from bot.domain.proposals import PreviewField, Proposal
 from bot.domain.text import one_line
-from bot.domain.times import clock_change, find_zone, format_moment, later, moment, read_dated
+from bot.domain.times import (
+    add_length,
+    explain_repeated,
+    find_zone,
+    format_moment,
+    parse_datetime,
+    parse_moment,
+)
 from bot.errors import BadArguments, Hopeless, ToolError
 from bot.features.schedules import rows, runs
 from bot.features.schedules.schedule import FURTHEST, TASK, Schedule, Times, read_repetition
@@ -181,14 +188,14 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
     try:
         zone = find_zone(given[field]) if field in given else find_zone(str(zone))
         field = "at"
-        start = _whole_minute(moment(given["at"], now.astimezone(zone)))
+        start = _whole_minute(parse_moment(given["at"], now.astimezone(zone)))
         if start.astimezone(UTC) > now.astimezone(UTC) + FURTHEST:
             raise ValueError(f"that is too far ahead; the first run is at most {FURTHEST.days} days away")
         field = "every"
         every = read_repetition(given.get("every", ""), start)
         field = "until"
         if "until" in given:
-            until = moment(given["until"], now.astimezone(zone))
+            until = parse_moment(given["until"], now.astimezone(zone))
         else:
             until = None
     except ValueError as error:
@@ -202,7 +209,7 @@ def _settle_moments(given: dict[str, Any], zone: tzinfo, now: datetime) -> dict[
 
 
 def _whole_minute(at: datetime) -> datetime:
-    return later(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
+    return add_length(at, timedelta(seconds=-at.second % 60, microseconds=-at.microsecond))
 
 
 def _times(given: Mapping[str, Any]) -> Times:
@@ -210,7 +217,7 @@ def _times(given: Mapping[str, Any]) -> Times:
     zone = find_zone(given["time_zone"])
 
     def read(name: str) -> datetime:
-        return read_dated(given[name], zone).astimezone(UTC)
+        return parse_datetime(given[name], zone).astimezone(UTC)
 
     return Times(read("at"), given.get("every", ""), zone, read("until") if given.get("until") else None)
 
@@ -229,7 +236,7 @@ def _fields(given: Arguments, now: datetime) -> list[PreviewField]:
             rows["next_times"] = "\n".join(map(times.format_moment, times.following(now, _SHOWN)))
         if times.until:
             rows["until"] = times.format_moment(times.until)
-        once = clock_change(times.start.astimezone(times.zone))
+        once = explain_repeated(times.start.astimezone(times.zone))
         rows["clock_changes"] = "\n".join(filter(None, [once, *times.clock_changes(now)]))
     rows["each_run"] = "in the name of who asks; its changes ask as always"
     return [PreviewField(name, None, words) for name, words in rows.items() if words]
