@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from dotenv import dotenv_values
@@ -32,6 +32,7 @@ from bot.core import Core, Ports, core, policies_of
 from bot.domain.attachments import MEGABYTE, FileBounds
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock
+from bot.domain.connections import Identity
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Process
 from bot.domain.model import Model
@@ -39,7 +40,14 @@ from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
-from bot.features.feature import Feature, FeatureParts, RouteParts, Service, SweepParts
+from bot.features.feature import (
+    ConnectionParts,
+    Feature,
+    FeatureParts,
+    RouteParts,
+    Service,
+    SweepParts,
+)
 from bot.features.insights.feature import INSIGHTS
 from bot.features.issues.feature import ISSUES
 from bot.features.mcp.feature import MCP
@@ -54,7 +62,9 @@ from bot.settings import EXAMPLE_SECRET_KEY, SCRIPTED, Settings
 from bot.store import migrations, secrets, tokens
 from bot.store.audit import admin_changes
 from bot.store.change_notifier import ChangeNotifier
+from bot.store.connections import give_connections
 from bot.store.database import Database
+from bot.store.rules import Policies
 from bot.telemetry import tracing
 from bot.telemetry.logs import logger
 from bot.telemetry.tracing import Traced
@@ -65,7 +75,7 @@ from bot.tools.builtin.files.workspace import AgentsFile
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load_tools as load_own
 from bot.tools.mcp.base import Servers
-from bot.tools.mcp.config import load_servers
+from bot.tools.mcp.config import ServerConfig, load_servers
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset, Toolset
 from bot.web import api
@@ -246,7 +256,7 @@ def build(
     cluster.join(notifier)
     questions = Questions(database, dispatcher, notifier, clock, others=cluster.others)
     policies = policies_of(settings, clock)
-    parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
+    parts = make_parts(settings, database, policies, clock, site_url)
     registry, own, mcp = registry_of(parts, questions, toolsets)
     named = [] if model else settings.models()
     models = [model] if model else _models(named)
@@ -428,6 +438,32 @@ def _cluster(
     )
 
 
+def make_parts(
+    settings: Settings,
+    database: Database,
+    policies: Policies,
+    clock: Clock = now,
+    site_url: Callable[[], str] | None = None,
+) -> FeatureParts:
+    """Return the parts that features are made over, with the connections of the feature that keeps them.
+
+    Raises SettingsError where calls are to be made as people and no feature keeps their accounts.
+    """
+    parts = FeatureParts(settings=settings, database=database, policies=policies, clock=clock)
+    servers = [each for each in _load_servers(settings) if each.identity is not Identity.NOD]
+    over = ConnectionParts(**vars(parts), servers=servers, site_url=site_url or settings.site_url)
+    made = [each.make_connections(over) for each in FEATURES]
+    connections = next((each for each in made if each is not None), None)
+    if servers and connections is None:
+        first = servers[0]
+        raise SettingsError(
+            f"{settings.mcp_config}: server {first.name!r}: identity {first.identity.value!r} needs accounts "
+            'of people or chats, and nothing keeps these here; write "identity": "nod"'
+        )
+    give_connections(database, connections)
+    return replace(parts, connections=connections)
+
+
 def hooks_of(parts: FeatureParts) -> Hooks:
     """Return the hooks of all features."""
     return Hooks.join(each.make_hooks(parts) for each in FEATURES)
@@ -493,6 +529,14 @@ def _make_builtin_tools(settings: Settings) -> list[FixedToolset]:
     return found
 
 
+def _load_servers(settings: Settings) -> tuple[ServerConfig, ...]:
+    """Return the configured MCP servers; none where no file is named. Raises SettingsError."""
+    if settings.mcp_config is None:
+        return ()
+    given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
+    return load_servers(settings.mcp_config, {**given, **os.environ})
+
+
 def _mcp(
     settings: Settings,
     database: Database,
@@ -505,8 +549,7 @@ def _mcp(
         return Servers()
     from bot.tools.mcp.toolset import McpToolset  # the SDK takes a fifth of a start
 
-    given = {key: value for key, value in dotenv_values(".env").items() if value is not None}
-    configs = load_servers(settings.mcp_config, {**given, **os.environ})
+    configs = _load_servers(settings)
     if questions is None:
         return McpToolset(configs, clock=clock, database=database, taken=taken)
     # a little longer than a question waits, so that it ends by itself

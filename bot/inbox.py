@@ -59,6 +59,7 @@ from bot.errors import (
     TooMuch,
 )
 from bot.store import conversations, messages, people, teams, turns
+from bot.store.connections import get_connections
 from bot.store.database import Database
 from bot.store.locks import conversation_lock
 from bot.telemetry import tracing
@@ -121,6 +122,7 @@ class Assistant:
             standing=partial(standing, self.cards.channels),
             has_account=partial(has_account, self.cards.channels),
             workspace=self.loop.briefing.workspace,
+            connections=get_connections(self.database),
         )
         self._commands = Commands(parts, [make(parts) for make in self.commands])
         self._stopping: set[str] = set()

@@ -15,7 +15,6 @@ from bot.domain.proposals import (
     Proposal,
     Reread,
     canonical,
-    digest,
     hash_left_values,
 )
 from bot.domain.redaction import HIDDEN, secrets_in
@@ -105,7 +104,7 @@ async def _inverse(
     fields = redact_fields(preview, other.parameters, secrets_in(arguments, other.parameters))
     return Inverse(
         tool_name=other.name,
-        digest=digest(other.name, other.version, arguments),
+        digest=other.digest(arguments),
         left=hash_left_values(preview),
         title=title,
         fields=tuple(PreviewField(f.field, _cut(f.old_value), _cut(f.new_value)) for f in fields),

@@ -15,7 +15,7 @@ from bot.approvals.tool_code import await_tool
 from bot.domain.forms import label_of
 from bot.domain.people import Actor
 from bot.domain.policy import Judgement, Verdict, terms
-from bot.domain.proposals import PreviewField, Proposal, State, canonical, digest
+from bot.domain.proposals import PreviewField, Proposal, State, canonical
 from bot.domain.redaction import HIDDEN, redact_arguments, redact_text, secrets_in, veil
 from bot.domain.text import format_request, is_echo, one_line, shorten, storable
 from bot.domain.trials import Trial
@@ -155,9 +155,10 @@ def draft(
         decided_at=now if auto else None,
         round=1,
         version=1,
-        digest=digest(tool.name, tool.version, arguments),
+        digest=tool.digest(arguments),
         created_at=now,
         updated_at=now,
+        connection=tool.connection.bounded if tool.connection else None,
         **terms(verdict, now),
     )
 

@@ -15,7 +15,7 @@ from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
 from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
-from bot.domain.proposals import Cause, Proposal, State, digest, old_values
+from bot.domain.proposals import Cause, Proposal, State, old_values
 from bot.domain.redaction import secrets_in, veil
 from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
@@ -121,7 +121,7 @@ class Execution:
                 barred = await self.database.read(teams.find_bar, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
                     raise ToolError(barred)
-            shown = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
+            shown = tool.digest(proposal.arguments) == proposal.digest
             if tool.kind is not proposal.kind or not shown:
                 return await self._fail(proposal, Cause.TOOL_CHANGED, "It is not the tool that was shown.")
             if proposal.kind.shows_itself:

@@ -228,7 +228,7 @@ class Gate:
                 arguments = await procedure.complete(case.whole, teammate, arguments, case.zone)
             summary = summary_of(tool, arguments)
             kept = Call(call.id, call.name, call.arguments, summary)
-            who = None if tool.reads else case.asked.get(digest(tool.name, tool.version, arguments))
+            who = None if tool.reads else case.asked.get(tool.digest(arguments))
             if who is not None:
                 words = _JUST_DECLINED.format(who=who) if who else _IS_OPEN
                 return _answer_call(call, summary, f"ERROR: {words}")
@@ -476,7 +476,7 @@ async def _same(opened: Opened, tool: Tool, arguments: Mapping[str, Any]) -> Ope
     Edits by people do not count as a difference.
     """
     p = opened.proposal
-    same = p.edited_by is not None or p.digest == digest(tool.name, p.tool_version, arguments)
+    same = p.edited_by is not None or p.digest == digest(tool.name, p.tool_version, arguments, p.connection)
     if p.tool_name != tool.name or not (same or await tool.is_same_call(p.arguments, arguments)):
         raise KeyTaken
     return opened

@@ -22,7 +22,7 @@ from bot.domain.chat import Address, Answer, Choice, Clock, Press, Reply
 from bot.domain.people import Actor, find_written
 from bot.domain.plans import Plan
 from bot.domain.policy import Judgement, Verdict
-from bot.domain.proposals import Inverse, Level, Proposal, State, digest, hash_left_values
+from bot.domain.proposals import Inverse, Level, Proposal, State, hash_left_values
 from bot.domain.redaction import redact, redact_arguments
 from bot.domain.similarity import NO_BEGINNING, GrantAudience, GrantScope, Scope, ladder
 from bot.domain.verbs import Verb
@@ -223,7 +223,7 @@ class Presses:
         p, inverse, arguments = found
         with as_error(inverse.tool_name):
             tool = (await self._list_tools(p, press.actor)).get(inverse.tool_name)
-            if digest(tool.name, tool.version, arguments) != inverse.digest:
+            if tool.digest(arguments) != inverse.digest:
                 raise ToolError("The tool has changed since, so this can't be undone.")
             preview = await preview_of(tool, arguments)
             as_left = hash_left_values(preview) == inverse.left
@@ -260,7 +260,7 @@ class Presses:
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
             seen = redact_arguments(proposal.arguments, tool.parameters)
             arguments = await tool.check_arguments(unhidden(given, proposal.arguments, seen))
-            unchanged = digest(tool.name, tool.version, proposal.arguments) == proposal.digest
+            unchanged = tool.digest(proposal.arguments) == proposal.digest
             if unchanged and await tool.is_same_call(proposal.arguments, arguments):
                 arguments = dict(proposal.arguments)
             await self.gate.keep_schema(tool)
@@ -278,7 +278,7 @@ class Presses:
         """
         with as_error(proposal.tool_name):
             tool = (await self._list_tools(proposal)).get(proposal.tool_name)
-            if digest(tool.name, tool.version, proposal.arguments) != proposal.digest:
+            if tool.digest(proposal.arguments) != proposal.digest:
                 raise ToolError("The tool has changed since. Please request it again.")
             if proposal.teammate and (why := await self.database.read(teams.past, proposal)):
                 raise ToolError(why)
@@ -292,7 +292,7 @@ class Presses:
             arguments=arguments,
             schema=tool.form,
             tool_version=tool.version,
-            digest=digest(tool.name, tool.version, arguments),
+            digest=tool.digest(arguments),
             description=proposal.description,
             preview=preview,
             trial=trial,

@@ -17,7 +17,7 @@ from bot.approvals.drafts import make_storable, preview_of, summary_of
 from bot.approvals.tool_code import await_tool, context_of, words_of
 from bot.domain.chat import Clock
 from bot.domain.people import Actor
-from bot.domain.proposals import PreviewField, Proposal, State, digest
+from bot.domain.proposals import PreviewField, Proposal, State
 from bot.domain.redaction import redact_text, secrets_in
 from bot.domain.text import hash_text, one_line, storable
 from bot.domain.trials import Trial
@@ -66,7 +66,7 @@ class Trials:
         if tool.trying is None:
             raise ValueError(f"{tool.name} cannot be tried")
         what = redact_text(summary_of(tool, arguments))
-        told = {"call": what, "digest": digest(tool.name, tool.version, arguments)}
+        told = {"call": what, "digest": tool.digest(arguments)}
         try:
             key = await self._begin(asker, tool.name, told)
         except TooMuch as error:

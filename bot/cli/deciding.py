@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from bot.app import hooks_of, registry_of
+from bot.app import hooks_of, make_parts, registry_of
 from bot.approvals.gate import Gate
 from bot.approvals.presses import Presses
 from bot.cli.shared import (
@@ -37,7 +37,6 @@ from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
 from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.errors import NodError, SettingsError
-from bot.features.feature import FeatureParts
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.hooks import give_hooks
@@ -164,7 +163,7 @@ async def tools_of(
 
     ``all_now``: they all start immediately, and those that fail are reported.
     """
-    parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
+    parts = make_parts(settings, database, policies_of(settings))
     give_hooks(database, hooks_of(parts))
     registry, own, mcp = registry_of(parts)
     await own.start()

@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bot.agent.openai.offers import MAX_TOOLS, find_untold
-from bot.app import registry_of
+from bot.app import make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
 from bot.cli.progress import show_progress
 from bot.cli.shared import colour_text, log_at, looking, make_given, plain, print_json
@@ -32,9 +32,7 @@ from bot.domain.named_models import NamedModel
 from bot.domain.progress import Progress, ignore
 from bot.domain.rules import Rulebook, Subject
 from bot.domain.text import name_some
-from bot.domain.times import now
 from bot.errors import NodError, SettingsError, ToolError
-from bot.features.feature import FeatureParts
 from bot.plugins import CHANNELS, ENTRY, TOOLS, list_unnamed, origin
 from bot.settings import LOOPBACK, Settings, find_surrounding_faults, is_of_a_cluster
 from bot.store import migrations, secrets, tokens
@@ -358,7 +356,7 @@ async def _tools(settings: Settings) -> list[Finding]:
         return found  # told with the database
     secrets.give_keyring(database, secrets.Keyring(settings.secret_key))
     try:
-        parts = FeatureParts(settings=settings, database=database, policies=policies_of(settings), clock=now)
+        parts = make_parts(settings, database, policies_of(settings))
         registry, own, mcp = registry_of(parts)
         await own.start()
         misfits = await registry.misfits(_book(settings))

@@ -17,6 +17,7 @@ from bot.domain.people import SHELL, Actor
 from bot.domain.times import now
 from bot.errors import NodError
 from bot.settings import Settings
+from bot.store.connections import get_connections
 from bot.store.database import Database
 
 _CHATTED = re.compile(
@@ -82,6 +83,7 @@ async def _answer_command(settings: Settings, database: Database, command: Comma
             [each.name for each in settings.models()] or [settings.model],
             hindrance,
             gate.groups,
+            connections=get_connections(database),
         )
         return await SlashCommands(parts, [each.make_commands(settings, parts) for each in FEATURES]).handle(
             command

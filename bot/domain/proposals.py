@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
 from bot.domain.annotations import Annotation
+from bot.domain.connections import Connection
 from bot.domain.people import NO_NAMES, Actor, Names
 from bot.domain.text import shorten
 from bot.domain.trials import Trial
@@ -497,6 +498,7 @@ class Proposal:
     ticked: tuple[int, ...] = ()  # the steps of a plan that are done
     schedule: str | None = None  # the id of the schedule whose run asked for it
     annotations: tuple[Annotation, ...] = ()  # lines of features on its card
+    connection: Connection | None = None  # in whose name it runs; None: in Nod's
 
     @property
     def applies(self) -> bool:
@@ -589,9 +591,13 @@ def canonical(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
-def digest(tool_name: str, tool_version: str, arguments: Mapping[str, Any]) -> str:
-    """Return the SHA-256, in hex, of what would run: the tool, its version and every argument."""
-    return hashlib.sha256(canonical([tool_name, tool_version, arguments]).encode()).hexdigest()
+def digest(
+    tool_name: str, tool_version: str, arguments: Mapping[str, Any], connection: Connection | None = None
+) -> str:
+    """Return the SHA-256, in hex, of what would run: the tool, its version, every argument, in whose name."""
+    call: list[Any] = [tool_name, tool_version, arguments]
+    call += [connection.key] if connection else []
+    return hashlib.sha256(canonical(call).encode()).hexdigest()
 
 
 class Order(StrEnum):

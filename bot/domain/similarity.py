@@ -143,6 +143,7 @@ class Grant:
     uses: int = 0
     plan_digest: str | None = None  # born from a plan: it holds only while that plan does
     schedule: str | None = None  # the id of the one whose runs alone it lets run
+    connection: str | None = None  # the key of the only connection whose calls it lets run; None: Nod's own
 
     @property
     def label(self) -> str:

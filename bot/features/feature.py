@@ -10,24 +10,42 @@ from starlette.routing import BaseRoute
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.channels.base import Standing
 from bot.domain.chat import Clock
+from bot.domain.connections import Connections
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
 from bot.jobs.scheduler import Sweep
 from bot.settings import Settings
 from bot.store.database import Database
 from bot.store.rules import Policies
+from bot.tools.mcp.config import ServerConfig
 from bot.tools.registry import Registry
 from bot.tools.tool import FixedToolset
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureParts:
-    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings."""
+    """The parts of the kernel that there are before the core: rows, the policy, the clock, the settings.
+
+    ``connections``: the accounts that people connected; None where no one set that up.
+    """
 
     settings: Settings
     database: Database
     policies: Policies
     clock: Clock
+    connections: Connections | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionParts(FeatureParts):
+    """The additional dependencies of connections.
+
+    ``servers`` are those whose calls are made as a person or a place. ``site_url``: where people find the
+    console.
+    """
+
+    servers: Sequence[ServerConfig]
+    site_url: Callable[[], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,4 +106,5 @@ class Feature:
     make_commands: Callable[[Settings, CommandParts], CommandSet] = lambda _, __: CommandSet()
     make_sweeps: Callable[[SweepParts], Sequence[Sweep]] = lambda _: ()
     make_hooks: Callable[[FeatureParts], Hooks] = lambda _: Hooks()
+    make_connections: Callable[[ConnectionParts], Connections | None] = lambda _: None
     make_service: Callable[[], Service] | None = None

@@ -14,6 +14,7 @@ from sqlmodel import Session, col, select
 from bot.domain import kinds
 from bot.domain.annotations import Annotation
 from bot.domain.bounds import AnswerRoom, Bounds
+from bot.domain.connections import Connection
 from bot.domain.kinds import find_kind
 from bot.domain.people import Actor
 from bot.domain.proposals import (
@@ -467,6 +468,7 @@ _CONVERTED: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "read_again": (_reread_kept, _reread_read),
     "inverse": (_inverse_kept, _inverse_read),
     "annotations": (_annotations_kept, _annotations_read),
+    "connection": (_optional(lambda connection: connection.kept), _optional(Connection.read)),
     "ticked": (lambda ticked: list(ticked) or None, lambda kept: tuple(kept or ())),
     "remind_every": (_optional(timedelta.total_seconds), _optional(lambda s: timedelta(seconds=s))),
 }

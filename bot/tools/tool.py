@@ -19,6 +19,7 @@ from pydantic_core import to_jsonable_python
 from sqlmodel import Session
 
 from bot.domain import kinds
+from bot.domain.connections import Connection, Identity
 from bot.domain.conversations import Conversation
 from bot.domain.files import File
 from bot.domain.forms import list_values, sum_up, sum_up_value, without_defaults
@@ -26,7 +27,7 @@ from bot.domain.jobs import Job
 from bot.domain.model import ToolSpec
 from bot.domain.outcomes import REASON
 from bot.domain.people import Actor, Person
-from bot.domain.proposals import Level, PreviewField, ProposalKind, Risk, canonical
+from bot.domain.proposals import Level, PreviewField, ProposalKind, Risk, canonical, digest
 from bot.domain.rules import CallFacts, Place
 from bot.domain.similarity import NO_BEGINNING, Beginning, Likeness
 from bot.domain.spellings import KEYWORD, Referent
@@ -304,6 +305,8 @@ class Tool:
     zoned: str = ""  # the argument that names a time zone: where it is not given, that of who asks
     unattended: bool = True  # False: it is not offered to a run that a schedule began
     batch: str = ""  # tools of one such name are shown in one batch; empty: its own calls are
+    connection: Connection | None = None  # in whose name it runs; None: in Nod's
+    acts_at: str = ""  # the provider at whose accounts its calls are made; empty: at none
     spec: ToolSpec = field(init=False, repr=False, compare=False)  # as the model sees it
 
     def __post_init__(self) -> None:
@@ -325,6 +328,19 @@ class Tool:
         if looks:
             return replace(self, **looks)
         return self
+
+    @property
+    def identity(self) -> Identity:
+        """The account under which its calls are made."""
+        return self.connection.identity if self.connection else Identity.NOD
+
+    @property
+    def is_personal(self) -> bool:
+        return self.identity is Identity.PERSON
+
+    def digest(self, arguments: Arguments) -> str:
+        """Return the digest of a call of it."""
+        return digest(self.name, self.version, arguments, self.connection)
 
     @property
     def harm(self) -> str:

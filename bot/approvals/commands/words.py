@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
+from bot.domain.connections import Connections
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor, Membership
 from bot.domain.prices import Prices
@@ -35,7 +36,8 @@ class CommandParts:
     ``site_url`` returns the address of the console, if there is one. ``hindrance`` returns why Nod can't post
     at an address, in the platform's words; empty where it can. ``models`` are the names of the configured
     models, the default first. ``workspace`` returns the instructions of the workspace's owner; it blocks.
-    ``standing`` and ``has_account`` ask the channels, where they run.
+    ``standing`` and ``has_account`` ask the channels, where they run. ``connections``: the accounts that
+    people connected; None where no one set that up.
     """
 
     database: Database
@@ -53,6 +55,7 @@ class CommandParts:
     workspace: Callable[[], str] | None = None
     standing: Callable[[Actor, Address], Awaitable[Membership | None]] | None = None
     has_account: Callable[[Actor], Awaitable[bool]] | None = None
+    connections: Connections | None = None
 
 
 @dataclass(frozen=True, slots=True)

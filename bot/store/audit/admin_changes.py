@@ -158,6 +158,7 @@ def grant_state(row: GrantRow) -> State:
         **({"for": row.requester} if row.requester else {}),
         **({"at": row.place} if row.place else {}),
         **({"schedule": row.schedule} if row.schedule else {}),
+        **({"connection": row.connection} if row.connection else {}),
         "person": row.person_id,
         "proposal": row.proposal_id,
     }

@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, insert
 from sqlmodel import Session, col, select
 
+from bot.domain.connections import Connection
 from bot.domain.people import Actor, Person
 from bot.domain.progress import Counter
 from bot.domain.proposals import Proposal, canonical, digest
@@ -149,7 +150,14 @@ def describe_request(proposal: Proposal, place: str, schema: Mapping[str, Any] |
         "arguments": redact_arguments(proposal.arguments, schema),
         "schema": schema_hash(schema) if schema is not None else None,
         **({"annotations": lines} if lines else {}),
+        **({"connection": _describe_connection(proposal.connection)} if proposal.connection else {}),
     }
+
+
+def _describe_connection(connection: Connection) -> dict[str, Any]:
+    names = ("server", "identity", "owner", "name", "issuer", "subject")
+    found: dict[str, Any] = storable({name: str(getattr(connection, name)) for name in names})
+    return found
 
 
 def schema_hash(schema: Mapping[str, Any]) -> str:
@@ -211,7 +219,8 @@ def _difference(row: Any) -> str | None:
         return f"its row is at version {row['version']}, its audit is not"
     if chain.content(columns) != row["audit_content"]:
         return f"its row is not what audit row {row['audit_id']} (version {row['version']}) says"
-    if digest(row["tool_name"], row["tool_version"], row["arguments"]) != row["digest"]:
+    connection = Connection.read(row["connection"]) if row["connection"] else None
+    if digest(row["tool_name"], row["tool_version"], row["arguments"], connection) != row["digest"]:
         return "its tool or arguments were altered"
     return None
 

@@ -113,6 +113,7 @@ class ProposalRow(Row, table=True):
     ticked: list[int] | None = as_json(nullable=True)  # the steps of a plan that are done
     schedule: str | None = None
     annotations: list[list[Any]] | None = as_json(nullable=True)  # lines of features on its card
+    connection: dict[str, Any] | None = as_json(nullable=True)  # in whose name it runs; NULL: in Nod's
     created_at: datetime = Field(sa_type=UTCDateTime)
     updated_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime = Field(sa_type=UTCDateTime)

@@ -91,6 +91,7 @@ class GrantRow(Row, table=True):
     proposal_id: str = Field(foreign_key=id_of(ProposalRow))
     plan_digest: str | None = None
     schedule: str | None = None
+    connection: str | None = None  # the key of the only connection whose calls it lets run
     uses: int = 0
     created_at: datetime = Field(sa_type=UTCDateTime)
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)

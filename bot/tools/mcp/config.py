@@ -7,8 +7,10 @@
       "wiki": {"url": "https://wiki.example/mcp", "oauth": {"clientId": "nod", "scopes": ["read"]}}
     }}
 
-``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are Nod's own keys; the rest is what
-other MCP clients read, so one file serves them all (``startup_timeout_sec`` and ``_ms`` are Codex's).
+``identity`` (``nod``, ``person`` or ``place``) says under whose account calls are made, and ``whoami`` which
+tool tells that account's name. They, ``trust``, ``allow``, ``deny``, ``prefix`` and ``timeout`` (seconds) are
+Nod's own keys; the rest is what other MCP clients read, so one file serves them all (``startup_timeout_sec``
+and ``_ms`` are Codex's).
 """
 
 import contextlib
@@ -34,6 +36,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from bot.domain.connections import Identity
 from bot.domain.redaction import HIDDEN, redact_text
 from bot.errors import SettingsError
 
@@ -56,6 +59,8 @@ _FIXES = {
     "oauth": 'write an object such as {"clientId": "nod", "scopes": ["read"]}',
     "disabled": "write true or false",
     "trust": 'write "untrusted" (every call asks) or "trusted" (what it says it reads runs)',
+    "identity": 'write "nod" (one account for all), "person" (each their own) or "place" (one for a chat)',
+    "whoami": 'write an object such as {"tool": "get_me", "field": "login", "subject": "id"}',
     "prefix": "use up to 40 letters, digits, '_' and '-'",
     "timeout": "write seconds, as a number more than 0 and at most 3600",
     "startup_timeout_sec": "write seconds, as a number more than 0 and at most 3600",
@@ -112,6 +117,15 @@ class Http:
 
 
 @dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """The tool that tells a connection's account: the fields of its name and of its subject."""
+
+    tool: str
+    field: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerConfig:
     """The configuration of one server. ``prefix`` is put before its tools' names.
 
@@ -126,6 +140,8 @@ class ServerConfig:
     prefix: str = ""
     timeout: float = 60.0
     startup: float | None = None
+    identity: Identity = Identity.NOD
+    whoami: WhoAmI | None = None
 
     @property
     def startup_seconds(self) -> float:
@@ -273,6 +289,12 @@ class _OAuth(_Shape):
         return self
 
 
+class _WhoAmI(_Shape):
+    tool: Annotated[str, Field(min_length=1, max_length=200)]
+    field: Annotated[str, Field(min_length=1, max_length=200)]
+    subject: Annotated[str, Field(max_length=200)] = ""
+
+
 class _Entry(_Shape):
     """One server's entry in the file."""
 
@@ -292,6 +314,27 @@ class _Entry(_Shape):
     timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
     startup_timeout_sec: Annotated[float, Field(gt=0, le=3600)] | None = None
     startup_timeout_ms: Annotated[float, Field(gt=0, le=3_600_000)] | None = None
+    identity: Identity = Identity.NOD
+    whoami: _WhoAmI | None = None
+
+    @model_validator(mode="after")
+    def _check_identity(self) -> Self:
+        if self.identity is Identity.NOD and self.whoami is not None:
+            raise ValueError('whoami is for an entry whose identity is "person" or "place"')
+        if self.identity is Identity.NOD:
+            return self
+        if self.command:
+            raise ValueError(
+                f'identity {self.identity.value!r} is for a server at a "url": a command has one account'
+            )
+        if any(name.lower() == "authorization" for name in self.headers):
+            raise ValueError(
+                f"identity {self.identity.value!r} takes no Authorization header: each account has its own"
+            )
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            raise ValueError(f"identity {self.identity.value!r} needs an address that begins with https://")
+        return self
 
     @classmethod
     def of(
@@ -320,7 +363,19 @@ class _Entry(_Shape):
             prefix = re.sub(r"[^A-Za-z0-9_\-]", "_", name) + "_"
         else:
             prefix = self.prefix
-        return ServerConfig(name, launch, self.trust, self.allow, self.deny, prefix, self.timeout, startup)
+        whoami = WhoAmI(**dict(self.whoami)) if self.whoami else None
+        return ServerConfig(
+            name,
+            launch,
+            self.trust,
+            self.allow,
+            self.deny,
+            prefix,
+            self.timeout,
+            startup,
+            self.identity,
+            whoami,
+        )
 
 
 def _general_faults(name: str, given: Any) -> Iterator[str]:
@@ -337,6 +392,8 @@ def _general_faults(name: str, given: Any) -> Iterator[str]:
 
 def _in_words(error: ErrorDetails) -> str:
     """Return a key's fault and its fix."""
+    if not error["loc"] and error["type"] == "value_error":
+        return str(error["ctx"]["error"])
     if not error["loc"]:
         return f"it can't be read ({error['msg']})"
     key, *inside = map(str, error["loc"])

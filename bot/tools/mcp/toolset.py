@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mcp import types
 
 from bot.domain.chat import Clock
+from bot.domain.connections import Identity
 from bot.store.database import Database
 from bot.telemetry.logs import logger
 from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
@@ -73,6 +74,7 @@ class McpToolset(Servers):
                 sleep=sleep,
             )
             for config in configs
+            if config.identity is Identity.NOD
         )
         self._patience = patience
         self._taken = taken

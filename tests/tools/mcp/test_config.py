@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from bot.domain.connections import Identity
 from bot.errors import SettingsError
-from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, load_servers
+from bot.tools.mcp.config import Http, ServerConfig, Stdio, Trust, WhoAmI, load_servers
 
 
 @pytest.fixture
@@ -234,3 +235,38 @@ def test_a_variable_that_is_not_there_is_told(write, arguments, words):
 )
 def test_how_long_a_start_may_take_is_a_key_of_its_own(write, given, seconds):
     assert one(write({"a": {"command": "npx", **given}})).startup_seconds == seconds
+
+
+REMOTE = {"url": "https://github.example/mcp"}
+WHOAMI = {"tool": "get_me", "field": "login", "subject": "id"}
+
+
+def test_an_entry_says_under_whose_account_its_calls_are_made(write):
+    path = write(
+        {
+            "tracker": REMOTE,
+            "github": {**REMOTE, "identity": "person", "whoami": WHOAMI},
+            "wiki": {"url": "http://127.0.0.1:9/mcp", "identity": "place"},
+        }
+    )
+    tracker, github, wiki = load_servers(path, {})
+    assert (tracker.identity, tracker.whoami) == (Identity.NOD, None)
+    assert (github.identity, github.whoami) == (Identity.PERSON, WhoAmI("get_me", "login", "id"))
+    assert wiki.identity is Identity.PLACE
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"command": "npx", "identity": "person"}, "identity 'person' is for a server at a \"url\""),
+        ({**REMOTE, "identity": "me"}, 'identity: write "nod" (one account for all)'),
+        ({**REMOTE, "identity": "place", "headers": {"authorization": "x"}}, "takes no Authorization header"),
+        ({"url": "http://github.example/mcp", "identity": "person"}, "begins with https://"),
+        ({**REMOTE, "whoami": WHOAMI}, 'whoami is for an entry whose identity is "person" or "place"'),
+        ({**REMOTE, "identity": "person", "whoami": {"tool": "get_me"}}, "whoami: write an object such as"),
+    ],
+)
+def test_an_account_that_could_not_be_kept_apart_stops_the_start(write, entry, words):
+    with pytest.raises(SettingsError, match=re.escape(words)) as caught:
+        load_servers(write({"github": entry}), {})
+    assert "server 'github'" in caught.value.message

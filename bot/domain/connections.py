@@ -1,0 +1,173 @@
+"""Connections: the account at a server in whose name a call is made, and the port to where they are kept.
+
+A `Connection` holds no secret. A call that is made as Nod has none.
+"""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol, Self
+from urllib.parse import quote, quote_plus
+
+from sqlmodel import Session
+
+from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
+
+CONSENT = "consent"
+"""The verb of an owner's vote that lets a call run in their name where they don't decide it otherwise."""
+_NAME_CHARS = 60
+_LEAST_SECRET_CHARS = 8  # shorter values are words, which hiding would only garble
+
+
+class Identity(StrEnum):
+    """The account under which the calls of a server are made."""
+
+    NOD = "nod"  # Nod's own, the same for everyone
+    PERSON = "person"  # that of the person for whom the call is made
+    PLACE = "place"  # one that an admin connected for the chat
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An account at a server that a person connected for themselves, or an admin for a chat.
+
+    ``owner`` is an account (``slack:T1/U7``) or the address of a chat (``slack:T1/C1``). ``server`` is the
+    entry's name in the settings. ``name`` is what the server calls the account, empty where it does not say;
+    it and ``owner_name`` are hostile text. ``is_expired``: nothing runs until it is connected again.
+    """
+
+    id: str
+    server: str
+    identity: Identity
+    owner: str
+    owner_name: str
+    name: str
+    issuer: str
+    subject: str
+    connected_at: datetime
+    is_expired: bool = False
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Self:
+        """Read what `kept` gives."""
+        identity, connected_at = Identity(kept["identity"]), datetime.fromisoformat(kept["connected_at"])
+        return cls(**{**kept, "identity": identity, "connected_at": connected_at})
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """The connection as rows keep it: JSON."""
+        return {**asdict(self), "connected_at": self.connected_at.isoformat()}
+
+    @property
+    def bounded(self) -> "Connection":
+        """The connection with names that fit a card and a row."""
+        return replace(self, name=bound_name(self.name), owner_name=bound_name(self.owner_name))
+
+    @property
+    def key(self) -> str:
+        """The part of a digest that says whose: issuer and subject, or the id of an account without one."""
+        account = [self.issuer, self.subject] if self.subject else [self.id]
+        return json.dumps([self.server, *account], ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def is_personal(self) -> bool:
+        return self.identity is Identity.PERSON
+
+    @property
+    def owner_label(self) -> str:
+        """The owner's name, or the account or address where none is known."""
+        return bound_name(self.owner_name) or self.owner
+
+    @property
+    def account(self) -> str:
+        """The account in words, for example ``octocat``."""
+        if name := bound_name(self.name):
+            return name
+        day = f"{self.connected_at.day} {self.connected_at:%B}"
+        return f"an account whose name {self.server} does not tell, connected {day}"
+
+    @property
+    def words(self) -> str:
+        """For example ``As Ana at github (octocat)``."""
+        return f"As {self.owner_label} at {self.server} ({self.account})"
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """For whom a call is made: a person's linked accounts, and the address of the conversation.
+
+    A thread's or topic's address begins with its chat's.
+    """
+
+    accounts: frozenset[str]
+    place: str
+
+
+class TokenSource(Protocol):
+    """The token that is sent to one server."""
+
+    @property
+    def why(self) -> str:
+        """The reason why there is no token, or why it is refused, and what to do."""
+
+    async def token(self, refused: str | None = None) -> str | None:
+        """Return a token to send; another one than ``refused``. None where no way leads to one."""
+
+    def note_challenge(self, challenge: str) -> None:
+        """Keep the server's last word on how to sign in there (``WWW-Authenticate``)."""
+
+    def note_scope(self, scope: str) -> None:
+        """Keep scopes that the server asked for."""
+
+
+class ConnectionAccess(TokenSource, Protocol):
+    """The token of one connection. ``secrets``: every value given out or held so far, to be hidden."""
+
+    @property
+    def secrets(self) -> frozenset[str]: ...
+
+
+class Connections(Protocol):
+    """The port to the connections that people and admins made."""
+
+    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+        """Return the connection of a person or a place at a server, also an expired one."""
+
+    def access(self, connection: Connection) -> ConnectionAccess:
+        """Return the access to its token, at the time of a call."""
+
+    def providers(self) -> Mapping[str, Identity]:
+        """Return the providers that a team's own tools may name, each with whose account it is."""
+
+
+def bound_name(text: str) -> str:
+    """Return a name on one line, cut where it is long, with unseen characters spelled out."""
+    return shorten(make_visible(one_line(storable(text[: 10 * _NAME_CHARS])), escape_point), _NAME_CHARS)
+
+
+def encodings_of(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return each secret as it may stand in a text: plain, percent-, base64- or JSON-encoded. Longest first.
+
+    In base64 a text looks another way at each of three offsets, so the part that they have in common counts.
+    """
+    found: set[str] = set()
+    for secret in secrets:
+        if len(secret) >= _LEAST_SECRET_CHARS:
+            found |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
+            found |= _in_base64(secret.encode())
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _in_base64(secret: bytes) -> set[str]:
+    """Return what base64 of any text with the secret in it has of it, by both alphabets."""
+    found: set[str] = set()
+    for offset in range(3):
+        encode = base64.b64encode(b"\0" * offset + secret).decode().rstrip("=")
+        first = -(-offset * 8 // 6)
+        whole = (offset + len(secret)) * 8 // 6
+        part = encode[first:whole]
+        found |= {part, part.replace("+", "-").replace("/", "_")}
+    return {each for each in found if len(each) >= _LEAST_SECRET_CHARS}
