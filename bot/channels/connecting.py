@@ -53,7 +53,7 @@ async def download(address: str, most: int, origins: Collection[str], token: str
     raise ChannelError("its platform redirects too often")
 
 
-class Connection:
+class PlatformLink:
     """Connecting with back-off: tries to reach a platform until it answers, more slowly each time.
 
     ``attempt`` gives what hindered it for now, None when it succeeded, and raises SettingsError for what

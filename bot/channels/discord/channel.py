@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, heard
-from bot.channels.connecting import Background, Connection, download
+from bot.channels.connecting import Background, PlatformLink, download
 from bot.channels.discord import doctor
 from bot.channels.discord.card import render
 from bot.channels.discord.inbound import (
@@ -90,7 +90,7 @@ class DiscordChannel(Platform):
         self._clock = clock
         self._elapsed = elapsed
         self._rest = DiscordRest(settings, sleep, elapsed)
-        self._connection = Connection("Discord", self._publish, sleep)
+        self._connection = PlatformLink("Discord", self._publish, sleep)
         self._background = Background("discord answer not sent")
         self._inbox: Inbox | None = None
         self._lookup: Lookup | None = None

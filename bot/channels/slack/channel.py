@@ -28,7 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bot.channels.base import Hearing, Lookup, Stream, heard
-from bot.channels.connecting import Connection, download
+from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.slack import blocks as b
 from bot.channels.slack import doctor, posting, screens, text
@@ -114,7 +114,7 @@ class SlackChannel(Platform):
         self._database = database
         self._clock = clock
         self._elapsed = elapsed
-        self._connection = Connection("Slack", self._connect, sleep)
+        self._connection = PlatformLink("Slack", self._connect, sleep)
         self._sleep = sleep
         self._streams: WeakSet[SlackStream] = WeakSet()
         self._received: float | None = None  # the last signed request, of ``elapsed``

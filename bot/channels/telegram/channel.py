@@ -30,7 +30,7 @@ from telegram.error import BadRequest, Conflict, InvalidToken, TelegramError
 from telegram.ext import Application, Defaults, ExtBot, TypeHandler
 
 from bot.channels.base import SILENT, Hearing, Lookup, heard
-from bot.channels.connecting import Connection, download
+from bot.channels.connecting import PlatformLink, download
 from bot.channels.kinds import Platform
 from bot.channels.streamed_message import in_few, post_each
 from bot.channels.telegram import commands
@@ -121,7 +121,7 @@ class TelegramChannel(Platform):
         self._polls = ReadableUpdates(elapsed)
         self._streams: WeakSet[TelegramStream] = WeakSet()
         self._received: float | None = None  # the last update by webhook, of ``elapsed``
-        self._connection: Connection | None = None
+        self._connection: PlatformLink | None = None
         self._receives = True
         self._others: Peers | None = None
         self._taking_turns: asyncio.Task[None] | None = None
@@ -154,7 +154,7 @@ class TelegramChannel(Platform):
         if others is not None:
             self._pace.share(others)
             self._moves.share(others)
-        self._connection = Connection("telegram", lambda: self._connect(inbox, lookup), self._sleep)
+        self._connection = PlatformLink("telegram", lambda: self._connect(inbox, lookup), self._sleep)
         try:
             await self._connection.open()
         except SettingsError:
