@@ -29,6 +29,7 @@ from bot.store.tables.conversations import MessageRow
 
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
+_ENOUGH = "I have read as many files for you today as I may"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,7 @@ def accept(
         title = message.text or ", ".join(each.name for each in message.files)
         conversation_id = conversations.begin_conversation(session, message, title, now)
     text, name = storable((message.text, message.actor.name))
-    files = [
-        (f"out-{secrets.token_hex(8)}", each, bounds.files.too_large(each.bytes)) for each in message.files
-    ]
+    handles = [f"out-{secrets.token_hex(8)}" for _ in message.files]
     message_id = id_of_new(
         session,
         MessageRow,
@@ -74,7 +73,7 @@ def accept(
             "name": name,
             "channel": message.address.channel,
             "event_id": message.event_id,
-            "files": [handle for handle, *_ in files] or None,
+            "files": handles or None,
             "delivered": True,
             "created_at": now,
         },
@@ -93,8 +92,8 @@ def accept(
         raise TooMuch(
             f"You started {most:,} conversations within a day. Please continue one of them, or wait."
         )
-    if files:
-        _take_files(session, conversation_id, message, files, now, bounds)
+    if handles:
+        _take_files(session, conversation_id, message, handles, now, bounds)
     new = turns.want_turn(session, conversation_id, now, owner)
     return Accepted(conversation_id, message_id, found.person, new)
 
@@ -103,16 +102,26 @@ def _take_files(
     session: Session,
     conversation_id: str,
     message: Message,
-    files: Sequence[tuple[str, Upload, str]],
+    handles: Sequence[str],
     now: datetime,
     bounds: Bounds,
 ) -> None:
-    """Raise TooMuch where this person has sent more files than they may within a day."""
-    outputs.take_in(session, conversation_id, message.actor, files, now)
+    """Store a message's files. Earlier ones of others have what its person's own leave of their day.
+
+    Raises TooMuch where this person has sent more files than they may within a day.
+    """
     count, size = outputs.count_taken_since(session, message.actor, now - _DAY)
-    if count > bounds.files.files_a_day or size > bounds.files.a_day:
-        most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.a_day)}"
-        raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
+    taken: list[tuple[str, Upload, str]] = []
+    for handle, file in sorted(zip(handles, message.files, strict=True), key=lambda each: each[1].earlier):
+        fault = bounds.files.too_large(file.bytes)
+        count += 1
+        size += 0 if fault else file.bytes
+        too_much = count > bounds.files.files_a_day or size > bounds.files.a_day
+        if too_much and not file.earlier:
+            most = f"{bounds.files.files_a_day} files and {format_size(bounds.files.a_day)}"
+            raise TooMuch(f"I take at most {most} from you within a day. Please send it again later.")
+        taken.append((handle, file, _ENOUGH if too_much and not fault else fault))
+    outputs.take_in(session, conversation_id, message.actor, taken, now)
 
 
 def add_request(session: Session, request: Request, call: Call, now: datetime) -> Accepted | None:

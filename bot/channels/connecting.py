@@ -36,7 +36,7 @@ async def download(address: str, most: int, origins: Collection[str], token: str
         async with httpx2.AsyncClient(follow_redirects=False) as client:
             for _ in range(_HOPS):
                 if f"{url.scheme}://{url.netloc.decode()}" not in origins:
-                    raise ChannelError("it does not lie with its platform")
+                    raise ChannelError("it is kept elsewhere; download it and attach it")
                 async with client.stream("GET", url, headers=headers) as response:
                     if response.is_redirect:
                         url = url.join(response.headers.get("location", ""))

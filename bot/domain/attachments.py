@@ -4,6 +4,7 @@ What a file is, its bytes say: names and what a platform calls it are a stranger
 """
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ PICTURES = (
 )  # fmt: skip
 UNKNOWN = "application/octet-stream"
 MEGABYTE = 1_000_000
+MAX_EARLIER_FILES = 5  # of the messages before one, the newest
 
 _SIGNS = (  # what files begin with: where, the bytes, and what it is then
     (0, b"%PDF-", PDF),
@@ -110,13 +112,14 @@ _NAME = 100  # characters
 class Upload(NamedTuple):
     """A file that comes with a message: its bytes, or ``ref``, what its channel fetches it by.
 
-    ``size`` in bytes, 0 where its platform does not tell it.
+    ``size`` in bytes, 0 where its platform does not tell it. ``earlier``: it came with a message before.
     """
 
     name: str
     data: bytes | None = None
     ref: str = ""
     size: int = 0
+    earlier: bool = False
 
     @property
     def bytes(self) -> int:
@@ -185,21 +188,47 @@ class FileBounds:
     def refusal(self, files: "tuple[Upload, ...]") -> str:
         """Return why a message with these files is refused, or an empty text.
 
-        A single file that is too large is left out without refusing the message.
+        A single file that is too large is left out without refusing the message, and so are earlier files.
         """
-        if files and not self.file:
+        own = [each for each in files if not each.earlier]
+        if own and not self.file:
             return "I take no files here. Please write what you need."
-        if len(files) > self.files:
-            return f"That is {len(files)} files; I take at most {self.files} in one message."
-        if sum(len(each.data or b"") for each in files) > self.message:
+        if len(own) > self.files:
+            return f"That is {len(own)} files; I take at most {self.files} in one message."
+        if sum(len(each.data or b"") for each in own) > self.message:
             return f"I take at most {format_size(self.message)} of files in one message. Please send fewer."
         return ""
 
     def too_large(self, size: int) -> str:
         """Return why one file is left out, in words; empty where it is not."""
+        if not self.file:
+            return "I take no files here"
         if size > self.file:
             return f"it is larger than {format_size(self.file)}"
         return ""
+
+
+def choose_earlier(files: Sequence[Upload], opening: Sequence[Upload] = ()) -> tuple[Upload, ...]:
+    """Return the newest of the files that came before a message, oldest first: they are read with it.
+
+    ``opening``: those of them that began a thread, which is about them, so they come before all others.
+    """
+    first = {each.ref: each._replace(earlier=True) for each in opening[:MAX_EARLIER_FILES]}
+    others = {each.ref: each._replace(earlier=True) for each in files if each.ref not in first}
+    room = MAX_EARLIER_FILES - len(first)
+    return (*first.values(), *list(others.values())[max(len(others) - room, 0) :])
+
+
+def describe_files(files: Iterable[Upload], unread: Collection[str] = ()) -> str:
+    """Name the files of an earlier message for the model.
+
+    ``unread``: the ``ref`` of each that it is not given.
+    """
+    named: dict[bool, list[str]] = {False: [], True: []}
+    for file in files:
+        named[file.ref in unread].append(format_name(file.name))
+    said = zip(("attached", "attached, not read"), named.values(), strict=True)
+    return "\n".join(f"({how}: {', '.join(names)})" for how, names in said if names)
 
 
 def format_name(name: str) -> str:

@@ -146,6 +146,28 @@ async def test_what_one_person_may_send_within_a_day_has_a_bound(make: MakeNod, 
     await nod.idle()
 
 
+async def test_earlier_files_have_what_is_left_of_the_day_and_never_refuse_a_message(make: MakeNod) -> None:
+    nod = make(bounds=Bounds(files=FileBounds(file=100, files_a_day=2)))
+    earlier = [CSV._replace(name=f"{number}.csv", earlier=True) for number in range(3)]
+    assert (await nod.say("sum up", files=[*earlier, CSV])).answer is Answer.ACCEPTED
+    await nod.idle()
+    told = str(nod.model.transcripts[-1])
+    assert told.count("| name,sum") == 2
+    full = "I have read as many files for you today as I may"
+    assert sorted(words for _, words in nod.chat.texts if full in words) == [
+        f"I can't read 1.csv: {full}.",
+        f"I can't read 2.csv: {full}.",
+    ]
+
+
+async def test_where_files_are_not_taken_earlier_ones_are_said_to_be_left_out(make: MakeNod) -> None:
+    nod = make(bounds=Bounds(files=FileBounds(file=0)))
+    assert (await nod.say(files=[CSV])).answer is Answer.INVALID
+    assert (await nod.say("sum up", files=[CSV._replace(earlier=True)])).answer is Answer.ACCEPTED
+    await nod.idle()
+    assert "It can't be read: I take no files here.]" in nod.model.heard[0]
+
+
 async def test_a_file_that_came_while_nod_was_killed_is_fetched_after_the_restart(nod: Nod) -> None:
     nod.chat.uploads["F1"] = b"after all"
     for fuse in range(1, 8):

@@ -374,6 +374,16 @@ class TestDiscord(Contract, PlacesContract):
         await eventually(lambda: driver.world.model.seen, "a turn")
         assert "> Build failed\n> job: 77" in driver.world.model.seen[-1][-1].text
 
+    async def test_every_part_of_an_embed_is_read_in_the_order_in_which_people_see_it(
+        self, driver: DiscordDriver
+    ) -> None:
+        alert = {"title": "Disk is full", "url": "https://alerts.example/7", "description": "0 bytes left"}
+        alert |= {"author": {"name": "Watcher"}, "footer": {"text": "since 09:00"}}
+        await driver.discord.ask_about(ANA, EVE, "", embeds=[alert])
+        await eventually(lambda: driver.world.model.seen, "a turn")
+        shown = "> Watcher\n> Disk is full (https://alerts.example/7)\n> 0 bytes left\n> since 09:00"
+        assert shown in driver.world.model.seen[-1][-1].text
+
     async def test_marks_of_people_places_times_and_emoji_are_words_to_the_model_and_to_people(
         self, driver: DiscordDriver
     ) -> None:

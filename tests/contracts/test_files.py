@@ -14,7 +14,7 @@ from tests.contracts.test_discord import DiscordDriver
 from tests.contracts.test_slack import ANA as IN_SLACK
 from tests.contracts.test_slack import SlackDriver
 from tests.contracts.test_telegram import ANA as IN_TELEGRAM
-from tests.contracts.test_telegram import TelegramDriver
+from tests.contracts.test_telegram import TEAM, TelegramDriver
 from tests.kit import files
 
 pytestmark = pytest.mark.platform
@@ -34,7 +34,7 @@ async def test_in_slack(slack: SlackDriver) -> None:
     ("lost", "why"),
     [
         ("scope", "Slack refused (missing_scope)"),
-        ("elsewhere", "it does not lie with its platform"),
+        ("elsewhere", "it is kept elsewhere; download it and attach it"),
         ("gone", "Slack refused (file_not_found)"),
     ],
 )
@@ -55,6 +55,21 @@ async def test_in_telegram(telegram: TelegramDriver) -> None:
     document = telegram.telegram.attach("a.csv", b"name,sum")
     await telegram.telegram.say(IN_TELEGRAM, None, caption="look", document=document)
     await hears(telegram.world, "look", "“a.csv”", "| name,sum")
+
+
+async def test_what_came_before_the_mention_in_slack(slack: SlackDriver) -> None:
+    bill = slack.slack.attach("bill.pdf", files.pdf("Paid in May"))
+    root = await slack.slack.say("U8", "the bill", channel="C1", files=[bill])
+    await slack.slack.mention(IN_SLACK, "what does it say?", thread=root)
+    await hears(slack.world, "> (attached: bill.pdf)", "“bill.pdf”, a PDF document", "| Paid in May")
+
+
+async def test_what_came_before_the_mention_in_telegram(telegram: TelegramDriver) -> None:
+    telegram.telegram.privacy = False
+    document = telegram.telegram.attach("a.csv", b"name,sum")
+    await telegram.telegram.say(IN_TELEGRAM, None, TEAM, caption="the list", document=document)
+    await telegram.say("what does it say?")
+    await hears(telegram.world, "> (attached: a.csv)", "“a.csv”", "| name,sum")
 
 
 async def test_in_discord(discord: DiscordDriver) -> None:
@@ -99,7 +114,7 @@ async def test_a_download_is_bounded_and_stays_with_its_platform(server: str) ->
     assert len(await download(f"{server}/endless", 1_000_000, {server})) == 1_000_001
     for path, why in (
         ("round", "redirects too often"),
-        ("away", "does not lie with its platform"),
+        ("away", "is kept elsewhere"),
         ("missing", "answered 404"),
     ):
         with pytest.raises(ChannelError, match=why):
@@ -110,5 +125,5 @@ async def test_a_download_is_bounded_and_stays_with_its_platform(server: str) ->
         "http://127.0.0.1:1/",
         f"{server.replace('http', 'ftp')}/x",
     ):
-        with pytest.raises(ChannelError, match="does not lie with its platform"):
+        with pytest.raises(ChannelError, match="is kept elsewhere"):
             await download(address, 10, {server})

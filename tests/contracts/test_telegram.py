@@ -343,7 +343,8 @@ class TestTopic(PlacesContract):
         await settles(driver)
 
         (answer,) = driver.telegram.shown(TEAM, "It is noted.")
-        (notice,) = driver.telegram.shown(TEAM, "I can't answer where you asked.")
+        why = f"Telegram refused: the topic {'is closed' if end == 'closed' else 'was deleted'}."
+        (notice,) = driver.telegram.shown(TEAM, f"I can't answer where you asked. {why}")
         assert answer.thread is notice.thread is None
 
     async def test_a_card_for_a_closed_topic_stands_in_the_group_where_the_person_can_t_be_reached(

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from tests.fakes.telegram_rules import Refusal, decoded, units
+from tests.fakes.telegram_rules import Refusal, bad, decoded, units
 from tests.fakes.telegram_state import BOT, TOKEN, BotApi, Posted, Query
 
 __all__ = ["TOKEN", "FakeTelegram", "Posted"]
@@ -211,9 +211,9 @@ class FakeTelegram(BotApi):
     async def _do_getFile(self, params: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         ident = params["file_id"]
         if ident not in self.attached:
-            raise Refusal("Bad Request: wrong file_id or the file is temporarily unavailable")
+            raise bad("wrong file_id or the file is temporarily unavailable")
         if len(self.attached[ident]) > 20 << 20:
-            raise Refusal("Bad Request: file is too big")
+            raise bad("file is too big")
         return {"file_id": ident, "file_unique_id": ident, "file_path": ident}
 
     async def _download(self, request: web.Request) -> web.Response:

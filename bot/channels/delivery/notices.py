@@ -61,7 +61,7 @@ class Notices:
         The notice is a message of its own: it arrives also where the answer is refused for its contents.
         """
         own, around = Address(person.channel, person.key), self.find_place_around(refused)
-        texts = (f"I can't answer where you asked. {why}", text)
+        texts = (f"I can't answer where you asked. {why.rstrip('.')}.", text)
         if own != refused:
             await self.database.write(self._keep_all, own, around, texts)
         elif around is not None:

@@ -71,8 +71,12 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts of a message or component, of its embeds, and of forwarded messages."""
     yield str(message.get("content") or "")
     for embed in message.get("embeds") or ():
-        yield from (str(embed.get(part) or "") for part in ("title", "description"))
+        yield str((embed.get("author") or {}).get("name") or "")
+        link = f"({embed['url']})" if embed.get("url") else ""
+        yield " ".join(filter(None, (str(embed.get("title") or ""), link)))
+        yield str(embed.get("description") or "")
         yield from (f"{each['name']}: {each['value']}" for each in embed.get("fields") or ())
+        yield str((embed.get("footer") or {}).get("text") or "")
     for part in (*(message.get("components") or ()), *_list_forwarded(message)):
         yield from _texts(part)
 

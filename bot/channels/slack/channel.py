@@ -483,6 +483,8 @@ class SlackChannel(Platform):
         with translate_errors():
             client = await self._workspaces.client(SlackPlace.of(address).team)
             found = (await client.files_info(file=ref)).get("file") or {}
+        if found.get("is_external"):
+            raise NotDeliverable("it is kept outside Slack; download it and attach it")
         api = urlsplit(str(self._settings.slack_api_url))
         where = str(found.get("url_private_download") or found.get("url_private") or "")
         if not where:

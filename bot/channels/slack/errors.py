@@ -76,6 +76,15 @@ _WORDS = {
     "invalid_auth": "the Slack token is not valid; set SLACK_BOT_TOKEN to the one of your app",
     "token_revoked": "the Slack token was revoked; install the app again",
     "account_inactive": "the Slack app was removed from the workspace; install it again",
+    "restricted_action": "a setting of the workspace does not let Nod write there",
+    "restricted_action_read_only_channel": "only some people may write in the channel",
+    "restricted_action_thread_locked": "the thread is locked",
+    "thread_not_found": "the thread was deleted",
+    "user_disabled": "the account was deactivated",
+    "user_not_in_channel": "they are not in the channel",
+    "messages_tab_disabled": "the app's Messages tab is off; turn it on under App Home",
+    "file_not_found": "the file was deleted, or Nod can't see it",
+    "file_deleted": "the file was deleted",
     LIMITED: "Slack asks us to slow down",
 }
 

@@ -8,7 +8,7 @@ and Slack delivers again; the inbox stops the second delivery by its event id.
 import asyncio
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import unescape
@@ -26,16 +26,16 @@ from bot.channels.slack.manifest import PROMPTS
 from bot.channels.slack.places import NAME, SlackPlace, actor_of
 from bot.channels.slack.posting import post_directly, tell_person
 from bot.channels.slack.reading import (
-    MAX_ATTACHED,
     count_missing,
     name_program,
     read_all,
     read_attached,
+    read_files,
     read_words,
 )
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.workspaces import Client, Workspace, Workspaces
-from bot.domain.attachments import Upload
+from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier
 from bot.domain.chat import Answer, Clock, Command, Inbox, Message, Reply
 from bot.domain.people import Actor
 from bot.domain.text import format_forwarded, in_group, in_thread
@@ -56,6 +56,7 @@ _MOST_KEPT, _MOST_KEPT_CHARS = 30, 2_000  # of what programs wrote since a perso
 _THREAD_UNREAD = "I could not read this thread before the message. Quote what matters."
 _THREAD_PARTLY_READ = "This thread is long: at least {} of its messages were not read. Quote what matters."
 _THREAD_CUT = "This thread is long: {} of its older messages were not read. Quote what matters."
+_FILES_LEFT = f"I read {MAX_EARLIER_FILES} of the files in this thread. Attach what else matters."
 _MOST_NAMED = 10  # people in one text whose names are looked up
 _LOOKING = 1.5  # seconds; Slack waits 3 for its acknowledgement
 _GREETING = "I do the work and ask before I change anything. What do you need?"
@@ -112,7 +113,7 @@ def read_said(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
     group = event.get("channel_type") == "mpim"
     if kind == "message" and mentioned and not (private or group):
         return None  # the same words come as app_mention
-    files = tuple(dict.fromkeys(_files(event)))
+    files = tuple(dict.fromkeys(read_files(event)))
     profile = (event.get("user_profile") or {}).get("team")
     return Said(
         place=SlackPlace(team, channel, event.get("thread_ts") or ts),
@@ -127,6 +128,15 @@ def read_said(body: Mapping[str, Any], team: str, bot_user: str) -> Said | None:
         shared=shared,
         files=files,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierMessages:
+    """The messages above one, with their authors: what of their files is read with it, what was not read."""
+
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    files: tuple[Upload, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +176,29 @@ def _nothing(event: Mapping[str, Any]) -> str:
     return "Hello"
 
 
-def _files(event: Mapping[str, Any]) -> Iterator[Upload]:
-    """Yield the attached files, snippets and files of forwarded messages included."""
-    for holder in (event, *filter(_is_mapping, (event.get("attachments") or ())[:MAX_ATTACHED])):
-        for each in filter(_is_mapping, holder.get("files") or ()):
-            size = each.get("size")
-            name = str(each.get("name") or each.get("title") or "")
-            if each.get("id"):
-                yield Upload(name, ref=str(each["id"]), size=size if isinstance(size, int) else 0)
+def _list_new_files(before: Sequence[Mapping[str, Any]], workspace: Workspace) -> list[Upload]:
+    """List the files of a thread since Nod last wrote there: it was given what came earlier."""
+    files: list[Upload] = []
+    for message in before:
+        if workspace.is_bot(str(message.get("bot_id") or ""), str(message.get("user") or "")):
+            files.clear()
+        else:
+            files += read_files(message)
+    return files
 
 
-def _is_mapping(value: object) -> bool:
-    return isinstance(value, Mapping)
+def _describe_unread(
+    before: Sequence[Mapping[str, Any]], lines: list[tuple[str, str]], *, whole: bool
+) -> str:
+    """Say which messages of a thread were not read; empty where all were. ``whole``: Slack gave them all."""
+    if not before:
+        return "" if whole else _THREAD_UNREAD
+    read = _newest_lines(lines)
+    missing = len(before) - len(read)
+    if not whole:
+        missing = max(missing, count_missing(read, before[0].get("reply_count")) - 1, 1)
+        return _THREAD_PARTLY_READ.format(f"{missing:,}")
+    return _THREAD_CUT.format(f"{missing:,}") if missing else ""
 
 
 def _newest_lines(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -354,15 +375,15 @@ class Events:
         text = make_readable(said.text, names)
         for author, passed_on in reversed(said.shared):
             text = format_forwarded(author, make_readable(passed_on, {}), text)
-        notes, unread = [], ""
+        earlier = EarlierMessages()
         if said.in_thread and not follows:
-            before, unread = await self._thread(said, workspace.bot_user)
-            text = in_thread(before, text)
+            earlier = await self._thread(said, workspace)
+            text = in_thread(earlier.lines, text)
         elif said.in_thread:
-            notes = await self._programs(said.place)
-            text = in_group(notes, text)
-        if unread:
-            text = f"[{unread}]\n\n{text}"
+            earlier = await self._programs(said.place)
+            text = in_group(earlier.lines, text)
+        if earlier.note:
+            text = f"[{earlier.note}]\n\n{text}"
         reply = await self.inbox(
             Message(
                 address=said.place.address,
@@ -371,16 +392,16 @@ class Events:
                 event_id=said.event_id,
                 private=said.place.private,
                 names=find_names(said.text, team),
-                files=said.files,
+                files=(*said.files, *earlier.files),
             )
         )
         if reply.answer is Answer.ACCEPTED:
             title = make_readable(said.text, names) or ", ".join(each.name for each in said.files)
             self.sessions.begin(said.place, title)
-            if notes:
+            if follows and earlier.lines:
                 await self._keep_programs(said.place, None)
-            if unread:
-                self.background.start(self._tell(said, unread))
+            if earlier.note:
+                self.background.start(self._tell(said, earlier.note))
         elif reply.answer is not Answer.DUPLICATE and reply.text and said.event_id not in self.told:
             self.told.append(said.event_id)  # a mention may come as two events
             if said.addressed or not actor.outside:
@@ -398,15 +419,15 @@ class Events:
             at = place if said.in_thread else SlackPlace(place.team, place.channel)
             await tell_person(self.workspaces, at, said.user, words)
 
-    async def _thread(self, said: Said, bot_user: str) -> tuple[list[tuple[str, str]], str]:
-        """Return the earlier messages of a thread with their authors, and a note on what was not read.
+    async def _thread(self, said: Said, workspace: Workspace) -> EarlierMessages:
+        """Return the earlier messages of a thread; of its files those since Nod last wrote there.
 
         Slack gives the oldest first and waits for its acknowledgement, so of a very long thread the last
         pages may be out of reach in time; then the newest are asked for by themselves.
         """
         place = said.place
         found: dict[str, dict[str, Any]] = {}
-        names, whole = {bot_user: "you"}, False
+        names, whole = {workspace.bot_user: "you"}, False
         try:
             async with asyncio.timeout(_LOOKING):
                 client = await self.workspaces.client(place.team)
@@ -420,15 +441,13 @@ class Events:
             log.info("a thread could not be read", place=str(place.address), why=str(error))
         before = [found[ts] for ts in sorted(found, key=float) if ts != said.ts]
         shown = [before[0], *before[1:][-_MOST_READ:]] if before else []
-        lines = [(_author_of(m, names), make_readable(read_all(m), names)) for m in shown]
-        read = _newest_lines(lines)
-        if not before:
-            return lines, "" if whole else _THREAD_UNREAD
-        missing = len(before) - len(read)
-        if not whole:
-            missing = max(missing, count_missing(read, before[0].get("reply_count")) - 1, 1)
-            return lines, _THREAD_PARTLY_READ.format(f"{missing:,}")
-        return lines, _THREAD_CUT.format(f"{missing:,}") if missing else ""
+        attached = _list_new_files(before, workspace)
+        began = list(read_files(before[0])) if before else []
+        files = choose_earlier(attached, [each for each in began if each in attached])
+        unread = {each.ref for each in attached} - {each.ref for each in files}
+        lines = [(_author_of(m, names), make_readable(read_all(m, unread), names)) for m in shown]
+        notes = (_describe_unread(before, lines, whole=whole), _FILES_LEFT if unread else "")
+        return EarlierMessages(lines, files, " ".join(filter(None, notes)))
 
     async def _read_pages(self, client: Client, said: Said, found: dict[str, dict[str, Any]]) -> bool:
         """Read a thread's pages into ``found``, by time. Return False where there are more than are read."""
@@ -464,15 +483,20 @@ class Events:
         if not await self._follows(place):
             return
         line = name_program(event) or "another program", make_readable(read_all(event), {})[:_MOST_KEPT_CHARS]
-        kept = [*await self._programs(place), line]
-        await self._keep_programs(place, kept[-_MOST_KEPT:])
+        kept = await self._programs(place)
+        files = choose_earlier([*kept.files, *read_files(event)])
+        await self._keep_programs(place, EarlierMessages([*kept.lines, line][-_MOST_KEPT:], files))
 
-    async def _programs(self, place: SlackPlace) -> list[tuple[str, str]]:
-        found = await self.threads.database.read(load_state, NAME, f"programs:{place.address.key}")
-        return [(str(author), str(text)) for author, text in (found or {}).get("said", ())]
+    async def _programs(self, place: SlackPlace) -> EarlierMessages:
+        found = await self.threads.database.read(load_state, NAME, f"programs:{place.address.key}") or {}
+        lines = [(str(author), str(text)) for author, text in found.get("said", ())]
+        files = [Upload(name, ref=ref, size=size) for name, ref, size in found.get("files", ())]
+        return EarlierMessages(lines, choose_earlier(files))
 
-    async def _keep_programs(self, place: SlackPlace, said: list[tuple[str, str]] | None) -> None:
-        key, state = f"programs:{place.address.key}", {"said": said} if said else None
+    async def _keep_programs(self, place: SlackPlace, said: EarlierMessages | None) -> None:
+        key, state = f"programs:{place.address.key}", None
+        if said is not None:
+            state = {"said": said.lines, "files": [(f.name, f.ref, f.size) for f in said.files]}
         await self.threads.database.write(keep_state, NAME, key, state, self.threads.clock())
 
     async def _people(self, team: str, users: Iterable[str]) -> dict[str, Actor]:

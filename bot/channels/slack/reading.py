@@ -3,9 +3,11 @@
 What comes out is still in Slack's marks (``<@U7>``, ``&lt;``), which `readable` turns into words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
+
+from bot.domain.attachments import Upload, describe_files
 
 MAX_ATTACHED = 10  # forwarded messages, alerts and previews in one
 _MAX_DEPTH = 8  # blocks in blocks
@@ -50,8 +52,11 @@ def read_attached(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{author}{where}", said
 
 
-def read_all(message: Mapping[str, Any]) -> str:
-    """Return everything that a message of a thread says, a program's too, with the names of its files."""
+def read_all(message: Mapping[str, Any], unread: Collection[str] = ()) -> str:
+    """Return everything that a message of a thread says, a program's too, with the names of its files.
+
+    ``unread``: the ids of files that the model is not given.
+    """
     words = read_words(message)
     if message.get("bot_id"):  # a program's text may be no more than the headline of its blocks
         blocks = [
@@ -62,11 +67,18 @@ def read_all(message: Mapping[str, Any]) -> str:
         ]
         words = "\n".join([words, *(line for line in blocks if line not in words)])
     said = [text for _, text in read_attached(message)]
-    files = ", ".join(
-        str(each.get("name") or each.get("title") or "") for each in _mappings(message.get("files"))
-    )
-    attached = f"(attached, not read: {files})" if files else ""
-    return "\n".join(part for part in (words, *said, attached) if part.strip())
+    files = describe_files(read_files(message), unread)
+    return "\n".join(part for part in (words, *said, files) if part.strip())
+
+
+def read_files(message: Mapping[str, Any]) -> Iterator[Upload]:
+    """Yield the attached files, snippets and files of forwarded messages included; deleted ones are gone."""
+    for holder in (message, *_attachments(message)):
+        for each in _mappings(holder.get("files")):
+            size = each.get("size")
+            name = str(each.get("name") or each.get("title") or "")
+            if each.get("id") and each.get("mode") != "tombstone":
+                yield Upload(name, ref=str(each["id"]), size=size if isinstance(size, int) else 0)
 
 
 def name_program(message: Mapping[str, Any]) -> str:

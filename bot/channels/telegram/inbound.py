@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from telegram import (
     Chat,
@@ -26,7 +27,7 @@ from bot.channels.telegram.shown import ShownCards
 from bot.channels.telegram.text import plain
 from bot.channels.telegram.transport import Transport, find_posted
 from bot.domain import chat
-from bot.domain.attachments import Upload
+from bot.domain.attachments import MAX_EARLIER_FILES, Upload, choose_earlier, describe_files
 from bot.domain.chat import Answer, Inbox, Reply
 from bot.domain.events import STOPPED
 from bot.domain.people import Actor
@@ -44,11 +45,11 @@ _ANONYMOUS = (
 _WORDS_NEEDED = "I can't take {} as an answer. Please answer in words. The question still waits."
 _PRIVATELY = "The answer is for you alone, and I may not write to you yet. Open a chat with me and ask there."
 _ONLY_ANSWERS = "Only you and I see this. Reply to my question here, or write to me in the group."
+_FILES_LEFT = f"I read the newest {MAX_EARLIER_FILES} of the files here. Reply to what else matters."
 _NO_COMMAND = "I don't know this command. /help lists the ones I know."
 _PLACES = 200  # groups and topics whose last messages are kept
 _MESSAGES = 30  # of each
 _LONGEST = 2_000  # characters of one
-_MARKED = 200  # and of what is said of an attachment
 _KINDS = {
     "animation": "an animation",  # before document: Telegram fills both
     "photo": "a photo",
@@ -156,31 +157,36 @@ def _names(entity: MessageEntity, words: str, me: User) -> bool:
     return entity.user is not None and entity.user.id == me.id
 
 
+class _Heard(NamedTuple):
+    """A message between people in a group, as the model is given it."""
+
+    author: str
+    words: str
+    files: tuple[Upload, ...]
+
+
 class Overheard:
     """The last messages between people in groups, for Nod's next turn; a restart forgets them."""
 
     def __init__(self) -> None:
-        self._said: dict[TelegramPlace, dict[int, tuple[str, str]]] = {}
+        self._said: dict[TelegramPlace, dict[int, _Heard]] = {}
 
     def keep(
         self, place: TelegramPlace, message: Message, me: User, album: Sequence[Message], *, edited: bool
     ) -> None:
-        """Remember a message; an edit replaces it.
-
-        Files are only named, since they are not read. ``album``: all messages that came as one.
-        """
+        """Remember a message; an edit replaces it. ``album``: all messages that came as one."""
         said = self._said.pop(place, {})
         self._said[place] = said  # the place that was used last is the last to be forgotten
         if not edited or message.message_id in said:
-            words = "\n".join(filter(None, map(words_of, album or [message])))
-            what = "an album" if len(album) > 1 else describe_attachment(message)
-            if what:
-                unread = _unread(what, len(album) or 1)
-                words = f"{words[:_LONGEST]} (with {unread})" if words else f"({what})"
+            words = "\n".join(filter(None, map(words_of, album or [message])))[:_LONGEST]
+            files = [file for each in album or [message] for file in files_of(each)]
+            what = describe_attachment(message)
+            if what and not files:
+                words = f"{words}\n({what} that you can't see)".strip()
             author = _author(message, me)
             if message.forward_origin is not None:
                 author = f"{author}, forwarding {_origin(message.forward_origin)}"
-            said[message.message_id] = (author, words[: _LONGEST + _MARKED])
+            said[message.message_id] = _Heard(author, words, tuple(files))
         if len(said) > _MESSAGES:
             del said[next(iter(said))]
         if len(self._said) > _PLACES:
@@ -188,15 +194,26 @@ class Overheard:
 
     def since(self, place: TelegramPlace) -> list[tuple[str, str]]:
         """Return the messages since the last `forget` with their authors, oldest first."""
-        return list(self._said.get(place, {}).values())
+        unread = {each.ref for each in self._files(place)} - {each.ref for each in self.files(place)}
+        heard = self._said.get(place, {}).values()
+        return [
+            (each.author, "\n".join(filter(None, (each.words, describe_files(each.files, unread)))))
+            for each in heard
+        ]
+
+    def files(self, place: TelegramPlace) -> tuple[Upload, ...]:
+        """Return the files of those messages that are read with the next one: the newest."""
+        return choose_earlier(self._files(place))
+
+    def has_unread(self, place: TelegramPlace) -> bool:
+        """Return whether there are more files than are read."""
+        return len(self._files(place)) > MAX_EARLIER_FILES
 
     def forget(self, place: TelegramPlace) -> None:
         self._said.pop(place, None)
 
-
-def _unread(what: str, count: int) -> str:
-    them, each = ("it", "") if count == 1 else ("them", f" of {count}")
-    return f"{what}{each} that you can't see; people can reply to {them} to show you {them}"
+    def _files(self, place: TelegramPlace) -> list[Upload]:
+        return [file for each in self._said.get(place, {}).values() for file in each.files]
 
 
 def describe_attachment(message: Message | ExternalReplyInfo) -> str:
@@ -352,6 +369,9 @@ class Inbound:
         if who.alone is not None:  # the answer would stand there for everyone
             await self._say(who.place, _ONLY_ANSWERS, message)
             return
+        known = {each.ref for each in files}
+        earlier = [each for each in self.overheard.files(who.place) if each.ref not in known]
+        left = self.overheard.has_unread(who.place)
         reply = await self.inbox(
             chat.Message(
                 who.place.address,
@@ -360,9 +380,11 @@ class Inbound:
                 event_id,
                 private=_private(message.chat),
                 names=who.place.named(message.chat.title),
-                files=tuple(files),
+                files=(*files, *earlier),
             )
         )
+        if left and reply.answer is Answer.ACCEPTED:
+            await self._say(who.place, _FILES_LEFT, message)
         if reply.answer in (Answer.ACCEPTED, Answer.DUPLICATE):
             self.overheard.forget(who.place)
         elif reply.text:

@@ -34,7 +34,7 @@ from bot.channels.telegram.buttons import without_newer
 from bot.channels.telegram.limits import CAPTION_UNITS, TOAST, Urgency
 from bot.channels.telegram.places import Alone, Moves, TelegramPlace, TelegramPosted
 from bot.channels.telegram.text import Rich, split
-from bot.domain.text import shorten
+from bot.domain.text import one_line, shorten
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.telemetry.logs import logger
 
@@ -46,6 +46,23 @@ _GONE = (
     "message to be replied not found",
     "message to reply not found",
 )
+_NO_RIGHTS = "the bot may not write there; an admin of the group can let it"
+_WORDS = {  # for people, by a part of Telegram's description
+    "topic_closed": "the topic is closed",
+    "message thread not found": "the topic was deleted",
+    "blocked by the user": "they blocked the bot",
+    "user is deactivated": "the account was deleted",
+    "initiate conversation": "they have not opened a chat with the bot",
+    "chat not found": "the chat does not exist, or the bot is not in it",
+    "not a member": "the bot is not in the group; add it there",
+    "bot was kicked": "the bot was removed from the group; add it there",
+    "not enough rights": _NO_RIGHTS,
+    "no rights to send": _NO_RIGHTS,
+    "chat_write_forbidden": _NO_RIGHTS,
+    "wrong file_id": "the file is no longer there",
+    "file is too big": "it is larger than the 20 MB that Telegram gives to bots",
+}
+_LONGEST_FAULT_CHARS = 100  # of what the network says
 T = TypeVar("T")
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # the bot's default is not added to raw calls
 _NOT_THERE = (ChatMemberStatus.LEFT, ChatMemberStatus.BANNED)
@@ -88,7 +105,7 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except Forbidden as error:
-        raise NotDeliverable(f"Telegram: {error.message}") from error
+        raise NotDeliverable(_describe_refusal(error)) from error
     except BadRequest as error:
         said = error.message.lower()
         if "message is not modified" in said or "query is too old" in said:
@@ -96,13 +113,20 @@ def translate_errors() -> Iterator[None]:
         kind = (
             CopyGone if any(w in said for w in _GONE) else NotDeliverable
         )  # the same would be refused again
-        raise kind(f"Telegram: {error.message}") from error
+        raise kind(_describe_refusal(error)) from error
     except ChatMigrated as error:
         raise Moved(error.new_chat_id) from error
     except InvalidToken as error:  # its message may hold the token
         raise ChannelError("Telegram does not know this bot token or this method.") from error
     except TelegramError as error:
-        raise ChannelError(f"Telegram: {error.message}") from error
+        why = shorten(one_line(error.message), _LONGEST_FAULT_CHARS)
+        raise ChannelError(f"Telegram could not be reached: {why}") from error
+
+
+def _describe_refusal(error: TelegramError) -> str:
+    said = error.message.lower()
+    words = next((words for part, words in _WORDS.items() if part in said), None)
+    return f"Telegram refused: {words}" if words else f"Telegram refused ({error.message})"
 
 
 Markup = InlineKeyboardMarkup | ForceReply | None

@@ -253,7 +253,7 @@ async def test_text_that_a_place_takes_never_goes_to_who_asked_and_is_not_tried_
     nod.chat.refusals.clear()
     await later(nod)
     own = Address("chat", ANA.key)
-    assert nod.chat.texts == [(own, "I can't answer where you asked. blocked"), (own, "Hello.")]
+    assert nod.chat.texts == [(own, "I can't answer where you asked. blocked."), (own, "Hello.")]
 
 
 async def test_a_card_that_can_be_shown_to_no_one_ends_its_proposal_and_admins_are_told(
@@ -314,7 +314,7 @@ async def test_text_that_does_not_arrive_for_half_a_day_goes_to_who_asked_and_sa
     nod.chat.refusals.clear()
     await later(nod)
     own = Address("chat", ANA.key)
-    why = "I can't answer where you asked. the channel takes nothing"
+    why = "I can't answer where you asked. the channel takes nothing."
     assert nod.chat.texts == [(own, why), (own, "Hello.")]
 
 
@@ -326,7 +326,7 @@ async def test_a_notice_on_an_answer_arrives_where_the_answer_is_refused_for_its
     nod.chat.refusals.clear()
     nod.chat.unwanted.add("Hello.")
     await later(nod)
-    assert nod.chat.texts == [(Address("chat", ANA.key), "I can't answer where you asked. blocked")]
+    assert nod.chat.texts == [(Address("chat", ANA.key), "I can't answer where you asked. blocked.")]
 
 
 async def test_what_a_platform_refuses_for_a_moment_is_tried_again_later_each_time(

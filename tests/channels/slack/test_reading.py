@@ -7,7 +7,7 @@ import pytest
 from bot.channels.slack.reading import read_all, read_attached, read_words
 from bot.domain.chat import Address, Answer, Message, Reply
 from tests.channels.slack.conftest import Running
-from tests.fakes.slack_server import BOT_USER
+from tests.fakes.slack_server import BOT_ID, BOT_USER
 
 RICH = {
     "type": "rich_text",
@@ -37,10 +37,14 @@ def transport() -> str:
     return "http"
 
 
+def last(running: Running) -> Message:
+    message = running.core.last
+    assert isinstance(message, Message)
+    return message
+
+
 def heard(running: Running) -> str:
-    last = running.core.last
-    assert isinstance(last, Message)
-    return last.text
+    return last(running).text
 
 
 @pytest.mark.parametrize("more", [{"attachments": [PASTED]}, {"blocks": [TABLE]}], ids=["attached", "block"])
@@ -124,6 +128,52 @@ async def test_a_thread_that_cannot_be_read_is_said_to_model_and_person(running:
     await running.slack.mention("U7", "sum up", thread=root)
     assert "could not read this thread" in heard(running)
     await running.slack.until(lambda: [m for m in running.slack.posted if m.only_for == "U7"])
+
+
+async def test_files_of_a_thread_are_read_with_the_mention_the_first_and_the_newest_of_many(
+    running: Running,
+) -> None:
+    slack = running.slack
+    root = await slack.say("U8", "the bills", channel="C1", files=[slack.attach("0.pdf", b"x")])
+    gone = slack.attach("gone.pdf", b"x") | {"mode": "tombstone"}
+    for number in range(1, 7):
+        more = [slack.attach(f"{number}.pdf", b"x"), gone]
+        await slack.say("U9", "", channel="C1", thread=root, files=more)
+    own = slack.attach("own.pdf", b"x")
+    await slack.mention("U7", "sum up", thread=root, files=[own])
+    assert [(each.name, each.earlier) for each in last(running).files] == [
+        ("own.pdf", False),
+        *((f"{number}.pdf", True) for number in (0, 3, 4, 5, 6)),
+    ]
+    assert "> Ben: the bills\n> (attached: 0.pdf)\n" in heard(running)
+    assert "> Cleo: (attached, not read: 2.pdf)\n" in heard(running)
+    assert "> Cleo: (attached: 6.pdf)\n" in heard(running)
+    note = "I read 5 of the files in this thread. Attach what else matters."
+    assert heard(running).startswith(f"[{note}]")
+    await slack.until(lambda: [m for m in slack.posted if m.only_for == "U7" and note in m.words])
+
+
+async def test_files_that_nod_was_given_before_and_its_own_are_not_read_again(running: Running) -> None:
+    slack = running.slack
+    root = await slack.say("U8", "the bills", channel="C1", files=[slack.attach("old.pdf", b"x")])
+    answer = {"bot_id": BOT_ID, "files": [slack.attach("own.txt", b"x")]}
+    slack._message(BOT_USER, "Read.", "C1", root, answer)
+    await slack.say("U9", "one more", channel="C1", thread=root, files=[slack.attach("new.pdf", b"x")])
+    await slack.mention("U7", "and now?", thread=root)
+    assert [each.name for each in last(running).files] == ["new.pdf"]
+
+
+async def test_files_of_another_program_in_a_followed_thread_are_read_with_the_next_words(
+    running: Running,
+) -> None:
+    running.core.followed = {Address("slack", "T1/C1/1700.1")}
+    program = {"bot_id": "B9", "username": "CI", "files": [running.slack.attach("build.log", b"x")]}
+    await running.slack.say("U8", "Build failed", channel="C1", thread="1700.1", **program)
+    await running.slack.say("U7", "why?", channel="C1", thread="1700.1")
+    assert "> CI: Build failed\n> (attached: build.log)" in heard(running)
+    assert [(each.name, each.earlier) for each in last(running).files] == [("build.log", True)]
+    await running.slack.say("U7", "thanks", channel="C1", thread="1700.1")
+    assert last(running).files == ()
 
 
 async def test_what_another_program_wrote_in_a_followed_thread_comes_with_the_next_words(
