@@ -21,46 +21,61 @@ from bot.tools.reading.report import Report, UnreadableError
 from bot.tools.reading.unseen.sheet_styles import find_unseen_styles
 
 _MAX_SHEETS = 100
-_MAX_INSPECTED_ROWS = 400_000  # more than the room has
-_MAX_TOLD_STYLES = 200
+_MAX_INSPECTED_ROWS = 400_000  # more than the text of a document can hold
+_MAX_STYLES_IN_QUERY = 200
 _MAX_COLUMNS = 16_384
 _MAX_AREA_CELLS = 10_000_000  # of the rectangle that holds a sheet's cells: calamine keeps all of it
-_MAX_SHOWN_CELLS = 200_000  # whose form differs from their value
-_PERCENT_IDS = frozenset({9, 10})
-_CURRENCY = re.compile(r'\[\$([^\]\-]+)(?:-[0-9A-Fa-f]+)?\]|"([^"]*[€$£¥₹₩₽zł][^"]*)"|([€$£¥])')
-_REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
+_MAX_DISPLAYED_CELLS = 200_000  # cells whose text on the screen differs from their value
+_HEADINGS_CHARS = 2_000
+_MAX_WHOLE_FLOAT = 10**15  # from there on a float does not hold every whole number
+_PERCENT_IDS = frozenset({"9", "10"})  # the built-in formats 0% and 0.00%
+_PERCENT_SIGN = re.compile(r"(?<![\\\"])%")  # not one that stands as plain text
+_UNIT = re.compile(
+    r"\[\$([^\]\-]+)(?:-[0-9A-Fa-f]+)?\]"  # [$EUR-407]
+    r'|[0#?][\\\s]*"\s*([^"]+)"'  # 0 "kg"
+    r'|"([^"]*[€$£¥₹₩₽][^"]*)"'  # "€" 0
+    r"|([€$£¥])"
+)
+_CELL_NAME = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")  # B12
+_THREAD_PLACEHOLDER = "[Threaded comment]"  # Excel's note to its older versions, beside the comment itself
 
 
 @dataclass(slots=True)
-class _Sheet:
-    """The facts of one sheet that are not its values; ``shown`` by row and column, from 0."""
+class _SheetFacts:
+    """What the XML of a sheet says besides its values. Rows and columns count from 0.
 
-    shown: dict[tuple[int, int], str] = field(default_factory=dict)
+    ``displayed`` has the texts that people see in place of a value, by row and column. ``comments`` are pairs
+    of a cell's name and the words. ``last_row`` and ``last_column`` are those of cells that hold something.
+    """
+
+    displayed: dict[tuple[int, int], str] = field(default_factory=dict)
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: set[int] = field(default_factory=set)
-    without_value: int = 0
-    unseen: int = 0
+    formulas_without_value: int = 0
+    invisible_cells: int = 0
     comments: list[tuple[str, str]] = field(default_factory=list)
-    last: tuple[int, int] = (0, 0)
+    last_row: int = 0
+    last_column: int = 0
 
 
 def read_workbook(data: bytes, kind: str, package: Package | None, report: Report) -> str:
-    """Return every sheet as rows of values between tabs; a large one leaves room for the others."""
+    """Return every sheet as rows of values between tabs. Large sheets are cut so that each gets its share."""
     import python_calamine
 
-    facts: dict[str, _Sheet] = {}
+    facts: dict[str, _SheetFacts] = {}
     if package is not None:
-        facts = _inspect_workbook(package, report) if kind == XLSX else {}
         _count_parts(package, report)
-    if package is not None and kind == ODS:
-        _count_ods(package, report)
+        if kind == XLSX:
+            facts = _inspect_workbook(package)
+        elif kind == ODS:
+            _count_ods(package, report)
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(BytesIO(data))
     except python_calamine.PasswordError:
         raise UnreadableError(PROTECTED_TEXT) from None
     texts = [
-        _read_sheet(book, each, facts.get(each.name) or _Sheet(), report)
-        for each in book.sheets_metadata[:_MAX_SHEETS]
+        _read_sheet(book, metadata, facts.get(metadata.name) or _SheetFacts(), report)
+        for metadata in book.sheets_metadata[:_MAX_SHEETS]
     ]
     report.leave_out("sheet", len(book.sheets_metadata) - len(texts))
     if any(lines for _, lines in texts):
@@ -68,69 +83,83 @@ def read_workbook(data: bytes, kind: str, package: Package | None, report: Repor
     return ""
 
 
-def _read_sheet(book: Any, about: Any, facts: _Sheet, report: Report) -> tuple[str, list[str]]:
-    """Return the heading of a sheet, and its lines."""
+def _read_sheet(book: Any, metadata: Any, facts: _SheetFacts, report: Report) -> tuple[str, list[str]]:
+    """Return the heading of a sheet and its lines."""
     import python_calamine
 
-    is_hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
+    is_hidden = metadata.visible != python_calamine.SheetVisibleEnum.Visible
     if is_hidden:
         report.reveal("hidden sheet")
-    heading = f"[{'Hidden sheet' if is_hidden else 'Sheet'} {about.name}]"
-    if about.typ != python_calamine.SheetTypeEnum.WorkSheet:
+    heading = f"[{'Hidden sheet' if is_hidden else 'Sheet'} {metadata.name}]"
+    if metadata.typ != python_calamine.SheetTypeEnum.WorkSheet:
         report.leave_out("sheet with a chart or macros")
         return heading, ["[Not read: it holds no cells.]"]
-    if (facts.last[0] + 1) * (facts.last[1] + 1) > _MAX_AREA_CELLS:
+    if (facts.last_row + 1) * (facts.last_column + 1) > _MAX_AREA_CELLS:
         report.leave_out("sheet of too large an area")
         return heading, ["[Not read: its cells are too far apart.]"]
-    lines = list(_lines(book.get_sheet_by_name(about.name), facts, report))
+    lines = list(_list_rows(book.get_sheet_by_name(metadata.name), facts, report))
     lines += [f"[Comment at {place}: {words}]" for place, words in facts.comments]
-    report.leave_out("formula without a value", facts.without_value)
-    report.reveal("cell whose colour or format hides it", facts.unseen)
+    report.leave_out("formula without a value", facts.formulas_without_value)
+    report.reveal("cell whose colour or format hides it", facts.invisible_cells)
     report.reveal("hidden row", len(facts.hidden_rows))
     report.reveal("hidden column", len(facts.hidden_columns))
     if facts.hidden_columns:
-        letters = ", ".join(_letters(each) for each in sorted(facts.hidden_columns)[:20])
+        letters = ", ".join(_column_letters(column) for column in sorted(facts.hidden_columns)[:20])
         heading += f" (hidden columns: {letters})"
     return heading, lines
 
 
-def _lines(sheet: Any, facts: _Sheet, report: Report) -> Iterator[str]:
-    """Yield the rows that say something, also what `_Sheet.shown` has past calamine's last cell."""
+def _list_rows(sheet: Any, facts: _SheetFacts, report: Report) -> Iterator[str]:
+    """Yield each row that holds something, within the bound of a document's text.
+
+    Rows before or after calamine's range are those that hold displayed texts alone.
+    """
+    displayed_by_row: dict[int, dict[int, str]] = {}
+    for (row, column), text in facts.displayed.items():
+        displayed_by_row.setdefault(row, {})[column] = text
     start_row, start_column = sheet.start or (0, 0)
-    room, number = MAX_TEXT_CHARS, start_row - 1
-    shown: dict[int, dict[int, str]] = {}
-    for (row, column), text in facts.shown.items():
-        shown.setdefault(row, {})[column] = text
-    for before in sorted(row for row in shown if row < start_row):
-        yield _line(before, [], 0, shown, facts)
-    for number, row in enumerate(sheet.iter_rows(), start_row):
-        line = _line(number, row, start_column, shown, facts)
+    end_row = start_row + (sheet.total_height if sheet.start else 0)
+
+    def format_row(row: int, values: list[object], offset: int) -> str:
+        line = _format_row(values, offset, displayed_by_row.get(row, {}))
+        if line and row in facts.hidden_rows:
+            return f"[hidden row] {line}"
+        return line
+
+    for row in sorted(row for row in displayed_by_row if row < start_row):
+        yield format_row(row, [], 0)
+    chars_left = MAX_TEXT_CHARS
+    for row, values in enumerate(sheet.iter_rows(), start_row):
+        line = format_row(row, values, start_column)
         if line:
-            room -= len(line)
-            if room < 0:
-                report.leave_out("row", start_row + sheet.total_height - number)
+            chars_left -= len(line)
+            if chars_left < 0:
+                report.leave_out("row", end_row - row)
                 return
             yield line
-    for after in sorted(row for row in shown if row > number):
-        yield _line(after, [], 0, shown, facts)
+    for row in sorted(row for row in displayed_by_row if row >= end_row):
+        yield format_row(row, [], 0)
 
 
-def _line(number: int, row: list[object], first: int, shown: dict[int, dict[int, str]], facts: _Sheet) -> str:
-    said = [""] * first + [_format_value(value) for value in row]
-    for column, text in shown.get(number, {}).items():
-        said += [""] * (column + 1 - len(said))
-        said[column] = text
-    line = "\t".join(said[first:] if not any(said[:first]) else said).rstrip()
-    if line and number in facts.hidden_rows:
-        return f"[hidden row] {line}"
-    return line
+def _format_row(values: list[object], offset: int, displayed: dict[int, str]) -> str:
+    """Return the cells of a row between tabs. ``offset`` is the column of the first value.
+
+    The columns before it are empty in calamine's whole range: they are left out where nothing is displayed.
+    """
+    cells = [""] * offset + [_format_value(value) for value in values]
+    for column, text in displayed.items():
+        cells += [""] * (column + 1 - len(cells))
+        cells[column] = text
+    if not any(cells[:offset]):
+        cells = cells[offset:]
+    return "\t".join(cells).rstrip()
 
 
 def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):
-        if value.is_integer() and abs(value) < 10**15:
+        if value.is_integer() and abs(value) < _MAX_WHOLE_FLOAT:
             return str(int(value))
         return repr(value)
     if isinstance(value, dt.timedelta):
@@ -144,33 +173,44 @@ def _format_value(value: object) -> str:
 
 
 def _share(texts: list[tuple[str, list[str]]], report: Report) -> list[str]:
-    """Cut the longest sheets so that every sheet has its part of the room."""
-    room = MAX_TEXT_CHARS - 2_000
+    """Return the texts of the sheets, the longest cut so that all of them fit a document's text."""
+    max_chars = MAX_TEXT_CHARS - _HEADINGS_CHARS
     sizes = [sum(len(line) + 1 for line in lines) for _, lines in texts]
-    bound = room
-    if sum(sizes) > room:
-        left, rest = room, len(sizes)
-        for size in sorted(sizes):
-            bound = left // rest
-            if size > bound:
-                break
-            left, rest = left - size, rest - 1
-    told = []
+    max_sheet_chars = _find_fair_share(sizes, max_chars)
+    shared = []
     for heading, lines in texts:
-        kept, used = [], 0
-        for line in lines:
-            used += len(line) + 1
-            if used > bound:
-                break
-            kept.append(line)
+        kept = _cut_rows(lines, max_sheet_chars)
         if len(kept) < len(lines):
-            report.leave_out("row", len(lines) - len(kept))
-            kept.append(f"[{len(lines) - len(kept):,} more rows of this sheet are left out.]")
-        told.append("\n".join((heading, *kept)) + "\n")
-    if len(texts) > 1 and sum(sizes) > room // 10:
-        counted = ", ".join(f"{heading} {len(lines):,} rows" for heading, lines in texts)
-        told.insert(0, f"Sheets: {counted}")
-    return told
+            missing = len(lines) - len(kept)
+            report.leave_out("row", missing)
+            kept.append(f"[{missing:,} more rows of this sheet are left out.]")
+        shared.append("\n".join((heading, *kept)) + "\n")
+    if len(texts) > 1 and sum(sizes) > max_chars // 10:
+        overview = ", ".join(f"{heading} {len(lines):,} rows" for heading, lines in texts)
+        shared.insert(0, f"Sheets: {overview}")
+    return shared
+
+
+def _find_fair_share(sizes: list[int], total: int) -> int:
+    """Return the largest size that each may have so that all fit: what small ones leave, the others get."""
+    if sum(sizes) <= total:
+        return total
+    share = total
+    for position, size in enumerate(sorted(sizes)):
+        share = total // (len(sizes) - position)
+        if size > share:
+            break
+        total -= size
+    return share
+
+
+def _cut_rows(lines: list[str], max_chars: int) -> list[str]:
+    used = 0
+    for position, line in enumerate(lines):
+        used += len(line) + 1
+        if used > max_chars:
+            return lines[:position]
+    return list(lines)
 
 
 def _count_parts(package: Package, report: Report) -> None:
@@ -181,7 +221,7 @@ def _count_parts(package: Package, report: Report) -> None:
     if any(name.endswith("vbaProject.bin") for name in package.names):
         report.leave_out("part with macros")
     report.leave_out("pivot table with its settings", len(package.list_parts(r"xl/pivotTables/[^/]+\.xml")))
-    if not package.list_parts(r"xl/worksheets/[^/]+\.xml"):
+    if not package.list_parts(r"xl/worksheets/[^/]+\.xml"):  # xlsb, whose comments are not read
         report.leave_out("comment part", len(package.list_parts(r"xl/comments[^/]*")))
 
 
@@ -203,161 +243,192 @@ def _count_ods(package: Package, report: Report) -> None:
             report.leave_out("picture" if name == "image" else "chart or embedded object")
 
 
-def _inspect_workbook(package: Package, report: Report) -> dict[str, _Sheet]:
+def _inspect_workbook(package: Package) -> dict[str, _SheetFacts]:
+    """Return the facts of each sheet, by its name."""
     main = main_part(package)
     relations = package.relations(main)
-    styles = next((target for kind, target in relations.values() if kind == "styles"), "")
-    forms = _forms(package.read(styles))
-    unseen = find_unseen_styles(package.read(styles))
-    found = {}
-    for each in parse_xml(package.read(main)).iter():
-        if local_name(each) == "sheet":
-            part = relations.get(attribute(each, "id"), ("", ""))[1]
-            if part in package.names:
-                found[each.get("name", "")] = _inspect_sheet(package, part, forms, unseen)
-    if len(package.read("xl/vbaProject.bin")) > 0 and not found:
-        report.leave_out("part with macros")
-    return found
+    styles = package.read(next((target for kind, target in relations.values() if kind == "styles"), ""))
+    signs = _find_signs(styles)
+    invisible_styles = find_unseen_styles(styles)
+    facts = {}
+    for element in parse_xml(package.read(main)).iter():
+        if local_name(element) != "sheet":
+            continue
+        _, part = relations.get(attribute(element, "id"), ("", ""))
+        if part in package.names:
+            facts[element.get("name", "")] = _inspect_sheet(package, part, signs, invisible_styles)
+    return facts
 
 
-def _forms(data: bytes) -> list[str]:
-    """Return for each cell style: "%" for percent, the sign of a currency, or nothing."""
-    if not data:
+def _find_signs(styles: bytes) -> list[str]:
+    """Return for each cell style the sign that its number format adds: "%", a currency, a unit, or ""."""
+    if not styles:
         return []
-    root = parse_xml(data)
+    root = parse_xml(styles)
     codes = {
-        each.get("numFmtId"): each.get("formatCode", "")
-        for each in root.iter()
-        if local_name(each) == "numFmt"
+        element.get("numFmtId"): element.get("formatCode", "")
+        for element in root.iter()
+        if local_name(element) == "numFmt"
     }
-    styles = next((each for each in root if local_name(each) == "cellXfs"), ())
-    return [_form(each.get("numFmtId", "0"), codes) for each in styles]
+    cell_styles = next((element for element in root if local_name(element) == "cellXfs"), ())
+    return [_find_sign(style.get("numFmtId", "0"), codes) for style in cell_styles]
 
 
-def _form(number: str, codes: dict[str, str]) -> str:
-    code = codes.get(number, "")
-    if (number.isdecimal() and int(number) in _PERCENT_IDS) or re.search(r"(?<![\\\"])%", code):
+def _find_sign(format_id: str, codes: dict[str, str]) -> str:
+    code = codes.get(format_id, "")
+    if format_id in _PERCENT_IDS or _PERCENT_SIGN.search(code):
         return "%"
-    sign = _CURRENCY.search(code)
-    if sign:
-        return next(filter(None, sign.groups()), "").strip()
+    unit = _UNIT.search(code)
+    if unit:
+        return next(filter(None, unit.groups()), "").strip()
     return ""
 
 
-def _inspect_sheet(package: Package, part: str, forms: list[str], unseen: set[int]) -> _Sheet:
-    """Look at each row in libxml2: what is asked of a row is one expression, not a step for each cell."""
-    sheet = _Sheet()
-    telling = [str(at) for at, form in enumerate(forms) if form]
-    styled = " or ".join(f"@s='{each}'" for each in telling[:_MAX_TOLD_STYLES])
-    has_no_value = "*[local-name()='f'] and not(*[local-name()='v']/node())"
-    conditions = " or ".join(filter(None, ("@t='e'", has_no_value, styled)))
-    find_cells = etree.XPath(f"*[{conditions}]")
-    hiding = " or ".join(f"@s='{each}'" for each in sorted(unseen)[:_MAX_TOLD_STYLES])
-    count_unseen = etree.XPath(
-        f"count(*[({hiding or 'false()'}) and *[local-name()='v' or local-name()='is']])"
-    )
-    find_last = etree.XPath("*[*[local-name()='v' or local-name()='is' or local-name()='f']][last()]")
+@dataclass(frozen=True, slots=True)
+class _RowQueries:
+    """What is asked of each row, compiled: libxml2 answers at once where a loop over the cells takes long."""
+
+    displayed_cells: etree.XPath  # those that show something else than their value
+    invisible_count: etree.XPath
+    last_cell: etree.XPath  # of those that hold something
+
+    @classmethod
+    def compile(cls, signs: list[str], invisible_styles: set[int]) -> "_RowQueries":
+        styles_with_sign = [style for style, sign in enumerate(signs) if sign]
+        conditions = ["@t='e'", "*[local-name()='f'] and not(*[local-name()='v']/node())"]
+        if styles_with_sign:
+            conditions.append(_match_styles(styles_with_sign))
+        invisible = _match_styles(sorted(invisible_styles)) or "false()"
+        return cls(
+            displayed_cells=etree.XPath(f"*[{' or '.join(conditions)}]"),
+            invisible_count=etree.XPath(
+                f"count(*[({invisible}) and *[local-name()='v' or local-name()='is']])"
+            ),
+            last_cell=etree.XPath("*[*[local-name()='v' or local-name()='is' or local-name()='f']][last()]"),
+        )
+
+
+def _match_styles(styles: list[int]) -> str:
+    return " or ".join(f"@s='{style}'" for style in styles[:_MAX_STYLES_IN_QUERY])
+
+
+def _inspect_sheet(package: Package, part: str, signs: list[str], invisible_styles: set[int]) -> _SheetFacts:
+    """Return the facts of the sheet whose XML is ``part``; rows past `_MAX_INSPECTED_ROWS` are left out."""
+    facts = _SheetFacts()
+    queries = _RowQueries.compile(signs, invisible_styles)
     row = -1
-    steps = etree.iterparse(
+    events = etree.iterparse(
         BytesIO(package.read(part)),
         tag=("{*}row", "{*}col"),
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
     )
-    for _, element in steps:
+    for _, element in events:
         if local_name(element) == "col":
-            _inspect_column(element, sheet)
+            _inspect_column(element, facts)
             continue
-        stated = element.get("r", "")
-        row = int(stated) - 1 if stated.isdecimal() else row + 1
-        filled = find_last(element)
-        if filled:
-            sheet.last = max(sheet.last[0], row), max(sheet.last[1], _column(filled[0]))
-            if element.get("hidden") in ("1", "true") or element.get("ht") == "0":
-                sheet.hidden_rows.add(row)
-            sheet.unseen += int(count_unseen(element))
-        for cell in find_cells(element):
-            _inspect_cell(cell, sheet, (row, _column(cell)), forms)
+        number = element.get("r", "")
+        row = int(number) - 1 if number.isdecimal() else row + 1
+        _inspect_row(element, row, facts, queries, signs)
+        # frees what was read: lxml keeps each element until its parent is gone
         element.clear()
         while element.getprevious() is not None:
             del element.getparent()[0]
         if row > _MAX_INSPECTED_ROWS:
             break
-    sheet.hidden_columns = {each for each in sheet.hidden_columns if each <= sheet.last[1]}
-    sheet.comments = list(_comments(package, part))
-    return sheet
+    facts.hidden_columns = {column for column in facts.hidden_columns if column <= facts.last_column}
+    facts.comments = list(_list_comments(package, part))
+    return facts
 
 
-def _inspect_column(element: Any, sheet: _Sheet) -> None:
+def _inspect_row(element: Any, row: int, facts: _SheetFacts, queries: _RowQueries, signs: list[str]) -> None:
+    last_cells = queries.last_cell(element)
+    if last_cells:
+        facts.last_row = max(facts.last_row, row)
+        facts.last_column = max(facts.last_column, _find_column(last_cells[0]))
+        if element.get("hidden") in ("1", "true") or element.get("ht") == "0":
+            facts.hidden_rows.add(row)
+        facts.invisible_cells += int(queries.invisible_count(element))
+    for cell in queries.displayed_cells(element):
+        _inspect_cell(cell, facts, (row, _find_column(cell)), signs)
+
+
+def _inspect_column(element: Any, facts: _SheetFacts) -> None:
     if element.get("hidden") in ("1", "true") or element.get("width") == "0":
         first, last = int(element.get("min", 1)), int(element.get("max", 1))
-        sheet.hidden_columns.update(range(first - 1, min(last, _MAX_COLUMNS)))
+        facts.hidden_columns.update(range(first - 1, min(last, _MAX_COLUMNS)))
 
 
-def _column(cell: Any) -> int:
-    """Return the column of a cell, from 0. A cell without a reference follows those before it."""
-    place = _REFERENCE.fullmatch(cell.get("r", ""))
-    if place:
-        return _index(place[1])
+def _find_column(cell: Any) -> int:
+    """Return the column of a cell, from 0. A cell without a name follows the one before it."""
+    name = _CELL_NAME.fullmatch(cell.get("r", ""))
+    if name:
+        return _column_index(name[1])
     return sum(1 for _ in cell.itersiblings(preceding=True))
 
 
-def _inspect_cell(cell: Any, sheet: _Sheet, place: tuple[int, int], forms: list[str]) -> None:
-    """Note what a cell shows that its value does not say."""
-    formula = next((each for each in cell if local_name(each) == "f"), None)
-    value = next((each for each in cell if local_name(each) in ("v", "is")), None)
+def _inspect_cell(cell: Any, facts: _SheetFacts, place: tuple[int, int], signs: list[str]) -> None:
+    """Note the text that a cell displays, where its value alone does not say it."""
+    formula = next((child for child in cell if local_name(child) == "f"), None)
+    value = next((child for child in cell if local_name(child) in ("v", "is")), None)
     if value is None or not "".join(value.itertext()):
         if formula is not None:
-            sheet.without_value += 1
-            _show(sheet, place, f"={formula.text or '…'} [no value]")
+            facts.formulas_without_value += 1
+            _set_displayed(facts, place, f"={formula.text or '…'} [no value]")
         return
-    if cell.get("t") == "e":
-        _show(sheet, place, value.text or "")
+    kind = cell.get("t", "n")
+    if kind == "e":
+        _set_displayed(facts, place, value.text or "")
     style = cell.get("s", "0")
-    if style.isdecimal() and int(style) < len(forms):
-        form = forms[int(style)]
-    else:
-        form = ""
-    if form and cell.get("t", "n") == "n":
-        _show(sheet, place, _show_number(value.text or "", form))
+    sign = ""
+    if style.isdecimal() and int(style) < len(signs):
+        sign = signs[int(style)]
+    if sign and kind == "n":
+        _set_displayed(facts, place, _format_number(value.text or "", sign))
 
 
-def _show(sheet: _Sheet, place: tuple[int, int], text: str) -> None:
-    if len(sheet.shown) < _MAX_SHOWN_CELLS:
-        sheet.shown[place] = text
+def _set_displayed(facts: _SheetFacts, place: tuple[int, int], text: str) -> None:
+    if len(facts.displayed) < _MAX_DISPLAYED_CELLS:
+        facts.displayed[place] = text
 
 
-def _show_number(text: str, form: str) -> str:
+def _format_number(text: str, sign: str) -> str:
     try:
         number = float(text)
     except ValueError:
         return text
-    if form == "%":
+    if sign == "%":
         return f"{number * 100:.10g}%"
-    return f"{_format_value(number)} {form}"
+    return f"{_format_value(number)} {sign}"
 
 
-def _comments(package: Package, part: str) -> Iterator[tuple[str, str]]:
+def _list_comments(package: Package, part: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each cell that has a comment, and the words."""
     for kind, target in package.relations(part).values():
-        if kind in ("comments", "threadedComment") and target in package.names:
-            for each in parse_xml(package.read(target)).iter():
-                if local_name(each) in ("comment", "threadedComment"):
-                    words = " ".join("".join(each.itertext()).split())
-                    if words and not words.startswith("[Threaded comment]"):
-                        yield each.get("ref", ""), words
+        if kind not in ("comments", "threadedComment") or target not in package.names:
+            continue
+        for element in parse_xml(package.read(target)).iter():
+            if local_name(element) not in ("comment", "threadedComment"):
+                continue
+            words = " ".join("".join(element.itertext()).split())
+            if words and not words.startswith(_THREAD_PLACEHOLDER):
+                yield element.get("ref", ""), words
 
 
-def _index(letters: str) -> int:
+def _column_index(letters: str) -> int:
+    """Return the index of a column from its letters: 0 for A, 26 for AA."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - 64
     return number - 1
 
 
-def _letters(index: int) -> str:
-    letters, index = "", index + 1
-    while index:
-        index, rest = divmod(index - 1, 26)
+def _column_letters(index: int) -> str:
+    """Return the letters of a column from its index: A for 0, AA for 26."""
+    letters = ""
+    number = index + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
         letters = chr(65 + rest) + letters
     return letters
