@@ -21,7 +21,7 @@ the condition does not fit the tool, or spellings of one path, address or name d
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -39,6 +39,7 @@ _EXAMPLE = "An example: where amount > 100 and currency in (EUR, USD)"
 _TOKEN = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|(<=|>=|!=|==|[=<>(),])|([^\s"'=<>!(),]+))""")
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019", '"""\'\'')  # as phones write them
 _PATH = re.compile(r"[^\W\d][\w-]*(\.[\w-]+)*")
+_DATE = re.compile(r"[12][0-9]{3}-[0-9]{2}")  # as a date begins: its year and month
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -78,12 +79,13 @@ _MEANT = {
 }
 """How to write what people write after a field, by that word."""
 
+_LIST = "a list"
 _JSON_KINDS = {
     "boolean": "yes or no",
     "integer": "a number",
     "number": "a number",
     "string": "text",
-    "array": "a list",
+    "array": _LIST,
     "object": "an object",
 }
 
@@ -260,24 +262,39 @@ class Comparison:
     def misfit(self, schema: Mapping[str, Any]) -> str | None:
         """Return why no call with this schema can have the value, in words, or None where one can."""
         parts: list[Mapping[str, Any]] = [schema]
-        for step in self.field.path:
+        for at, step in enumerate(self.field.path):
             parts = [each for part in parts for each in _plain(part, schema)]
             if parts and all(_is_left_out(part, step) for part in parts):
                 known = {name for part in parts for name in part["properties"]}
                 near = get_close_matches(step, known, 1)
                 return f"it has no {self.field.name}" + (f" (did you mean {near[0]}?)" if near else "")
+            if parts and not any(_may_hold(part, step) for part in parts):
+                return self._describe_whole(at, parts)
             parts = [_find_schema(part, step) for part in parts]
         parts = [each for part in parts for each in _plain(part, schema)]
         kinds = {kind for part in parts for kind in _kinds(part)}
         wanted = "text" if self.field.host else _kind(self.values[0])
         if kinds and wanted not in kinds:
-            return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {wanted}"
+            listed = f". Write {self.field.name}.0 for its first item" if kinds == {_LIST} else ""
+            return f"{self.field.name} is {' or '.join(sorted(kinds))}, not {wanted}{listed}"
+        if self.verb == "in" and parts and all(part.get("type") == "integer" for part in parts):
+            broken = [each for each in self.values if isinstance(each, float) and not each.is_integer()]
+            if broken:
+                return f"{self.field.name} is a whole number, never {broken[0]}"
         if self.verb == "in" and not self.field.host and all("enum" in part for part in parts) and parts:
             known = {str(each) for part in parts for each in part["enum"]}
             never = [str(each) for each in self.values if str(each) not in known]
             if never:
                 return f"{self.field.name} is never {never[0]}. It is one of {', '.join(sorted(known))}"
         return None
+
+    def _describe_whole(self, length: int, parts: Sequence[Mapping[str, Any]]) -> str:
+        """Say that the field is part of what has no such parts: the first so many names of its path."""
+        name = ".".join(self.field.path[:length])
+        kinds = sorted({kind for part in parts for kind in _kinds(part)})
+        if kinds == [_LIST]:
+            return f"{name} is a list. Write {name}.0 for its first item"
+        return f"{name} is {' or '.join(kinds)} and has no {self.field.path[length]}. Write {name} alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,10 +487,12 @@ class _Reader:
             value = self._value()
             if _kind(value) != "a number":
                 self._at -= 1
-                raise self._wrong(f" After {verb} comes a number.")
+                raise self._wrong(_hint_at_date(str(value), field.name) or f" After {verb} comes a number.")
             read = Comparison(field, verb, (value,))  # type: ignore[arg-type]
         else:
-            raise self._wrong(_hint(self._peek()[0], field.name))
+            following = "".join(word for word, _ in self._words[self._at + 1 : self._at + 2])
+            date = _hint_at_date(following, field.name)
+            raise self._wrong(date or _hint(self._peek()[0], field.name))
         return Not(read) if negated else read
 
     def _value(self, *, text: bool = False) -> Value:
@@ -515,6 +534,14 @@ def _hint(word: str, field: str) -> str:
     if meant is None:
         return " After a field comes =, !=, <, <=, >, >=, in or matches."
     return f" Write `{meant.format(field)}`."
+
+
+def _hint_at_date(word: str, field: str) -> str:
+    """Say how to write a condition on a date, which has no order here. Empty for another word."""
+    found = _DATE.match(word)
+    if not found:
+        return ""
+    return f' Dates are text and have no order here. Write `{field} matches "{found[0]}-*"`.'
 
 
 def _among(field: ArgumentPath, *values: Value) -> Comparison:
@@ -559,6 +586,14 @@ def _plain(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> 
     if {"type", "enum", "properties"} & part.keys():
         return [part]
     return []
+
+
+def _may_hold(part: Mapping[str, Any], step: str) -> bool:
+    """Return whether a value of this schema may have something of that name, or at that place of a list."""
+    kinds = _kinds(part)
+    if not kinds or "an object" in kinds or "properties" in part:
+        return True
+    return _LIST in kinds and step.isdecimal()
 
 
 def _is_left_out(part: Mapping[str, Any], step: str) -> bool:

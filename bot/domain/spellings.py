@@ -42,10 +42,17 @@ _LIKE_MAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 _UNCLEAR = re.compile(r"[\s\\\x00-\x1f\x7f]")  # in an address: programs disagree on where it leads
 _UNRESERVED = re.compile(r"%(?:2[dDeE]|3[0-9]|4[1-9a-fA-F]|5[0-9aAfF]|6[1-9a-fA-F]|7[0-9aAeE])")
 _TAG = re.compile(r"\+[^@]*@")
+_DOTLESS = frozenset({"gmail.com", "googlemail.com"})  # one mailbox, with or without dots in the name
 _SLASHES = re.compile(r"^\s*(?:(?:https?|wss?|ftp):)?[/\\]*", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"^[^/?#]*\[")
 _LATE_USER = re.compile(r"^[^/?#]*[?#]@([^/?#:]+)")
 _WILD = re.compile(r"[*?\[]")
+_CLASS = re.compile(r"\[[^\]/]*\]?")
+_BRACED = re.compile(r"\{[^{}]*\}")
+_EXTENDED = re.compile(r"[@+!?*]\([^()]*\)")  # as shells write alternatives
+_ANY_FOLDERS = re.compile(r"\*\*+/")
+_SHORT_NAME = re.compile(r"([^/~]{1,6})~[0-9]{1,6}(\.[^/.]{1,3})?(?=/|$)")  # of Windows: PROGRA~1
+_MAX_WILD_CHARS = 500  # of a path with wildcards that is taken apart; a longer one can't be told
 _ID = re.compile(r"[0-9a-fA-F]{12,}")
 _REFS = re.compile(r"^\+?(refs/)?(heads|tags|remotes)/")
 
@@ -236,7 +243,10 @@ def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> An
     if answers[0] != answers[1]:
         return None
     if answers[0]:
-        return True
+        return None if _has_other_expansions(found, wanted) else True
+    unescaped = found.replace("\\", "")
+    if unescaped != found and _path(unescaped, wanted, below=below) is not False:
+        return None  # a backslash before a letter is nothing to a program that expands wildcards
     if _ON_DRIVE.match(found.strip()) or _may_expand_to(loose[0], loose[1], wanted):
         return None  # it depends on the folder of that drive, or on who expands it
     if _is_near(loose[0], loose[1], wanted, below):
@@ -245,16 +255,56 @@ def _path(found: str, wanted: NamedText, *, below: Referent | None = None) -> An
 
 
 def _may_expand_to(found: tuple[str, ...], named: tuple[str, ...], wanted: NamedText) -> bool:
-    """Return whether a path with wildcards may stand for what a rule names."""
-    text = re.sub(r"\{[^{}]*\}?", "*", _join_steps(found))
-    begin = _WILD.split(text, maxsplit=1)[0]
-    if begin == text:
+    """Return whether a path with wildcards, or a short name of Windows, may stand for what a rule names."""
+    text = _to_wildcards(_join_steps(found))
+    if not _WILD.search(text):
         return False
-    other = _join_steps(named)
-    if not wanted.pattern:
-        return fnmatchcase(other, text)
-    theirs = _WILD.split(other, maxsplit=1)[0]
-    return bool(theirs) and (begin.startswith(theirs) or theirs.startswith(begin))
+    if len(text) > _MAX_WILD_CHARS:
+        return True
+    theirs = tuple(_CLASS.sub("?", each) for each in named) if wanted.pattern else named
+    aligned = _place_in_one_folder(tuple(text.split("/")), theirs)
+    return any(_overlap(_join_steps(here), _join_steps(there)) for here, there in aligned)
+
+
+def _to_wildcards(path: str) -> str:
+    """Return a path in which * and ? stand for all that programs may expand, for as much as they may."""
+    plain = _EXTENDED.sub("*", path)
+    while _BRACED.search(plain):
+        plain = _BRACED.sub("*", plain)
+    plain = _SHORT_NAME.sub(r"\1*\2*", _CLASS.sub("*", plain))
+    return _ANY_FOLDERS.sub("*", re.sub(r"[{}]", "*", plain))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether a text exists that both patterns fit, of * and ?.
+
+    The places of ``other`` that a part of ``one`` may lead to are the bits of a number.
+    """
+    other = re.sub(r"\*+", "*", other)
+    stars = _mark(other, "*")
+    everything = (1 << (len(other) + 1)) - 1
+    reached = 1 | ((1 & stars) << 1)
+    for character in one:
+        if character == "*":
+            lowest = reached & -reached
+            reached = everything & ~(lowest - 1)
+        else:
+            fits = everything >> 1 & ~stars if character == "?" else _mark(other, f"?{character}")
+            moved = ((reached & fits) << 1) | (reached & stars)
+            reached = moved | ((moved & stars) << 1)
+    return bool(reached >> len(other) & 1)
+
+
+def _mark(text: str, characters: str) -> int:
+    """Return a number whose bits are the places of these characters."""
+    return sum(1 << at for at, character in enumerate(text) if character in characters)
+
+
+def _has_other_expansions(found: str, wanted: NamedText) -> bool:
+    """Return whether wildcards in a path, which fits a rule's pattern as text, may stand for more than it."""
+    if not (_WILD.search(found) or _BRACED.search(found)):
+        return False
+    return ".." in found or bool(wanted.pattern and re.search(r"[?\[]", wanted.text))
 
 
 def _tree(found: str, wanted: NamedText) -> Answer:
@@ -503,7 +553,8 @@ def _email(found: str, wanted: NamedText) -> Answer:
     if len(found) > _MAX_CHARS:
         return None
     theirs, several = _loose_mail(wanted.text), _mails(found)
-    loose = [wanted.fits(each, theirs) for each in several]
+    mailbox = _TAG.sub("@", theirs)
+    loose = [wanted.fits(each, theirs) or wanted.fits(each, mailbox) for each in several]
     strict = wanted.fits(_write_mail(found), wanted.normal(_write_mail))
     if not loose or all(loose) != any(loose):
         if any(loose) or strict:
@@ -519,8 +570,10 @@ def _write_mail(text: str) -> str:
 
 def _loose_mail(text: str) -> str:
     user, mark, host = text.strip().strip("'").rpartition("@")
-    name = _fold(user).strip('"')
-    return f"{name}{mark}{_loose_host(host)}"
+    name, at = _fold(user).strip('"'), _loose_host(host)
+    if at in _DOTLESS:
+        name, at = name.replace(".", ""), "gmail.com"
+    return f"{name}{mark}{at}"
 
 
 def _mails(text: str) -> list[str]:

@@ -16,6 +16,7 @@ TRANSFER = {
         "to": {"$ref": "#/$defs/Account"},
         "argv": {"type": "array", "items": {"type": "string"}},
         "fast": {"type": "boolean"},
+        "copies": {"type": "integer"},
         "anything": {},
     },
     "$defs": {"Account": {"type": "object", "properties": {"bank": {"type": "string"}}}},
@@ -176,7 +177,16 @@ def test_what_does_not_parse_names_the_word_that_is_wrong(text: str, why: str) -
         ("note > 1", "note is text, not a number"),
         ("fast = yes", "fast is yes or no, not text"),
         ("host(amount) = a.example", "amount is a number, not text"),
-        ("argv = git", "argv is a list, not text"),
+        ("argv = git", "argv is a list, not text. Write argv.0 for its first item"),
+        ("argv.first = git", "argv is a list. Write argv.0 for its first item"),
+        ("amount.net > 5", "amount is a number and has no net. Write amount alone"),
+        ("to.bank.name = north", "to.bank is text and has no name. Write to.bank alone"),
+        ("currency.code = EUR", "currency is text and has no code. Write currency alone"),
+        ("copies = 1.5", "copies is a whole number, never 1.5"),
+        ("copies in (1, 2.5)", "copies is a whole number, never 2.5"),
+        ("copies = 2.0", None),
+        ("copies > 1.5", None),
+        ("amount = 1.5", None),
     ],
 )
 def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> None:
@@ -184,6 +194,24 @@ def test_a_condition_is_checked_against_the_tool(text: str, why: str | None) -> 
     assert condition.misfit(TRANSFER) == why
     if why:
         assert condition.holds(CALL, TRANSFER) is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "due before 2026-12-01",
+        "due < 2026-12-01",
+        'due >= "2026-12-01T10:00"',
+        "due between 2026-12-01 and 2026-12-31",
+        "due since 2026-12",
+    ],
+)
+def test_a_date_has_no_order_and_the_refusal_says_what_to_write(condition: str) -> None:
+    with pytest.raises(ConditionError, match="have no order here") as refused:
+        Condition.parse(condition)
+    assert 'Write `due matches "2026-12-*"`.' in str(refused.value)
+    written = Condition.parse('due matches "2026-12-*"')
+    assert [written.holds({"due": due}, {}) for due in ("2026-12-07", "2026-11-30")] == [True, False]
 
 
 def test_what_another_release_wrote_can_not_be_told_of_any_call() -> None:

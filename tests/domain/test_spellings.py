@@ -102,6 +102,17 @@ PATHS = [
     "{infra}/keys.pem",
     "infra/{keys,other}.pem",
     "infra/[k]eys.pem",
+    "**/keys.pem",
+    "**/infra/keys.pem",
+    "/srv/ws/infra/*",
+    "/srv/*/infra/keys.pem",
+    "file:///srv/ws/infra/*",
+    "~/ws/infra/*.pem",
+    "infra/@(keys|x).pem",
+    "infra/+(keys).pem",
+    "infra/{a,{b,keys}}.pem",
+    "infra/{j..l}eys.pem",
+    "infra/k\\eys.pem",
 ]
 
 ADDRESSES = [
@@ -188,6 +199,14 @@ MAILS = [
     "mailto:ana@good.example?bcc=ben%40b\u00fccher.example",
 ]
 
+DOTLESS = [
+    "ana.bell@gmail.com",
+    "anabell@gmail.com",
+    "a.n.a.bell@gmail.com",
+    "Ana.Bell+bills@GoogleMail.com",
+    "Ana <anabell@googlemail.com>",
+]
+
 HOSTS = [
     "http://127.0.0.1/",
     "http://127.1/",
@@ -267,6 +286,69 @@ def test_no_spelling_passes_a_rule_that_forbids() -> None:
 
 def condition_field(condition: str) -> str:
     return Condition.parse(condition).fields[0].name
+
+
+@pytest.mark.parametrize("named", DOTLESS[:4])
+def test_each_way_to_write_one_mailbox_is_that_mailbox(named: str) -> None:
+    for schema in (declares(email=Referent.EMAIL), NOTHING):
+        for found in DOTLESS:
+            assert judge(Mode.FORBID, f'email = "{named}"', {"email": found}, schema) is Judgement.REFUSE
+        other = {"email": "ana.ball@gmail.com"}
+        assert judge(Mode.FORBID, f'email = "{named}"', other, schema) is Judgement.RUN
+    dots = {"email": "ana.bell@example.com"}
+    assert judge(Mode.FORBID, "email = anabell@example.com", dots, NOTHING) is Judgement.RUN
+
+
+WILDCARDS = [
+    (
+        "path = main.tf",
+        ["*.tf", "*", "ma?n.tf", "**/*.tf", "/srv/ws/*.tf", "~/*.tf", "main.{py,tf}", "[!x]*.tf"],
+    ),
+    ('path matches "*.tf"', ["*", "main.*", "*.t?", "ma[i]n.tf", "src/*", "main.{tf,py}", "/srv/ws/main.*"]),
+    ('path matches "infra/*.tf"', ["infra/*", "inf*/x.tf", "*/*", "infra/x.*", "/srv/ws/infra/x.*"]),
+    ("path = secrets.production.json", ["SECRET~1.JSO", "secret~1.jso", "/srv/ws/SECRET~2.JSO"]),
+    ('path matches "infra-live/**"', ["INFRA-~1/x.tf", "infra-~1", "./INFRA-~1/**"]),
+]
+
+
+@pytest.mark.parametrize(("condition", "arguments"), WILDCARDS)
+@pytest.mark.parametrize("referent", [None, Referent.PATH, Referent.TREE, Referent.FOLDER])
+def test_no_wildcard_and_no_short_name_stands_for_what_a_rule_forbids(
+    condition: str, arguments: list[str], referent: Referent | None
+) -> None:
+    schema = declares(path=referent) if referent else NOTHING
+    for found in arguments:
+        assert judge(Mode.FORBID, condition, {"path": found}, schema) is Judgement.REFUSE, found
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("path = main.tf", "*.py"),
+        ("path = infra/main.tf", "docs/*"),
+        ('path matches "infra/**"', "docs/*.md"),
+        ('path matches "*.tf"', "main.{py,md}x"),
+        ("path = a.txt", "b~1.txt"),
+    ],
+)
+def test_a_wildcard_that_stands_for_other_files_is_not_refused(condition: str, found: str) -> None:
+    schema = declares(path=Referent.PATH)
+    assert judge(Mode.FORBID, condition, {"path": found}, schema) is Judgement.RUN
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ('path matches "docs/**"', "docs/{a,../secret}.md"),
+        ('path matches "docs/?.md"', "docs/*.md"),
+        ('path matches "docs/[ab].md"', "docs/[!x].md"),
+    ],
+)
+def test_a_wildcard_that_may_stand_for_more_than_the_rule_is_spared_nothing(
+    condition: str, found: str
+) -> None:
+    for schema in (declares(path=Referent.PATH), NOTHING):
+        assert judge(Mode.NEVER, condition, {"path": found}, schema) is Judgement.ASK
 
 
 ALIKE = {"./infra/keys.pem", "infra//keys.pem", "infra/./keys.pem", ".//infra/keys.pem", "infra/keys.pem/"}
