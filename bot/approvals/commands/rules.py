@@ -239,8 +239,13 @@ class RuleCommands:
         return said
 
     def _describe_refusal(self, session: Session, scope: str, tools: Sequence[Tool]) -> str:
-        """Describe calls that no one could decide there now, if a person without a role asks."""
-        policy, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
+        """Describe calls that no one could decide there now, if a person without a role asks.
+
+        Rules with a condition are about some of the calls only, so they are left out.
+        """
+        loaded, place, now = self._policies.load(session), Place(scope, private=False), self._clock()
+        always = tuple(each for each in loaded.book.rules if not (each.limits and each.limits.condition))
+        policy = replace(loaded, book=replace(loaded.book, rules=always))
         for tool in (tool for tool in tools if not (tool.kind.always_asks or tool.reads)):
             risk = Risk(Level.DESTRUCTIVE if tool.destructive else Level.WRITE, "")
             verdict = policy.judge(CallFacts(tool.name, risk, place, Person(""), now, tool.kind))

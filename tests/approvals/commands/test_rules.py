@@ -177,6 +177,14 @@ async def test_setting_a_rule_says_what_no_one_could_decide_under_it(ruled: Nod)
     assert "are refused now: 9 approvals are needed, but only" in told
 
 
+async def test_a_rule_on_some_calls_is_not_said_to_refuse_all_of_them(ruled: Nod) -> None:
+    await rule(ruled, "policy forbid for paint where color = red")
+    assert "refused" not in (await ruled.command("/approvals approvers chat:ben for paint", by=ADA)).text
+    await rule(ruled, "policy forbid for paint")
+    told = (await ruled.command("/approvals approvers chat:ben for paint", by=ADA)).text
+    assert "Calls of paint are refused now" in told
+
+
 async def test_who_asked_and_is_named_is_not_among_those_who_decide_under_four_eyes(ruled: Nod) -> None:
     await rule(ruled, f"approvers {ANA} {BEN} for smash")
     [p] = await ruled.asked(call("smash", lamp="desk"))
