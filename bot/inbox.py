@@ -15,7 +15,7 @@ import structlog
 from sqlmodel import Session
 
 from bot.agent.loop import FollowUpJobs, Loop
-from bot.approvals import arrive
+from bot.approvals import arrive, moved_chats
 from bot.approvals.commands import Commands
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.approvals.execute import Execution
@@ -29,6 +29,7 @@ from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,
     Answer,
+    ChatMoved,
     Choice,
     Clock,
     Command,
@@ -37,6 +38,7 @@ from bot.domain.chat import (
     Press,
     Reply,
     Request,
+    Sent,
     names_in,
 )
 from bot.domain.conversations import Conversation, LineRole, Transcript, Turn
@@ -139,6 +141,8 @@ class Assistant:
 
     async def handle(self, incoming: Incoming) -> Reply:
         """Handle what a person sent. Returns the reply for them once it is committed."""
+        if isinstance(incoming, ChatMoved):
+            return await self._move_chat(incoming)
         new = self._new_names(incoming)
         if isinstance(incoming, Message):  # most of what comes: one transaction takes in both
             return await self._message(incoming, new)
@@ -157,7 +161,12 @@ class Assistant:
             case Request():
                 return await self._request(incoming)
 
-    def _new_names(self, incoming: Incoming) -> Names:
+    async def _move_chat(self, moved: ChatMoved) -> Reply:
+        policies, now = self.gate.policies, self.clock()
+        await self.database.write(moved_chats.move_chat, policies, moved.old, moved.new, now)
+        return Reply(Answer.ACCEPTED, "")
+
+    def _new_names(self, incoming: Sent) -> Names:
         return {key: name for key, name in names_in(incoming).items() if self._named.get(key) != name}
 
     def _note_names(self, new: Names) -> None:

@@ -11,7 +11,7 @@ from sqlmodel import Session, col, or_, select
 
 from bot.approvals import rights
 from bot.domain import plans
-from bot.domain.chat import chat_of
+from bot.domain.chat import Address, chat_of
 from bot.domain.people import LOCAL, Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Level, Proposal, State, canonical
@@ -297,6 +297,19 @@ def end_with_plan(session: Session, conversation_id: str, by: By, now: datetime)
     """End the grants of a conversation's earlier plan."""
     there = (col(GrantRow.conversation_id) == conversation_id) & col(GrantRow.plan_digest).is_not(None)
     return _end(session, _live(now) & there, by, now)
+
+
+def move_to_chat(session: Session, old: Address, new: Address, by: By, now: datetime) -> None:
+    """Have the live grants for a chat, or for what is in it, count at its new address."""
+    place = col(GrantRow.place)
+    there = (place == str(old)) | place.startswith(f"{old}/", autoescape=True)
+    for row in session.exec(select(GrantRow).where(_live(now), there).order_by(col(GrantRow.id))):
+        before = admin_changes.grant_state(row)
+        row.place = f"{new}{str(row.place).removeprefix(str(old))}"
+        session.add(row)
+        session.flush()
+        after = admin_changes.grant_state(row)
+        admin_changes.record(session, Thing.GRANT, f"G-{row.id}", by, before, after, now, row.tool_name)
 
 
 def end_outgrown(session: Session, tool_name: str, form: str, now: datetime) -> int:

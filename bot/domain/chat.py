@@ -224,10 +224,20 @@ class Reply:
         return self.answer is Answer.ACCEPTED and not open_still
 
 
-Incoming = Message | Press | Choice | Command | Request
+@dataclass(frozen=True, slots=True)
+class ChatMoved:
+    """A platform's word that a chat at which people wrote to Nod has been another one's earlier id."""
+
+    old: Address
+    new: Address
 
 
-def names_in(incoming: Incoming) -> dict[str, str]:
+Sent = Message | Press | Choice | Command | Request
+"""What a person sends."""
+Incoming = Sent | ChatMoved
+
+
+def names_in(incoming: Sent) -> dict[str, str]:
     """Return the platform's names for the person and the places in an input."""
     more = {} if isinstance(incoming, Request) else incoming.names
     found = {str(incoming.actor): incoming.actor.name, **more}

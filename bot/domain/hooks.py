@@ -81,6 +81,15 @@ class ChangePerson(Protocol):
     def __call__(self, session: Session, account: Actor, now: datetime) -> None: ...
 
 
+class MoveChat(Protocol):
+    """Told in the transaction in which the rules of a chat come to hold at another address of it as well.
+
+    ``new`` is where people write from now on. Told again after a crash, so it is safe to repeat.
+    """
+
+    def __call__(self, session: Session, old: Address, new: Address, now: datetime) -> None: ...
+
+
 class QuietAudience(Protocol):
     """Asked before people are reminded of an open proposal, in a transaction that may be a read.
 
@@ -107,6 +116,7 @@ class Hooks:
     send_digest: tuple[SendDigest, ...] = ()
     end_proposal: tuple[EndProposal, ...] = ()
     change_person: tuple[ChangePerson, ...] = ()
+    move_chat: tuple[MoveChat, ...] = ()
     quiet_audience: tuple[QuietAudience, ...] = ()
 
     @classmethod

@@ -51,6 +51,7 @@ class Act(StrEnum):
     RETURN = "return"
     REMEMBER = "remember"  # a fact
     FORGET = "forget"
+    MOVE = "move"  # with its chat, which has another address
     ISSUE = "issue"
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"

@@ -10,7 +10,7 @@ import pytest
 from sqlmodel import Session
 
 from bot.approvals.accounts import linking
-from bot.domain.chat import Answer
+from bot.domain.chat import Answer, ChatMoved
 from bot.domain.hooks import Hooks
 from bot.domain.people import Actor
 from bot.domain.proposals import Proposal, State
@@ -71,6 +71,7 @@ def hostile(random: Random) -> Hooks:
         send_digest=(nothing_or_raise,),
         end_proposal=(nothing_or_raise,),
         change_person=(nothing_or_raise,),
+        move_chat=(nothing_or_raise,),
         quiet_audience=(random.choice([now, lambda _, __, notified: notified]),),
     )
 
@@ -84,6 +85,8 @@ async def play(nod: Nod, random: Random) -> dict[str, set[Verb]]:
         nod.model.rule = lambda _: says("Well.")
         await nod.say(f"do it to {lamp}", by=ANA)
         await nod.idle()
+        with contextlib.suppress(RuntimeError):
+            await nod.assistant.handle(ChatMoved(ROOM, WALL))
         for proposal in await nod.proposals():
             verb = random.choice(CHOICES)
             if verb is None or proposal.state is not State.PROPOSED:

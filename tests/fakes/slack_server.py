@@ -247,6 +247,14 @@ class FakeSlack:
         await self.deliver_event(event)
         return ts
 
+    async def share(self, old: str, new: str) -> Delivered:
+        """Share a private channel with another company: it gets another id, and keeps its posts."""
+        self.channels[new] = self.channels.pop(old)
+        for message in self.posted:
+            message.channel = new if message.channel == old else message.channel
+        changed = {"type": "channel_id_changed", "old_channel_id": old, "new_channel_id": new}
+        return await self.deliver_event(changed | {"event_ts": self._ts()})
+
     def _message(
         self, user: str, text: str, channel: str, thread: str | None, more: dict[str, Any]
     ) -> tuple[dict[str, Any], str]:

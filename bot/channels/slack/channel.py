@@ -51,7 +51,7 @@ from bot.channels.slack.presses import BROKEN, SlackPresses
 from bot.channels.slack.sessions import Sessions
 from bot.channels.slack.socket import Socket, is_readable, is_signed
 from bot.channels.slack.stream import SlackStream
-from bot.channels.slack.workspaces import Workspaces, make_client, within
+from bot.channels.slack.workspaces import Workspace, Workspaces, make_client, within
 from bot.channels.streamed_message import FullText, in_few, post_each
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Clock, Inbox
@@ -165,6 +165,7 @@ class SlackChannel(Platform):
         """
         self._started = self._clock()
         self._with_others = others is not None
+        self._workspaces.moves.connect(inbox, others)
         if others is not None:
             self._workspaces.waits.share(others)
         self._homes = Homes(self._workspaces, self._database, lookup, self._clock)
@@ -181,6 +182,7 @@ class SlackChannel(Platform):
         setting = "SLACK_BOT_TOKEN"
         try:
             await self._workspaces.open()
+            await self._workspaces.moves.load()
             if self._socket is not None:
                 setting = "SLACK_APP_TOKEN"
                 await self._socket.open()
@@ -244,7 +246,7 @@ class SlackChannel(Platform):
                 raise ChannelError("the Slack channel is not connected")
             workspace = await self._workspaces.find_named(body)
             if workspace is not None:
-                await self._events.take_in(body, workspace.team)
+                await self._events.take_in(self._read(body, workspace), workspace.team)
             else:
                 self._log_stranger(body)
         elif kind == "app_rate_limited":
@@ -258,6 +260,11 @@ class SlackChannel(Platform):
             log.warning("Slack sent what Nod has no use for", kind=str(kind)[:80])
         return BoltResponse(status=200, body="")
 
+    def _read(self, body: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
+        """Return what Slack sent with the ids by which Nod knows the channels."""
+        said: dict[str, Any] = self._workspaces.moves.from_slack(workspace.team, body)
+        return said
+
     def _log_stranger(self, body: Mapping[str, Any]) -> None:
         named = ", ".join(list_names(body))[:80]
         if named not in self._strangers and len(self._strangers) < _MOST_STRANGERS:
@@ -268,14 +275,15 @@ class SlackChannel(Platform):
         await ack()
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            await self._presses.handle_click(body, action, workspace.team)
+            await self._presses.handle_click(self._read(body, workspace), action, workspace.team)
         elif "response_url" in body:
             await self._respond(respond, self._absent, "")
 
     async def _take_submission(self, ack: Ack, body: dict[str, Any], view: dict[str, Any]) -> None:
         workspace = await self._workspaces.find_named(body)
         if self._presses is not None and workspace is not None:
-            await ack(**await self._presses.handle_submit(body, view, workspace.team))
+            said = self._read(body, workspace)
+            await ack(**await self._presses.handle_submit(said, view, workspace.team))
         else:
             await ack(response_action="update", view=screens.last_word("Not done", self._absent))
 
@@ -294,6 +302,7 @@ class SlackChannel(Platform):
             if workspace is None:
                 words = self._absent
             elif self._events is not None:
+                body = self._read(body, workspace)
                 words = (await self._events.command(body, workspace.team)).text or "Done."
         except Exception:
             log.exception("command failed")

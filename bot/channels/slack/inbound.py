@@ -325,6 +325,9 @@ class Events:
                 await self._take_correction(body, team)
             case "message" | "app_mention":
                 await self._message(body, team)
+            case "channel_id_changed":
+                old, new = str(event.get("old_channel_id")), str(event.get("new_channel_id"))
+                await self.workspaces.moves.learn(team, old, new)
             case "agent_session_stopped":
                 await self._take_stop(event, team)
             case "app_home_opened":

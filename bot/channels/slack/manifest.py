@@ -23,6 +23,7 @@ EVENTS = (
     "app_home_opened",
     "app_mention",
     "app_uninstalled",
+    "channel_id_changed",
     "message.channels",
     "message.groups",
     "message.im",

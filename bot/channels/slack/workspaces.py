@@ -28,6 +28,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from bot.channels.connecting import PATIENCE, Waits
 from bot.channels.slack.errors import LIMITED, OFF, code_of, passes, translate_errors
 from bot.channels.slack.installations import find_bot, list_names
+from bot.channels.slack.moves import ChannelMoves
 from bot.channels.slack.places import NAME, actor_of
 from bot.channels.slack.rows import find_team_of_bot, find_workspace, mark_off
 from bot.channels.slack.text import link_text
@@ -99,13 +100,26 @@ class Client(AsyncWebClient):
     """Slack's client, which waits when Slack says so, or said so to another process; see `PATIENCE`.
 
     ``refused`` is asked, with Slack's code, whether the token is off for good. ``team``: whose it is.
+    ``moves`` translate the ids of channels.
     """
 
     refused: Callable[[str], Awaitable[bool]] | None = None
     waits = Waits("slack")
     team = ""
+    moves: ChannelMoves | None = None
 
     async def api_call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
+        if self.moves is None:
+            return await self._call(api_method, **kwargs)
+        bodies = {
+            key: self.moves.to_slack(self.team, kwargs[key]) for key in kwargs.keys() & {"json", "params"}
+        }
+        answer = await self._call(api_method, **kwargs | bodies)
+        if isinstance(answer.data, dict):
+            answer.data = self.moves.from_slack(self.team, answer.data)
+        return answer
+
+    async def _call(self, api_method: str, **kwargs: Any) -> AsyncSlackResponse:
         given = kwargs.get("json") or kwargs.get("params") or {}
         place = f"{self.team} {api_method} {given.get('channel', '')}"  # Slack counts by these
         waited = 0
@@ -193,6 +207,7 @@ class Workspaces(AsyncAuthorize):
         self._database = database
         self._clock = clock
         self.waits = Waits("slack")
+        self.moves = ChannelMoves(database, clock)
         self._own: Workspace | None = None
         self._off: set[str] = set()
         self._clients: dict[str, Client] = {}
@@ -289,7 +304,7 @@ class Workspaces(AsyncAuthorize):
         if known is None or known.token != workspace.token:
             known = make_client(self._settings, workspace.token, self._session)
             known.refused = partial(self._is_refused, team)
-            known.waits, known.team = self.waits, team
+            known.waits, known.team, known.moves = self.waits, team, self.moves
             self._clients[team] = known
         return known
 

@@ -151,9 +151,9 @@ class TelegramChannel(Platform):
         Raises SettingsError when Telegram does not know the token or refuses the webhook.
         """
         self._receives, self._others = receives, others
+        self._moves.connect(inbox, others)
         if others is not None:
             self._pace.share(others)
-            self._moves.share(others)
         self._connection = PlatformLink("telegram", lambda: self._connect(inbox, lookup), self._sleep)
         try:
             await self._connection.open()

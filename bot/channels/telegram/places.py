@@ -1,27 +1,18 @@
 """Addresses in Telegram: a chat with or without a topic, and one posted message.
 
-A group that becomes a supergroup gets a new id for good, and its messages stay behind. A chat keeps the id it
-had when Nod first met it for everything outside this folder: settings, rules, conversations and copies of
-cards name it by that. Only what goes to Telegram, and what comes from there, is translated here. Old messages
-can't be changed; open cards are posted again at the new id.
+A group that becomes a supergroup gets a new id for good (`bot/channels/moves.py`), and its messages stay
+behind: they can't be changed, so open cards are posted again at the new id.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from sqlmodel import Session
-
+from bot.channels.moves import ChatMoves
 from bot.domain.chat import Address, Clock
-from bot.domain.jobs import Peers
 from bot.errors import CopyGone, NotDeliverable
-from bot.store import posted_cards
 from bot.store.database import Database
-from bot.store.state import keep_state, list_states
-from bot.telemetry.logs import logger
 
 NAME = "telegram"
-_KEY = "moved:"
-_TOLD = "telegram moved"  # what processes tell each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,71 +110,36 @@ class Alone:
         return {"ephemeral_message_parameters": to, "reply_parameters": reply}
 
 
-log = logger(__name__)
-
-
 class Moves:
-    """The chats that moved to another id, stored in the database and cached here."""
+    """The groups that became supergroups, by their numbers; see `ChatMoves`."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
-        self._database = database
-        self._clock = clock
-        self._to: dict[int, int] = {}
-        self._home: dict[int, int] = {}
-        self._others: Peers | None = None
-
-    def share(self, others: Peers) -> None:
-        """Tell other processes what is learned here; they tell this one."""
-        self._others = others
-        others.on(_TOLD, lambda told: self._note(*told))
-
-    async def load(self) -> None:
-        for key, state in (await self._database.read(list_states, NAME, _KEY)).items():
-            self._note(int(key.removeprefix(_KEY)), state)
+        self._keys = ChatMoves(NAME, database, clock)
+        self.connect, self.load = self._keys.connect, self._keys.load
 
     async def learn(self, old: int, new: int) -> None:
-        """Remember that a chat moved; the cards that stand in it are behind from now on."""
-        if old == new or self._to.get(old) == new:
-            return
-        state = await self._database.write(self._learn, old, new)
-        self._note(old, state)
-        if self._others is not None:
-            self._others.broadcast(_TOLD, [old, state])
-        log.info("a telegram group has a new id", old=old, new=new)
+        """Remember that a group has a new id."""
+        await self._keys.learn(str(old), str(new))
 
     def has_moved(self, chat_id: int) -> bool:
         """Return whether the chat moved away from this id, so that its messages can't be changed."""
-        return chat_id in self._to
+        return self._keys.has_moved(str(chat_id))
 
     def now(self, chat_id: int) -> int:
-        """Give the id Telegram knows the chat by today."""
-        return self._to.get(chat_id, chat_id)
+        """Return the id by which Telegram knows the chat today."""
+        return int(self._keys.now(str(chat_id)))
 
     def home(self, chat_id: int) -> int:
-        """Give the id the rest of Nod knows the chat by."""
-        return self._home.get(chat_id, chat_id)
+        """Return the id by which the rest of Nod knows the chat."""
+        return int(self._keys.home(str(chat_id)))
 
     def place(self, address: Address) -> TelegramPlace:
         """Return the current place of an address. Raises NotDeliverable for what is no Telegram chat."""
         place = TelegramPlace.of(address)
         now = self.now(place.chat_id)
-        if now == place.chat_id:
-            return place
-        return TelegramPlace(now, place.thread_id, home=place.chat_id)
+        return place if now == place.chat_id else TelegramPlace(now, place.thread_id, home=place.chat_id)
 
     def here(self, chat_id: int, thread_id: int | None = None) -> TelegramPlace:
         """Return the place of an incoming message."""
         home = self.home(chat_id)
         return TelegramPlace(chat_id, thread_id, home=None if home == chat_id else home)
-
-    def _learn(self, session: Session, old: int, new: int) -> dict[str, Any]:
-        # people may have talked at the new id before anything told that the group moved: then it has its own
-        state = {"to": new, "home": not posted_cards.is_known(session, NAME, str(new))}
-        keep_state(session, NAME, f"{_KEY}{old}", state, self._clock())
-        posted_cards.fall_behind(session, NAME, f"{old}/")
-        return state
-
-    def _note(self, old: int, state: dict[str, Any]) -> None:
-        self._to[old] = state["to"]
-        if state["home"]:
-            self._home[state["to"]] = old

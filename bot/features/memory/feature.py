@@ -3,7 +3,7 @@
 from bot.approvals.commands.words import CommandSet
 from bot.domain.hooks import Hooks
 from bot.features.feature import Feature, FeatureParts
-from bot.features.memory import routes, sweep
+from bot.features.memory import routes, rows, sweep
 from bot.features.memory.commands import MemoryCommands
 from bot.features.memory.section import MemorySection
 from bot.features.memory.tools import memory_tools
@@ -11,7 +11,8 @@ from bot.jobs.scheduler import Sweep
 
 
 def _make_hooks(parts: FeatureParts) -> Hooks:
-    return Hooks(add_to_prompt=(MemorySection(parts.database, parts.policies).write,))
+    section = MemorySection(parts.database, parts.policies)
+    return Hooks(add_to_prompt=(section.write,), move_chat=(rows.move_facts,))
 
 
 MEMORY = Feature(

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, or_, tuple_
 from sqlmodel import Session, col, select
 
+from bot.domain.chat import Address
 from bot.domain.people import Actor
 from bot.domain.record import Act
 from bot.domain.text import hash_text
@@ -75,6 +76,20 @@ def _remove(session: Session, which: ColumnElement[bool], by: By, now: datetime)
     if rows:
         raise_version(session)
     return len(rows)
+
+
+def move_facts(session: Session, old: Address, new: Address, now: datetime) -> None:
+    """Have what is remembered for a chat be for its new address."""
+    here = (_ABOUT == About.PLACE) & (str(old) == _SCOPE)
+    rows = list(session.exec(select(MemoryRow).where(here).order_by(col(MemoryRow.id))))
+    for row in rows:
+        before = _state(row)
+        row.scope = str(new)
+        session.add(row)
+        session.flush()
+        admin_changes.record(session, FACT, str(row.id), By.nod(Act.MOVE), before, _state(row), now)
+    if rows:
+        raise_version(session)
 
 
 def list_facts(session: Session, scopes: Collection[Scope], now: datetime) -> list[Fact]:

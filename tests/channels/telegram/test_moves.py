@@ -7,12 +7,12 @@ import pytest
 
 from bot.channels.telegram.channel import TelegramChannel
 from bot.channels.telegram.limits import ChatPace
-from bot.domain.chat import Address, Answer, Press, Reply
+from bot.domain.chat import Address, Answer, ChatMoved, Message, Press, Reply
 from bot.domain.people import Actor
 from bot.domain.verbs import Verb
 from bot.errors import CopyGone
 from bot.settings import Settings
-from bot.store import posted_cards
+from bot.store import conversations, posted_cards
 from bot.store.database import Database
 from tests.channels.telegram.conftest import FakeTime, Process, Processes
 from tests.channels.telegram.core import PROPOSAL, FakeCore, done, make_card
@@ -182,3 +182,27 @@ async def test_a_card_posted_by_a_route_with_the_new_id_is_pressed_at_that_addre
     assert core.presses[0].address == route
     assert core.presses[0].actor == Actor("telegram", str(BEN))
     assert isinstance(core.presses[0], Press)
+
+
+async def test_where_people_talked_at_both_ids_the_core_is_told_once_that_they_are_one_chat(
+    channel,
+    make_channel: Callable[..., TelegramChannel],
+    telegram: FakeTelegram,
+    core: FakeCore,
+    database: Database,
+    clock: FakeClock,
+):
+    there = Address("telegram", str(NEW))
+    said = Message(there, Actor("telegram", str(BEN)), "hello", "1")
+    await database.write(conversations.begin_conversation, said, "hello", clock())
+    core.fault = OSError("the disk is full")
+    await telegram.upgrade(OLD, NEW, told=False)
+    with pytest.raises(OSError, match="full"):
+        await channel.post(HERE, "hello")
+    await channel.stop()
+    core.fault = None
+    for _ in range(2):
+        again = make_channel(TELEGRAM_ALLOWED_CHATS=str(OLD))
+        await again.start(core.inbox, core)
+        await again.stop()
+    assert core.taken == [ChatMoved(HERE, there)]
