@@ -72,6 +72,7 @@ from bot.tools.builtin.docker import docker_tools
 from bot.tools.builtin.fetch import fetch_tools
 from bot.tools.builtin.files.tools import file_tools
 from bot.tools.builtin.files.workspace import AgentsFile
+from bot.tools.connected import ConnectedTools
 from bot.tools.custom import OwnTools
 from bot.tools.custom import load_tools as load_own
 from bot.tools.mcp.base import Servers
@@ -489,8 +490,13 @@ def registry_of(
     brought = FixedToolset("Nod", tuple(tool for each in (*builtin, *always) for tool in each.fixed))
     taken = frozenset(tool.name for tool in brought.fixed)
     own = load_own(settings.tools, taken)
+    connected = ConnectedTools(own, database)
     mcp = _mcp(settings, database, parts.clock, lambda: own.known | taken, questions)
-    found = [brought, own, mcp] if toolsets is None else [*toolsets, brought]
+    found: list[Toolset] = []
+    if toolsets is None:
+        found = [brought, connected, mcp]
+    else:
+        found = [*toolsets, brought]
     return Registry([*found, *([questions] if questions else [])]), own, mcp
 
 

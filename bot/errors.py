@@ -7,6 +7,7 @@ NodError
 ├── ToolError            a tool refuses or fails in a way worth telling the model and people
 │   ├── BadArguments     the arguments do not fit the tool's schema; ``fields`` says where
 │   ├── Hopeless         asking again with the same arguments cannot help
+│   ├── Disconnected         the account in whose name it was to run is not connected as it was
 │   ├── UnknownTool      the model asked for a tool that does not exist
 │   ├── Refused          the rules let no one decide it, so it cannot be asked for
 │   ├── TooMuch          this person has asked for more than the bounds let anyone
@@ -77,6 +78,10 @@ class Hopeless(ToolError):
 
 class UnknownTool(ToolError):
     """There is no tool of that name."""
+
+
+class Disconnected(ToolError):
+    """The account in whose name this was to run is no longer connected."""
 
 
 class Refused(ToolError):

@@ -31,7 +31,16 @@ from bot.approvals.tool_visibility import FILES
 from bot.domain.batches import batches
 from bot.domain.bounds import CALLS_PER_ANSWER
 from bot.domain.chat import Address, Clock
-from bot.domain.conversations import Call, CallResult, Line, LineRole, Transcript, Turn, Usage
+from bot.domain.conversations import (
+    Call,
+    CallResult,
+    Line,
+    LineRole,
+    Transcript,
+    Turn,
+    Usage,
+    keep_to_one_person,
+)
 from bot.domain.events import (
     AnswerBegun,
     Ending,
@@ -62,7 +71,7 @@ from bot.domain.model import (
     ToolCall,
     ToolSpec,
 )
-from bot.domain.people import Role
+from bot.domain.people import Actor, Role
 from bot.domain.plans import find_current_plan, list_carried_out
 from bot.domain.prices import Prices
 from bot.domain.proposals import Proposal
@@ -73,6 +82,7 @@ from bot.domain.teams import TeamLimits, Teammate
 from bot.errors import ModelCut, ModelEmpty, ModelError, ModelTooLong, ModelTooManySteps, TakenOver
 from bot.store import conversations, messages, notices, teams, transitions, turns
 from bot.store.audit.log import By
+from bot.store.connections import get_connections
 from bot.store.database import Database
 from bot.store.hooks import hooks_of
 from bot.store.locks import conversation_lock
@@ -189,9 +199,10 @@ class Loop:
 
         ``delivered`` False: its text still has to be posted.
         """
-        run = _Run(turn, delivered)
+        run = _Run(self._keep_to_one_person(turn), delivered)
+        whose = run.turn.transcript.asker
         try:
-            there = CallContext(turn.transcript.conversation.id, str(turn.transcript.asker))
+            there = CallContext(turn.transcript.conversation.id, str(whose))
             available = (await self.gate.registry.available(there)).offered
             while run.ending is None:
                 if (jobs := await self._bring_up_to_date(run.turn.transcript)) is not None:
@@ -202,7 +213,7 @@ class Loop:
                 elif await self.database.write(_rest, run.turn, self.clock()):
                     run.ending = Ending.WAITING
                 if run.ending is None:  # continue with what was said by it and by people since
-                    await self._read_rows(run)
+                    yield FollowUpJobs(await self._read_on(run, whose))
         except TakenOver:
             raise
         except Exception as error:  # people are told that it failed, and may write again
@@ -225,7 +236,26 @@ class Loop:
     async def _read_rows(self, run: _Run) -> None:
         before = run.turn.transcript
         now = await self.database.read(teams.read_transcript, before.conversation.id)
-        run.turn = replace(run.turn, transcript=now or before)
+        run.turn = self._keep_to_one_person(replace(run.turn, transcript=now or before))
+
+    async def _read_on(self, run: _Run, whose: Actor) -> tuple[Job, ...]:
+        """Read what was said since. Where someone else did, end here, and return the next turn's job."""
+        await self._read_rows(run)
+        if not self._serves_persons or str(run.turn.transcript.asker) == str(whose):
+            return ()
+        run.ending = Ending.DONE  # of what this person asked; its row is still wanted
+        return (Job(Work.TURN, run.turn.transcript.conversation.id),)
+
+    @property
+    def _serves_persons(self) -> bool:
+        """True where calls may be made as people, so that a turn is one person's."""
+        return get_connections(self.database) is not None
+
+    def _keep_to_one_person(self, turn: Turn) -> Turn:
+        """Return the turn without what others wrote since it was wanted: that begins the next."""
+        if not self._serves_persons:
+            return turn
+        return replace(turn, transcript=keep_to_one_person(turn.transcript))
 
     async def _receive(self, run: _Run) -> AsyncIterator[TurnEvent | FollowUpJobs]:
         """Read the attached files, and tell people which of them can't be read."""

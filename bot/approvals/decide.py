@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlmodel import Session
 
-from bot.approvals import asking, questions, rights, undo, votes
+from bot.approvals import asking, ownership, questions, rights, undo, votes
 from bot.approvals.lifecycle import expire, redraw
 from bot.approvals.pressing import Contents, Decided, Prepared, PressContext, accept, refuse
 from bot.approvals.team import teammates
@@ -27,6 +27,7 @@ from bot.domain.redaction import secrets_in, veil
 from bot.domain.times import format_relative
 from bot.domain.verbs import CHOICES, Verb
 from bot.store import people, proposals
+from bot.store.connections import is_owner
 from bot.store.locks import conversation_lock
 from bot.store.rules import Policies
 
@@ -216,7 +217,8 @@ def _decide_one(
         p, jobs = expire(session, p, now)
     if p.state is State.EXPIRED and prepared.current is not None and not p.kind.is_final:
         return _ask_again(session, context, p, prepared.current)
-    if p.state is not _FROM.get(press.verb, State.PROPOSED):
+    takes_back = press.verb is Verb.CANCEL and p.state is State.APPROVED and is_owner(p, person)
+    if p.state is not _FROM.get(press.verb, State.PROPOSED) and not takes_back:
         late = _NOT_NOW.get(press.verb) or too_late(p, now)
         return Decided(Reply(Answer.ALREADY, late, (p,)), jobs)
     if _is_about_another(press, p):
@@ -298,10 +300,31 @@ def _retry(session: Session, context: PressContext, p: Proposal) -> Decided:
     why, jobs = undo.again(session, context, p)
     if why:
         return refuse(Answer.ALREADY, p, why)
+    if p.connection and p.connection.is_personal and not is_owner(p, context.person):
+        return _ask_owner_again(session, context, p, jobs)
     unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
     p = context.move(session, p, State.APPROVED, **unended, round=p.round + 1)
     again = teammates.resume_work(session, p)
     return accept(session, p, "Trying again.", Job(Work.EXECUTE, p.id), *jobs, *again)
+
+
+def _ask_owner_again(session: Session, context: PressContext, p: Proposal, jobs: tuple[Job, ...]) -> Decided:
+    """Ask again for what failed and runs as someone else than who retries it; their press is a vote."""
+    unended = dict.fromkeys(("cause", "error", "result", "told", "ended_badly"))
+    undecided = dict.fromkeys(("decided_by", "decided_from", "decided_at"))
+    p = context.move(
+        session,
+        p,
+        State.PROPOSED,
+        **unended,
+        **undecided,
+        **clock(p.ttl, p.remind_every, context.now),
+        round=p.round + 1,
+        votes=(context.vote(Verb.APPROVE),),
+    )
+    again = teammates.resume_work(session, p)
+    owner = ownership.name_owner(p)
+    return accept(session, p, f"It runs as {owner}, so {owner} is asked again.", *jobs, *again)
 
 
 def _withdraw(session: Session, context: PressContext, p: Proposal) -> Decided:

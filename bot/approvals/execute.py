@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.approvals import lifecycle
+from bot.approvals import lifecycle, ownership
 from bot.approvals.afterwards import look_after
 from bot.approvals.drafts import preview_of
+from bot.approvals.readings import as_asked
 from bot.approvals.run_progress import ON_CARDS, Progress
 from bot.approvals.tool_code import await_tool, context_of, run_tool, words_of
 from bot.approvals.trials import Shown, Trials, outcome_of
@@ -17,7 +18,7 @@ from bot.domain.chat import Clock
 from bot.domain.jobs import Job, OwnWork, Wake, Work
 from bot.domain.proposals import Cause, Proposal, State, old_values
 from bot.domain.redaction import secrets_in, veil
-from bot.errors import Hopeless, LostRace, Refused, ToolError, ToolTimedOut
+from bot.errors import Disconnected, Hopeless, LostRace, Refused, ToolError, ToolTimedOut
 from bot.store import proposals, teams
 from bot.store.database import Database
 from bot.store.locks.resource_lock import ResourceLock
@@ -115,8 +116,10 @@ class Execution:
         Nothing either while another process changes the resource ``name``: `Recovery` starts it again later.
         """
         try:
+            if why := await ownership.look_for_change(self.database, proposal):
+                return await self._fail(proposal, Cause.DISCONNECTED, why)
             available = await self.registry.available(context_of(proposal))
-            tool = available.get(proposal.tool_name)
+            tool = as_asked(available.get(proposal.tool_name), proposal)
             if proposal.teammate and not proposal.kind.runs_locked:
                 barred = await self.database.read(teams.find_bar, proposal.conversation_id)
                 if barred:  # its teammate is locked, or was stopped
@@ -141,6 +144,8 @@ class Execution:
             )
         except Refused as error:
             return await self._fail(proposal, Cause.FORBIDDEN, error.message)
+        except Disconnected as error:
+            return await self._fail(proposal, Cause.DISCONNECTED, error.message)
         if claimed is None:
             return ()
         with tracing.executing(claimed.id, claimed.tool_name, claimed.call_id) as noted:

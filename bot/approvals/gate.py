@@ -27,12 +27,14 @@ from bot.approvals.drafts import (
 )
 from bot.approvals.groups import Groups, LookUp, nowhere
 from bot.approvals.kinds import find_procedure
+from bot.approvals.ownership import asks_owner
+from bot.approvals.readings import find_missing_consent
 from bot.approvals.run_progress import IN_TURNS, Progress
 from bot.approvals.tool_code import as_error, run_tool, words_of
 from bot.approvals.tool_visibility import available_tools, check_unlocked
 from bot.approvals.tools import outputs, team
 from bot.approvals.trials import Trials
-from bot.domain import outward
+from bot.domain import kinds, outward
 from bot.domain.bounds import CALLS_PER_ANSWER, AnswerRoom, Bounds
 from bot.domain.chat import Address, Clock, Request
 from bot.domain.conversations import Call, CallResult, Conversation, Transcript, Turn
@@ -209,7 +211,7 @@ class Gate:
         forbidden = {
             tool.name: why
             for tool in reach
-            if (why := policy.forbidding(CallFacts(tool.name, risk, place, person, now), always=True))
+            if (why := policy.forbidding(_describe(tool, risk, place, person, now), always=True))
         }
         return reach.without(forbidden)
 
@@ -242,7 +244,11 @@ class Gate:
             if verdict.judgement is Judgement.REFUSE:
                 return _answer_call(call, summary, f"REFUSED: {verdict.rule}")
             if verdict.judgement is Judgement.RUN and not verdict.risk.writes:
-                return JudgedCall(kept, read=(tool, arguments))
+                asked = _ask_to_read(case, tool, facts)
+                if asked is None:
+                    return JudgedCall(kept, read=(tool, arguments))
+                tool, verdict, reason = asked
+            verdict = asks_owner(verdict, tool.connection)
             if full is not None:
                 return _answer_call(call, summary, f"ERROR: {full.words}")
             if verdict.risk.writes:
@@ -372,6 +378,8 @@ class Gate:
                 log.warning("a rule does not fit its tool", rule=number, why=why)
 
     async def _judge(self, tool: Tool, arguments: Mapping[str, Any], request: Request) -> Verdict:
+        if tool.is_personal:
+            raise Refused(f"{tool.name} runs as a person, so it is asked for in a conversation with Nod.")
         policy, person = await self.groups.read(self.policies.load_for, request.actor)
         place = Place(str(request.address), request.private)
         with as_error(tool.name):
@@ -451,6 +459,27 @@ class _Case:
     asked: Mapping[str, str]  # by digest: who declined it since a person last asked; empty: it is open
     place: Place
     zone: tzinfo | None  # of the person who asks, where it is known
+
+
+def _ask_to_read(case: _Case, tool: Tool, facts: CallFacts) -> tuple[Tool, Verdict, str] | None:
+    """Return a read as people are asked about it, and why they are; None where it may run.
+
+    Raises Refused where they said no, or are being asked.
+    """
+    why = find_missing_consent(tool, case.transcript, case.person.accounts)
+    if not why:
+        return None
+    if case.asked.get(tool.digest(facts.arguments)) is not None:
+        raise Refused(_IS_OPEN)
+    verdict = case.policy.judge(replace(facts, kind=kinds.READING))
+    if verdict.judgement is Judgement.REFUSE:
+        raise Refused(verdict.rule)
+    return replace(tool, kind=kinds.READING), verdict, why
+
+
+def _describe(tool: Tool, risk: Risk, place: Place, person: Person, at: datetime) -> CallFacts:
+    """Return the facts on any call of a tool there."""
+    return CallFacts(tool.name, risk, place, person, at, identity=tool.identity)
 
 
 def judge_addresses(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, literal_column, update
+from sqlalchemy import ColumnElement, bindparam, func, literal_column, update
 from sqlmodel import Session, col, or_, select
 
 from bot.approvals import rights
@@ -22,6 +22,7 @@ from bot.store import conversations, people, proposals
 from bot.store.audit import admin_changes
 from bot.store.audit.admin_changes import Thing
 from bot.store.audit.log import By
+from bot.store.connections import is_owner
 from bot.store.hooks import hooks_of
 from bot.store.rules import Policies
 from bot.store.tables.row import count_changed, table_of, value_of
@@ -33,6 +34,7 @@ _FOR_CALL = select(_GRANT).where(
     or_(_GRANT.c.expires_at.is_(None), _GRANT.c.expires_at > bindparam("now")),
     _GRANT.c.tool_name == bindparam("tool_name"),
     _GRANT.c.tool_version == bindparam("tool_version"),
+    func.coalesce(_GRANT.c.connection, "") == bindparam("connection"),
     or_(~_GRANT.c.only_there, _GRANT.c.conversation_id == bindparam("conversation_id")),
     # the same check as `Scope.covers`, done by the database
     or_(
@@ -87,6 +89,7 @@ def give(
         requester=None if (plan and proposal.teammate) or reach.wide else str(proposal.requester),
         place=None if plan or where is None else str(where),
         schedule=proposal.schedule,
+        connection=proposal.connection.key if proposal.connection else None,
         proposal_id=proposal.id,
         plan_digest=proposal.digest if plan else None,
         created_at=now,
@@ -187,6 +190,8 @@ def _usable(
             continue
         # a Person's id is one of their accounts, which may be linked with others since
         giver = people.person_of(session, Actor.parse(grant.person_id, grant.person_name))
+        if proposal.connection and proposal.connection.is_personal and not is_owner(proposal, giver):
+            continue  # what runs as a person is allowed by that person alone
         if policy.objection(proposal, giver, requester) is None:
             yield grant
 
@@ -216,6 +221,7 @@ def _covering(session: Session, proposal: Proposal, like: Likeness, now: datetim
         "tool_name": proposal.tool_name,
         "tool_version": proposal.tool_version,
         "conversation_id": proposal.conversation_id,
+        "connection": proposal.connection.key if proposal.connection else "",
         "exact": canonical(proposal.arguments),
         "key": None if like.key is None else canonical(like.key),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import rights
+from bot.approvals import ownership, rights
 from bot.approvals.team import teammates
 from bot.domain.annotations import MAX_LINES, Annotation, bound_annotations
 from bot.domain.files import File
@@ -24,7 +24,7 @@ from bot.domain.redaction import redact_text
 from bot.domain.text import one_line
 from bot.domain.trials import Trial
 from bot.domain.verbs import Verb
-from bot.errors import LostRace, Refused
+from bot.errors import Disconnected, LostRace, Refused
 from bot.store import (
     conversations,
     messages,
@@ -170,7 +170,8 @@ def claim(
     """Move ``approved → executing`` for exactly one caller; all others, and all while paused, get None.
 
     Also None while another process changes the resource ``thing``, whose lock may have been lost with a
-    connection. Raises Refused where a rule forbids the call by now. The claim holds only for the version of
+    connection. Raises Refused where a rule forbids the call by now, Disconnected where the account in whose
+    name it runs is not the one that people saw. The claim holds only for the version of
     the rulebook that was checked, so that the check costs nothing while no rule forbids anything.
     """
     policy = policies.held
@@ -190,6 +191,8 @@ def _claim(
         why = policy.forbidding(call)
         if why:
             raise Refused(f"It is forbidden by now: {why}.")
+    if why := ownership.find_change(session, p):
+        raise Disconnected(why)
     by, version = By.nod(Act.EXECUTE), policy.book.version
     return transitions.move(session, p, by, now, State.EXECUTING, owner=process, thing=thing, book=version)
 

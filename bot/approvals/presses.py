@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import decide, grants, rights
+from bot.approvals import decide, grants, ownership, rights
 from bot.approvals.drafts import draft, preview_of, title_of, undoable, unhidden
 from bot.approvals.gate import Gate
 from bot.approvals.pressing import Contents, Decided, Prepared, Undoing, UndoneTogether
@@ -268,6 +268,8 @@ class Presses:
             return replace(contents, description=await title_of(tool, arguments))
 
     async def _list_tools(self, proposal: Proposal, requester: Actor | None = None) -> AvailableTools:
+        if why := await ownership.look_for_change(self.database, proposal):
+            raise ToolError(why)
         context = context_of(replace(proposal, requester=requester or proposal.requester))
         return await self.gate.registry.available(context)
 
@@ -333,7 +335,7 @@ class Presses:
         verdict = policy.judge(replace(call, undoes=undoes and risk.level is not Level.DESTRUCTIVE))
         if verdict.judgement is Judgement.REFUSE:
             raise ToolError(verdict.rule)
-        return verdict
+        return ownership.asks_owner(verdict, tool.connection)
 
     async def _scopes(self, proposal: Proposal) -> list[tuple[Scope, str]]:
         """Return the scopes that a grant for calls like this one may have, with their texts.

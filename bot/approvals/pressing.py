@@ -135,7 +135,7 @@ class PressContext:
     def end(self, session: Session, p: Proposal, state: State, **to: Any) -> tuple[Proposal, tuple[Job, ...]]:
         return end(session, p, self.by, self.now, state, self.who, **to)
 
-    def vote(self, verb: Verb) -> Vote:
+    def vote(self, verb: Verb | str) -> Vote:
         return Vote(self.person.id, self.press.actor, verb, self.press.reason, self.now, self.absent)
 
     def has_voted(self, session: Session, p: Proposal) -> bool:

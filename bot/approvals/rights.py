@@ -5,12 +5,14 @@ from dataclasses import replace
 from sqlmodel import Session
 
 from bot.domain.chat import Address
+from bot.domain.connections import Identity
 from bot.domain.people import Actor, Person, Role
 from bot.domain.policy import Policy
 from bot.domain.proposals import Proposal, Vote
 from bot.domain.rules import CallFacts
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
+from bot.store.connections import is_owner
 from bot.store.proposals import Reach
 from bot.store.rules import Policies
 
@@ -18,6 +20,8 @@ _APPROVE = (Verb.APPROVE, Verb.SIMILAR, Verb.APPROVE_STEPS, Verb.RETRY, Verb.FOR
 _LASTING = (Verb.SIMILAR, Verb.APPROVE_STEPS)
 _OWN_RIGHT = (Verb.CANCEL, Verb.EXPIRE, Verb.REASSIGN)
 """What a role allows, or having asked: no one does it in another's place."""
+_OF_OWNER = frozenset({Verb.APPROVE, Verb.FOR_REAL, Verb.DECLINE, Verb.CANCEL, Verb.STOP, Verb.STOP_ALL})
+"""The presses of the person as whom a call runs, also where others decide it."""
 _ONE_BY_ONE = "Who stands in for someone decides one by one. Approve this alone. It stays open."
 
 
@@ -48,8 +52,24 @@ def judge_right(
 ) -> tuple[str | None, Actor | None]:
     """Return why a person may not press, and the absent colleague for whom they may.
 
-    The reason is None where the press is allowed. The colleague is None where their own right is enough.
+    The reason is None where the press is allowed. The colleague is None where their own right is enough. As
+    whom a call runs may always say yes or no to it: what their yes counts for is in ``votes.py``.
     """
+    if verb in _OF_OWNER and is_owner(proposal, person):
+        return None, None
+    return judge_role(session, policy, proposal, person, actor, verb, at)
+
+
+def judge_role(
+    session: Session,
+    policy: Policy,
+    proposal: Proposal,
+    person: Person,
+    actor: Actor,
+    verb: Verb = Verb.APPROVE,
+    at: Address | None = None,
+) -> tuple[str | None, Actor | None]:
+    """Return what `judge_right` does, by the rules and roles alone."""
     if actor == proposal.requester:
         requester = person
     else:
@@ -123,7 +143,18 @@ def call_of(session: Session, p: Proposal) -> CallFacts:
     place = conversations.place_of(session, p.conversation_id)
     requester = people.person_of(session, p.requester)
     schema = proposals.schema(session, p.tool_name, p.tool_version) or {}
-    return CallFacts(p.tool_name, p.risk, place, requester, p.created_at, p.kind, p.arguments, schema)
+    identity = p.connection.identity if p.connection else Identity.NOD
+    return CallFacts(
+        p.tool_name,
+        p.risk,
+        place,
+        requester,
+        p.created_at,
+        p.kind,
+        p.arguments,
+        schema,
+        identity=identity,
+    )
 
 
 def visible(session: Session, policies: Policies, proposal: Proposal, actor: Actor) -> bool:

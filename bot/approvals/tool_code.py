@@ -20,7 +20,10 @@ _HELD_SECONDS = 1.0  # of one step, from which the log names the tool
 
 def context_of(proposal: Proposal) -> CallContext:
     """Return the context of a proposal's tool outside of a run: for whom, where, and the card's preview."""
-    return CallContext(proposal.conversation_id, str(proposal.requester), preview=proposal.preview)
+    owner = proposal.connection.owner if proposal.connection else ""
+    return CallContext(
+        proposal.conversation_id, str(proposal.requester), preview=proposal.preview, connected_as=owner
+    )
 
 
 async def await_tool(tool_name: str, work: Awaitable[Any], seconds: float) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlmodel import Session
 
-from bot.approvals import arrive, rights
+from bot.approvals import arrive, ownership, rights
 from bot.approvals.lifecycle import redraw
 from bot.approvals.pressing import Decided, PressContext, Undoing, refuse
 from bot.domain.chat import Answer, Reply, Request
@@ -19,6 +19,7 @@ from bot.domain.record import Act
 from bot.domain.verbs import Verb
 from bot.errors import LostRace
 from bot.store import conversations, proposals, transitions
+from bot.store.connections import is_owner
 
 _GONE = "What was there before is no longer kept, so this can't be undone."
 
@@ -90,11 +91,20 @@ def _asks(session: Session, context: PressContext, undoing: Undoing, inverse: Pr
     """Return why the inverse is asked for, in words; empty where this press is enough."""
     if inverse.risk.level is Level.DESTRUCTIVE:
         return "Undoing this can't be undone."
+    if ownership.find_owner(session, inverse) and not is_owner(inverse, context.person):
+        return f"Undoing runs as {ownership.name_owner(inverse)}, who is asked."
     if not undoing.as_left:
         return "Something changed since, so look at what undoing does now."
-    if rights.objection(session, context.policies, inverse, context.press.actor, at=context.press.address):
+    if _may_not_decide(session, context, inverse):
         return "You may not decide what undoes this."
     return ""
+
+
+def _may_not_decide(session: Session, context: PressContext, inverse: Proposal) -> bool:
+    """Tell if the rules name others than who pressed, whose own yes is then not enough."""
+    policy, press = context.policies.load(session), context.press
+    person, at = context.person, press.address
+    return rights.judge_role(session, policy, inverse, person, press.actor, at=at)[0] is not None
 
 
 def _add_notice(session: Session, context: PressContext, p: Proposal, inverse: Proposal) -> int:

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlmodel import Session
 
-from bot.approvals import grants, rights
+from bot.approvals import grants, ownership, rights
 from bot.approvals.pressing import Contents, Decided, PressContext, accept, refuse
 from bot.approvals.team import plans
 from bot.domain.chat import Answer, Reply
+from bot.domain.connections import CONSENT
 from bot.domain.forms import defaults_of
 from bot.domain.jobs import Job, Work
 from bot.domain.plans import Plan
@@ -21,6 +22,7 @@ from bot.domain.redaction import differences
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope, Scope
 from bot.domain.verbs import Verb
 from bot.store import conversations, people, proposals
+from bot.store.connections import is_owner
 
 
 def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
@@ -47,11 +49,11 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.INVALID, p, why)
     if context.has_voted(session, p):
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
-    votes = (*p.votes, context.vote(Verb.APPROVE))
-    approvals = 1 + len(people.voices(session, p, Verb.APPROVE))
-    if approvals < p.quorum:
+    decides = _may_decide(session, context, p)
+    votes = (*p.votes, context.vote(Verb.APPROVE if decides else CONSENT))
+    if waiting := _find_missing_yes(session, p, replace(p, votes=votes), decides=decides):
         p = context.move(session, p, votes=votes, for_real=for_real)
-        return accept(session, p, f"Your vote counts: {approvals} of {p.quorum}.")
+        return accept(session, p, waiting)
     if p.kind.has_lead and p.teammate and plans.lacks_lead(session, context.policies, p):
         asked = plans.ask_lead(session, p, context.now)  # its turn first, then the plan, as its own review
         p = context.move(session, p, votes=votes)
@@ -70,6 +72,29 @@ def approve(session: Session, context: PressContext, p: Proposal) -> Decided:
     if context.paused:
         text += " Everything is paused, so it runs after /approvals resume."
     return accept(session, p, text, Job(Work.EXECUTE, p.id))
+
+
+def _find_missing_yes(session: Session, before: Proposal, p: Proposal, *, decides: bool) -> str:
+    """Return what a proposal with a new vote still waits for, in words; empty where it is enough.
+
+    ``before`` is the proposal without it. ``decides``: the vote counts by the rules.
+    """
+    approvals = decides + len(people.voices(session, before, Verb.APPROVE))
+    if approvals < p.quorum:
+        others = "Your yes counts. It waits for the approval of others as well."
+        return f"Your vote counts: {approvals} of {p.quorum}." if decides else others
+    if ownership.lacks_owner(session, p):
+        owner = ownership.name_owner(p)
+        return f"Your approval counts. It runs as {owner}, so {owner} must approve it, too."
+    return ""
+
+
+def _may_decide(session: Session, context: PressContext, p: Proposal) -> bool:
+    """Tell if the vote counts by the rules: not only as the yes of the person as whom it runs."""
+    if not is_owner(p, context.person):
+        return True
+    policy, press = context.policies.load(session), context.press
+    return rights.judge_role(session, policy, p, context.person, press.actor, at=press.address)[0] is None
 
 
 def _mistaken(p: Proposal, verb: Verb, *, for_real: bool | None) -> str:
@@ -94,7 +119,7 @@ def decline(session: Session, context: PressContext, p: Proposal) -> Decided:
         return refuse(Answer.ALREADY, p, "Your vote has already been counted.")
     votes = (*p.votes, context.vote(Verb.DECLINE))
     against = 1 + len(people.voices(session, p, Verb.DECLINE))
-    if against < p.declines:
+    if against < p.declines and not is_owner(p, context.person):
         p = context.move(session, p, votes=votes)
         return accept(session, p, f"Your vote counts: {against} of the {p.declines} that decline it.")
     changes = {"decline_reason": context.press.reason, "votes": votes}
@@ -127,7 +152,7 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         audience = GrantAudience.SCHEDULE  # the narrowest there is for it
     if not context.prepared.scopes or duration is None:
         return refuse(Answer.INVALID, p, "Choose what else to allow, and for how long.")
-    why = grants.hindrance(session, context.policies, p)
+    why = grants.hindrance(session, context.policies, p) or _find_other_owner(p, context)
     if why:
         return refuse(Answer.REFUSED, p, why)
     in_conversation = duration is GrantDuration.CONVERSATION
@@ -152,6 +177,14 @@ def approve_similar(session: Session, context: PressContext, p: Proposal) -> Dec
         until = f"for {duration}"
     text = f"Approved. {grant.label} now allows {words}, for {whose}, {until}. An admin can revoke it."
     return replace(voted, reply=replace(voted.reply, text=text))
+
+
+def _find_other_owner(p: Proposal, context: PressContext) -> str:
+    """Return why someone else can't allow what runs in a person's name; empty where it runs in no one's."""
+    if p.connection is None or not p.connection.is_personal or is_owner(p, context.person):
+        return ""
+    owner = ownership.name_owner(p)
+    return f"It runs as {owner}, so only {owner} can allow calls like it. It stays open."
 
 
 def approve_steps(session: Session, context: PressContext, p: Proposal) -> Decided:

@@ -169,6 +169,8 @@ class CardTextRenderer(Generic[T]):
             else:
                 ended = None
             yield self._write_date(card.end, " · ", ended, units=_TITLE_UNITS)
+        if card.acts_as:  # as code, in which no platform makes a link of an address
+            yield self._short(card.acts_as, "code", units=_LINE_UNITS)
         for line in card.annotations:
             yield self._write_annotation(line)
         for point in (*card.notes[-_NOTES:], *card.tally[-_NOTES:]):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bot.cli.shared import colour_text, find, fit_to_terminal, line, load_settings, looking, plain, print_json
+from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.redaction import redact_text
@@ -86,6 +87,7 @@ def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
         "requester": p.requester.label,
         "deciders": p.deciders.in_words(p.requester.label),
         "round": p.round,
+        "connection": _connection_to_json(p.connection),
         "annotations": [
             {"name": redact_text(each.name), "text": redact_text(each.text), "late": each.is_late}
             for each in p.annotations
@@ -93,6 +95,12 @@ def _proposal_to_json(p: Proposal, database: Database) -> dict[str, Any]:
         "created_at": p.created_at.isoformat(),
         "expires_at": p.expires_at.isoformat(),
     }
+
+
+def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
+    if connection is None:
+        return None
+    return {name: str(getattr(connection, name)) for name in ("server", "owner", "name", "subject")}
 
 
 def show_proposal(proposal: str, *, as_json: bool) -> None:

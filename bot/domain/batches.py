@@ -47,7 +47,8 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
     shared = [note for note in first.notes if all(note in card.notes for card in open_)]
     progress = [outcome] if 0 < len(waiting) < len(cards) else []
     lines = tuple(each for each in first.annotations if all(each in card.annotations for card in open_))
-    rows = tuple(replace(row, notes=_list_points(row, shared, lines)) for row in rows)
+    mixed = len({card.acts_as for card in cards}) > 1
+    rows = tuple(replace(row, notes=_list_points(row, shared, lines, mixed=mixed)) for row in rows)
     return replace(
         first,
         round=group.round,
@@ -78,14 +79,21 @@ def batch_card(found: Sequence[Proposal], cards: Sequence[Card]) -> Card:
         undo=_one(card.undo for card in open_),
         undoing="",
         annotations=lines,
+        acts_as=_one(card.acts_as for card in cards),
         batch=Batch(rows),
     )
 
 
-def _list_points(row: BatchRow, notes: Collection[str], lines: Collection[Annotation]) -> tuple[str, ...]:
-    """Return the notes of a row and what features say of it, without those that are the same for all."""
+def _list_points(
+    row: BatchRow, notes: Collection[str], lines: Collection[Annotation], *, mixed: bool
+) -> tuple[str, ...]:
+    """Return the notes of a row and what features say of it, without those that are the same for all.
+
+    ``mixed``: the rows run in several names.
+    """
     said = (each.words for each in row.card.annotations if each not in lines)
-    return (*(note for note in row.notes if note not in notes), *said)
+    name = [row.card.acts_as] if mixed and row.card.acts_as else []
+    return (*name, *(note for note in row.notes if note not in notes), *said)
 
 
 def _verbs(group: Group, cards: Sequence[Card]) -> tuple[Verb, ...]:

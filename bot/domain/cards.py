@@ -12,6 +12,7 @@ from typing import Any
 
 from bot.domain.annotations import Annotation
 from bot.domain.buttons import make_button
+from bot.domain.connections import CONSENT
 from bot.domain.diffs import diff
 from bot.domain.files import fits_card, read_fields, unfold
 from bot.domain.forms import (
@@ -125,6 +126,7 @@ class Card:
     choices: tuple[str, ...] | None = None  # of a question of the agent's; None for anything else
     unsure: bool = False  # it failed, and may have happened all the same
     annotations: tuple[Annotation, ...] = ()  # lines of features
+    acts_as: str = ""  # in whose name it runs, such as ``As Ana at github (octocat)``; empty: in Nod's
     zone: tzinfo = UTC  # the team's, for where a reader's app tells no time itself
 
     def button(self, verb: Verb) -> Button:
@@ -410,6 +412,8 @@ def _failure(p: Proposal, who: str) -> str:
             return f"Not run: the tool changed after {who} approved it. Nothing was changed."
         case Cause.FORBIDDEN:
             return f"Not run: a rule forbids it since {who} approved it. Nothing was changed."
+        case Cause.DISCONNECTED:
+            return f"Not run after {who} approved it. Nothing was changed."
         case _:
             return f"Failed after {who} approved it."
 
@@ -557,6 +561,8 @@ def card_of(
     notes += [redact_text(words, secrets) for words in edits]
     if p.trial is not None:
         notes += _of_trial(p, p.trial)
+    if p.connection and p.connection.is_personal and _waits_for_owner(p):
+        notes.append(f"Only {p.connection.owner_label} can let it run: it runs as them.")
     if p.changed and p.state is State.PROPOSED:
         notes.append("The data changed after approval, so this needs a new decision.")
     if p.result and p.told is None and not fits_card(p.result):
@@ -613,8 +619,19 @@ def card_of(
             Annotation(one_line(clean(each.name)), one_line(clean(each.text)), each.is_late)
             for each in p.annotations
         ),
+        acts_as=one_line(clean(p.connection.words)) if p.connection else "",
         choices=p.choices and tuple(one_line(clean(each)) for each in p.choices),
     )
+
+
+def _waits_for_owner(p: Proposal) -> bool:
+    """Tell if it waits for others than the person as whom it runs as well, who has not said yes yet."""
+    said = any(vote.verb in (Verb.APPROVE, CONSENT) and _is_owners(p, vote) for vote in p.votes)
+    return p.state is State.PROPOSED and not said and not (p.own or _asker_decides(p))
+
+
+def _is_owners(p: Proposal, vote: Vote) -> bool:
+    return p.connection is not None and str(vote.actor) == p.connection.owner
 
 
 def list_named_on(p: Proposal, schema: Mapping[str, Any]) -> frozenset[str]:
@@ -738,6 +755,7 @@ def whole_text(card: Card) -> str:
     if card.batch:
         return "\n\n".join([card.title, number_texts([row.card for row in card.rows])])
     lines = [card.title, "", f"Tool: {card.tool_name}", f"Risk: {risk}"]
+    lines += [card.acts_as] if card.acts_as else []
     if card.reason:
         lines += [f"Reason: {_indent(card.reason)}"]
     lines += [each.words for each in card.annotations]

@@ -4,7 +4,7 @@ A question about an open proposal, and its answer. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -163,6 +163,26 @@ class Transcript:
             return True
         found = (self.proposals.get((last.id, call.id)) for call in last.calls)
         return bool(last.calls) and all(p is None or p.settled for p in found)
+
+
+def keep_to_one_person(transcript: Transcript) -> Transcript:
+    """Return a transcript up to where someone else wrote, as long as what came before awaits an answer.
+
+    So a turn answers the lines of one account, and what others wrote since begins the next turn.
+    """
+    answered = max((x.after for x in transcript.lines if x.role is LineRole.ASSISTANT), default=0)
+    lines = transcript.lines
+    first = next((at for at, x in enumerate(lines) if x.role in HEARD and x.id > answered), len(lines))
+    before = replace(transcript, lines=lines[:first])
+    whose = before.asker if first and before.awaits_answer else None
+    for at in range(first, len(lines)):
+        line = lines[at]
+        if line.actor is None or line.role not in HEARD:
+            continue
+        if whose is not None and str(line.actor) != str(whose):
+            return replace(transcript, lines=lines[:at])
+        whose = line.actor
+    return transcript
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,11 @@ _LEFT_OUT = (
 _BETWEEN = re.compile(
     re.escape(_LEFT_OUT).replace(r"\{\}", "{}").format(r"(\d{1,12})", r"([\w-]+)", r"(\d{1,12})")
 )
-_NOT_RUN = {Cause.TOOL_CHANGED: "the tool changed", Cause.FORBIDDEN: "a rule forbids it"}
+_NOT_RUN = {
+    Cause.TOOL_CHANGED: "the tool changed",
+    Cause.FORBIDDEN: "a rule forbids it",
+    Cause.DISCONNECTED: "its account is not connected as it was",
+}
 
 
 def bound_text(text: str, most: int = MAX_RESULT) -> str:
@@ -142,6 +146,8 @@ def _describe_failure(p: Proposal, who: str) -> str:
             return f"FAILED: not run, since the tool changed after people saw it. {why}"
         case Cause.FORBIDDEN:
             return f"FAILED: approved by {who}, but not run. {why} Do not propose it again."
+        case Cause.DISCONNECTED:
+            return f"FAILED: approved by {who}, but not run, so nothing was changed. {why}"
         case _:
             return f"FAILED: approved by {who}, but the tool said: {OUTSIDE} {bound_text(why or 'nothing')}"
 

@@ -64,8 +64,9 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     # back to proposed: what the preview showed as old has changed, so people look again
     State.APPROVED: frozenset({State.EXECUTING, State.PROPOSED, State.CANCELLED, State.FAILED}),
     State.EXECUTING: frozenset({State.SUCCEEDED, State.FAILED}),
-    # a retry is approved again, so that every execution passes the same checks and the same claim
-    State.FAILED: frozenset({State.APPROVED}),
+    # a retry is approved again, so that every execution passes the same checks and the same claim; or asked
+    # again, where it runs as someone else than who retries it
+    State.FAILED: frozenset({State.APPROVED, State.PROPOSED}),
     State.SUCCEEDED: frozenset(),
     State.DECLINED: frozenset(),
     State.EXPIRED: frozenset({State.PROPOSED}),  # a late press asks again, with a fresh preview
@@ -86,6 +87,7 @@ class Cause(StrEnum):
     REFUSED = "refused"  # failed: the tool refused and says that asking again cannot help
     TOOL_CHANGED = "tool_changed"  # failed: the tool is not the one that was shown
     FORBIDDEN = "forbidden"  # failed: a rule forbids it by now, so it was not run
+    DISCONNECTED = "disconnected"  # failed: the account in whose name it runs is gone, or another one
     UNDELIVERABLE = "undeliverable"  # cancelled: the card could not be posted anywhere
     TAKEN_BACK = "taken_back"  # cancelled: by the requester or an admin
     UNASKED = "unasked"  # cancelled: the call that asked this question waits no more

@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from bot.domain import kinds
 from bot.domain.budgets import Budget, Per
 from bot.domain.conditions import Condition
+from bot.domain.connections import Identity
 from bot.domain.people import Person, Role
 from bot.domain.plans import APPROVERS, Approver
 from bot.domain.proposals import Level, ProposalKind, Risk
@@ -176,6 +177,7 @@ class CallFacts:
     followed: Mapping[str, Any] = field(
         default_factory=dict
     )  # arguments that go through links, with their ends
+    identity: Identity = Identity.NOD  # under whose account it is made
 
     @property
     def own(self) -> bool:

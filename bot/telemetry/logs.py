@@ -41,8 +41,8 @@ _secrets: ContextVar[tuple[str, ...]] = ContextVar("secrets", default=())
 
 @contextmanager
 def hiding(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Hide these secrets in everything that is logged inside the context."""
-    token = _secrets.set(secrets)
+    """Hide these secrets, too, in everything that is logged inside the context."""
+    token = _secrets.set((*_secrets.get(), *secrets))
     try:
         yield
     finally:

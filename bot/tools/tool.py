@@ -67,7 +67,8 @@ class CallContext:
     for reads and looks. ``preview`` is what the card showed, so that a tool can check that nothing changed up
     to the moment it acts; empty for reads. ``progress`` tells people how far it is, such as ``await
     context.progress("3 of 10 files")``; it never raises, and what comes too often is left out. ``printed``
-    does so with the last lines of its output.
+    does so with the last lines of its output. ``token`` is that of the connection of a tool that has one, for
+    its run alone. ``connected_as``: whose connection a proposed call runs under, an account or an address.
     """
 
     conversation_id: str
@@ -76,6 +77,8 @@ class CallContext:
     preview: tuple[PreviewField, ...] = ()
     progress: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
     printed: Callable[[str], Awaitable[None]] = field(default=_no_one, repr=False, compare=False)
+    token: str = field(default="", repr=False, compare=False)
+    connected_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +412,16 @@ class Tool:
         """Return the facts on a call for the rules; ``risk`` is the result of `classify`."""
         followed = self.follow(arguments) if self.follow else {}
         return CallFacts(
-            self.name, risk, place, requester, at, self.kind, arguments, self.form, followed=followed
+            self.name,
+            risk,
+            place,
+            requester,
+            at,
+            self.kind,
+            arguments,
+            self.form,
+            followed=followed,
+            identity=self.identity,
         )
 
     async def preview_fields(self, arguments: Arguments) -> tuple[PreviewField, ...]:
@@ -486,6 +498,7 @@ def tool(
     undo: Undo | None = None,
     batch: str = "",
     names: Mapping[str, str] | None = None,
+    connection: str = "",
 ) -> Callable[[Function], Tool]: ...
 
 
@@ -513,6 +526,7 @@ def tool(
     undo: Undo | None = None,
     batch: str = "",
     names: Mapping[str, str] | None = None,
+    connection: str = "",
 ) -> Tool | Callable[[Function], Tool]:
     """Make a `Tool` of a typed async function; bare (``@tool``), one that writes.
 
@@ -535,8 +549,13 @@ def tool(
     tool in one answer on, people see them as one table; tools with the same ``batch`` share theirs. Raises
     TypeError, where the tool is defined, for a parameter without an annotation, a function that is not async,
     or one of ``trial`` and ``apply`` without the other. A function that takes a `Moment` is an `Effect`, and
-    is not async: it changes Nod's own rows alone.
+    is not async: it changes Nod's own rows alone. ``connection`` names the provider at whose accounts it
+    runs, each person's or chat's own: its function finds the token in its `CallContext`, and what only looks
+    (``preview`` and the like) has none, so such a tool takes none of them.
     """
+    looks = (title, preview, key, begins, trial, apply, current, undo)
+    if connection and any(callable(each) for each in looks):
+        raise TypeError("a tool with a connection looks at nothing before it is approved")
 
     def make(function: Callable[..., Any]) -> Tool:
         name = function.__name__
@@ -590,6 +609,7 @@ def tool(
             undo=undo,
             batch=batch,
             names=_check_names(name, names or {}, parameters),
+            acts_at=connection,
         )
 
     if function is None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from sqlmodel import Session
 
-from bot.approvals import rights
+from bot.approvals import ownership, rights
+from bot.domain import kinds
 from bot.domain.chat import Address
 from bot.domain.conversations import Conversation
 from bot.domain.people import Actor, Role, is_group
@@ -63,10 +64,15 @@ def find_card_places(
     routes: Sequence[Address],
 ) -> list[Address]:
     """Return the first places of a card, each once: where it was asked for, then the routes."""
+    owner = ownership.find_owner(session, proposal)
+    if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
+        return [Address.parse(proposal.connection.owner)]
     if proposal.own:
         return [conversation.origin]
     ruled = bool(policy.book.list_about(Subject.ROUTE))
     further = [*routes]
+    if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
+        further.append(Address.parse(proposal.connection.owner))
     if ruled:
         further += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
     # deciders first: the requester's card says that they have it

@@ -27,6 +27,7 @@ from bot.domain.proposals import Proposal, State
 from bot.errors import ChannelError, CopyGone, NotDeliverable
 from bot.store import conversations, notices, people, posted_cards, proposals
 from bot.store.change_notifier import ChangeNotifier
+from bot.store.connections import is_owner
 from bot.store.database import Database
 from bot.store.posted_cards import Copy, Known
 from bot.store.processes import Leases
@@ -370,7 +371,8 @@ def _card(
     further = {str(conversation.origin)} if elsewhere else set()
     named = people.find_known_names(session, {*proposal.deciders.people, *further})
     alone = conversation.private and not elsewhere  # only they read it there
-    may_approve = not alone or policies.load(session).objection(proposal, requester, requester) is None
+    own = is_owner(proposal, requester)  # whose yes it waits for
+    may_approve = not alone or own or policies.load(session).objection(proposal, requester, requester) is None
     sent_on = not may_approve and any(
         copy.address != conversation.origin for copy in posted_cards.of_proposal(session, proposal.card_id)
     )

@@ -277,6 +277,8 @@ def _notes(card: Card) -> list[Block]:
         notes = [b.context(*(f"📌 {note}" for note in card.notes))]
     else:
         notes = []
+    if card.acts_as and not card.pending:
+        notes = [b.context(card.acts_as), *notes]
     if card.annotations:
         lines = [b.context(*(f"💬 {each.words}" for each in card.annotations))]
     else:
@@ -313,7 +315,7 @@ def _mention(part: Actor | str, team: str) -> str:
 
 def _pending(card: Card, team: str, *, whole: bool) -> list[Block]:
     votes = "; ".join(card.tally)
-    asked = (_write_asker(card, team), _deciders(card, team), votes, card.undo_note)
+    asked = (_write_asker(card, team), _deciders(card, team), card.acts_as, votes, card.undo_note)
     footer = [b.footer(*asked, label="Expires", at=card.expires)]
     value = value_of(card)
     if card.batch:

@@ -8,6 +8,7 @@ from bot.domain.kinds.calls import CALL
 from bot.domain.kinds.memory import MEMORY
 from bot.domain.kinds.plans import PLAN
 from bot.domain.kinds.questions import FORM, QUESTION
+from bot.domain.kinds.readings import READING
 from bot.domain.kinds.requests import REQUEST
 from bot.domain.kinds.suggestions import SUGGESTION
 from bot.domain.proposals import Proposal, ProposalKind
@@ -20,12 +21,13 @@ __all__ = (
     "MEMORY",
     "PLAN",
     "QUESTION",
+    "READING",
     "REQUEST",
     "SUGGESTION",
     "find_kind",
 )
 
-KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY)
+KINDS = (CALL, PLAN, REQUEST, FORM, SUGGESTION, MEMORY, READING)
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _UNKNOWN_TEXT = "This version of Nod can't decide it."
 

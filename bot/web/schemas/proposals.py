@@ -12,6 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from bot.approvals.lookup.proposals import Seen, SeenBatch, SeenRequest
 from bot.domain.cards import Card
 from bot.domain.chat import Answer
+from bot.domain.connections import Identity
 from bot.domain.diffs import diff
 from bot.domain.forms import Shape, fields_of, label_of
 from bot.domain.kinds import KINDS
@@ -67,6 +68,21 @@ class AnnotationView(View):
     name: str
     text: str
     late: Annotated[bool, Field(validation_alias="is_late")]
+
+
+class ConnectionView(View):
+    """In whose name it runs: ``owner`` is an account or a chat, ``name`` what the server calls the account.
+
+    ``name`` is empty where the server does not tell it. ``words``: as a card says it.
+    """
+
+    server: str
+    identity: Identity
+    owner: str
+    owner_name: Annotated[str, Field(validation_alias="owner_label")]
+    name: str
+    subject: str
+    words: str
 
 
 class GroupView(View):
@@ -275,6 +291,7 @@ class ProposalView(_OfRow, _OfCard):
     - `headline`, `warning`: the card's first line; what to know before approving.
     - `teammate`: the name of the teammate that asks; empty for the lead agent.
     - `requester`, `requester_account`: who asked.
+    - `connection`: the account in whose name it runs: server, owner, name, subject; null: Nod's own.
     - `deciders`, `quorum`, `votes`, `may_decide`: who decides, whether you may.
     - `asker_decides`: the requester may decide alone, so a card need not say who may.
     - `state`, `outcome`, `cause`, `notes`: its status.
@@ -317,6 +334,7 @@ class ProposalView(_OfRow, _OfCard):
     trial: TrialView | None
     read_again: list[RereadView]
     batch: BatchPlaceView | None
+    connection: ConnectionView | None
 
     @classmethod
     def seen_as(cls, found: Seen, **more: Any) -> Self:
@@ -344,6 +362,7 @@ class ProposalView(_OfRow, _OfCard):
             trial=TrialView.of_trial(p.trial, card, secrets) if p.trial else None,
             read_again=[RereadView.model_validate(each) for each in _reread(p, secrets)],
             batch=None if found.place is None else BatchPlaceView.model_validate(found.place),
+            connection=None if p.connection is None else ConnectionView.model_validate(p.connection),
             **more,
         )
 
@@ -383,6 +402,7 @@ class _OfBatchCard(View):
     warning: str
     undo: str
     notes: list[str]
+    acts_as: str
     annotations: list[AnnotationView]
     expires_at: Time
 

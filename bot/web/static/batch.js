@@ -112,7 +112,7 @@ export class Batch {
       batch.open < batch.size ? h("p", { class: "outcome", role: "status" }, data(batch.outcome)) : null,
       batch.same.length ? changes(batch.same) : null,
       h("div", { class: "table-box", tabindex: 0, role: "group", "aria-label": "The rows" }, this.table(batch)),
-      open ? h("p", { class: "byline" }, batch.undo ? h("span", { ...DATA }, shown(batch.undo)) : null, h("span", {}, expiry(batch.expires_at, "Expires")), h("span", {}, "Can decide: ", data(batch.deciders))) : null,
+      open ? h("p", { class: "byline" }, batch.undo ? h("span", { ...DATA }, shown(batch.undo)) : null, h("span", {}, expiry(batch.expires_at, "Expires")), h("span", {}, "Can decide: ", data(batch.deciders)), batch.acts_as ? h("span", {}, data(batch.acts_as)) : null) : null,
       this.origin && batch.rows.some((row) => row.may_decide) ? fold("context", "What led to it", () => contextOf(this, batch.rows[0].id)) : null,
     ];
   }

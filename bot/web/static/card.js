@@ -24,7 +24,7 @@ const STATES = {
   cancelled: ["Withdrawn", "minus", "quiet"],
 };
 const WORDS = { revise: "Sent back", superseded: "Replaced" };
-const ENDS = { outcome_unknown: "Outcome unknown", stopped: "Stopped", undeliverable: "Not delivered", tool_changed: "Not run", unasked: "Withdrawn" };
+const ENDS = { outcome_unknown: "Outcome unknown", stopped: "Stopped", undeliverable: "Not delivered", tool_changed: "Not run", disconnected: "Not run", unasked: "Withdrawn" };
 const RISKS = { read: "Only reads", destructive: "Can't be undone" };
 const SENT = { question: "Answered", request: "Approved", plan: "Approved" };
 const KINDS = { question: "Question", request: "Request" };
@@ -273,6 +273,7 @@ export class Card {
   facts(p) {
     const row = (name, ...value) => h("div", {}, h("dt", {}, name), h("dd", {}, ...value));
     const rows = p.asker_decides ? [] : [row("Who can decide", data(p.deciders))];
+    if (p.connection) rows.push(row("In whose name", data(p.connection.words)));
     if (p.quorum > 1) {
       const given = p.votes.filter((vote) => /: approve\b/.test(vote)).length;
       rows.push(row("Approvals", `${given} of ${p.quorum} needed`));
@@ -549,6 +550,6 @@ function everything(p) {
   const row = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", { ...DATA }, shown(String(value)))));
   return h("div", {},
     boxed(JSON.stringify(p.tool_arguments, null, 2)),
-    h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Risk", [p.risk, p.risk_reason].filter(Boolean).join(", ")), row("Who can decide", p.deciders), row("Proposal", p.id), row("Digest", p.digest),
+    h("dl", { class: "facts" }, row("Tool", p.tool_name), row("Risk", [p.risk, p.risk_reason].filter(Boolean).join(", ")), row("Who can decide", p.deciders), p.connection ? row("In whose name", p.connection.words) : null, row("Proposal", p.id), row("Digest", p.digest),
       row("Round, version", `${p.round}, ${p.version}`), row("Idempotency key", p.idempotency_key)));
 }

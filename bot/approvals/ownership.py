@@ -1,0 +1,80 @@
+"""The owner's yes: a call in a person's name waits for their own press, next to what the rules ask for.
+
+No role, quorum, rule or grant of others replaces it. How reads under a person's account are asked about is in
+``bot/approvals/readings.py``.
+"""
+
+from dataclasses import replace
+
+from sqlmodel import Session
+
+from bot.domain.connections import CONSENT, Connection
+from bot.domain.people import Actor, Person
+from bot.domain.policy import Judgement, Verdict
+from bot.domain.proposals import Deciders, Proposal, Vote
+from bot.domain.verbs import Verb
+from bot.store import people
+from bot.store.connections import find_again, is_owner
+from bot.store.database import Database
+
+_YES = (CONSENT, Verb.APPROVE)
+_GONE = "{whose} account at {server} is no longer connected."
+_CHANGED = "{whose} account at {server} is another one since this was asked."
+_EXPIRED = "{server} no longer accepts the connection of {whose} account."
+_AGAIN = " Connect the same account again, then retry."
+
+
+def asks_owner(verdict: Verdict, connection: Connection | None) -> Verdict:
+    """Return the verdict on a write in a person's name: where the rules let it run, its owner is asked."""
+    personal = connection is not None and connection.is_personal
+    if connection is None or not personal or verdict.judgement is not Judgement.RUN:
+        return verdict
+    deciders = Deciders(requester=False, people=(connection.owner,), place=verdict.deciders.place)
+    rule = f"what runs as {connection.owner_label} asks them"
+    return replace(verdict, judgement=Judgement.ASK, rule=rule, deciders=deciders, quorum=1, declines=1)
+
+
+def lacks_owner(session: Session, p: Proposal) -> bool:
+    """Tell if it would run in the name of a person who has not said yes to this round of it."""
+    if p.connection is None or not p.connection.is_personal:
+        return False
+    return not any(_is_yes_of_owner(session, p, vote) for vote in p.votes)
+
+
+def name_owner(p: Proposal) -> str:
+    """Return the name of the person as whom it runs."""
+    return p.connection.owner_label if p.connection else ""
+
+
+def find_owner(session: Session, p: Proposal) -> Person | None:
+    """Return the person as whom it runs; None where it runs as no person."""
+    if p.connection is None or not p.connection.is_personal:
+        return None
+    return people.person_of(session, Actor.parse(p.connection.owner, p.connection.owner_name))
+
+
+def find_change(session: Session, p: Proposal) -> str:
+    """Return why it can't run in the name that people saw, in words; empty where it can."""
+    if p.connection is None:
+        return ""
+    now = find_again(session, p.connection)
+    if now is None:
+        why = _GONE
+    elif now.key != p.connection.key:
+        why = _CHANGED
+    elif now.is_expired:
+        why = _EXPIRED
+    else:
+        return ""
+    whose = f"{p.connection.owner_label}'s"
+    return why.format(whose=whose, server=p.connection.server) + _AGAIN
+
+
+async def look_for_change(database: Database, p: Proposal) -> str:
+    """Return what `find_change` does; without a connection it costs nothing."""
+    return await database.read(find_change, p) if p.connection else ""
+
+
+def _is_yes_of_owner(session: Session, p: Proposal, vote: Vote) -> bool:
+    """Tell if a vote is the owner's own, not one in their place."""
+    return vote.verb in _YES and vote.absent is None and is_owner(p, people.person_of(session, vote.actor))

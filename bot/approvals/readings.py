@@ -1,0 +1,103 @@
+"""Reads under a person's account: they run for what that person asked, and ask them first everywhere else.
+
+What is read in a chat is read by all who are there. What others wrote, decided or changed may have led to
+the read, also where they mean no harm; a schedule and a teammate read by themselves. In each of these the
+owner is asked first, by a proposal of kind ``reading`` in their private chat, and the answer is found in the
+rows of the conversation.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from bot.domain import kinds
+from bot.domain.connections import CONSENT
+from bot.domain.conversations import Line, LineRole, Transcript
+from bot.domain.kinds.readings import is_private_only
+from bot.domain.proposals import Cause, Proposal, State, Vote
+from bot.domain.verbs import Verb
+from bot.errors import Refused
+from bot.tools.tool import Tool
+
+_ONLY_PRIVATE = "{owner} lets Nod read as them only in a private chat with Nod. Nothing was read. Say so."
+_NOT_NOW = "{owner} does not want Nod to read as them now. Nothing was read. Do not ask again."
+_SHARED = "Others read this conversation, so they learn what it finds."
+_LED = "Words of others led to this read."
+_BY_ITSELF = "A schedule of yours reads this by itself. Your answer counts for its next runs."
+_BY_TEAMMATE = "A teammate reads this for you. Your answer counts for its task."
+
+
+def find_missing_consent(tool: Tool, transcript: Transcript, accounts: frozenset[str]) -> str:
+    """Return why a read under a person's account asks them first, in words; empty where it may run now.
+
+    ``accounts`` are that person's. Raises Refused where they said no.
+    """
+    connection = tool.connection
+    if connection is None or not connection.is_personal:
+        return ""
+    answers = [p for p in _list_answers(transcript) if p.connection and p.connection.key == connection.key]
+    owner = connection.owner_label
+    private = transcript.conversation.private
+    if not private and any(map(is_private_only, answers)):
+        raise Refused(_ONLY_PRIVATE.format(owner=owner))
+    since = 0 if transcript.teammate else transcript.order
+    if any(p.state is State.DECLINED and p.message_id > since for p in answers):
+        raise Refused(_NOT_NOW.format(owner=owner))
+    allowed = [p for p in answers if _is_allowed(p)]
+    mine = [p for p in allowed if p.tool_name == tool.name]
+    if transcript.schedule is not None:
+        known = any(p.schedule == transcript.schedule for p in mine)
+        return "" if known else _BY_ITSELF
+    if transcript.teammate is not None:
+        return "" if mine else _BY_TEAMMATE
+    led = max(_list_others(transcript, accounts), default=None)
+    if led is not None and not any(p.created_at >= led for p in allowed):
+        return _LED
+    if not private and not allowed:
+        return _SHARED
+    return ""
+
+
+def as_asked(tool: Tool, p: Proposal) -> Tool:
+    """Return the tool of a proposal: of a reading, one of that kind, as long as it still only reads."""
+    reads = p.kind is kinds.READING and tool.kind is kinds.CALL and not tool.classify(p.arguments).writes
+    return replace(tool, kind=kinds.READING) if reads else tool
+
+
+def _list_answers(transcript: Transcript) -> list[Proposal]:
+    return [p for p in transcript.proposals.values() if p.kind is kinds.READING]
+
+
+def _is_allowed(p: Proposal) -> bool:
+    if p.state not in (State.APPROVED, State.EXECUTING, State.SUCCEEDED, State.FAILED):
+        return False
+    return any(vote.verb in (Verb.APPROVE, CONSENT) for vote in p.votes)
+
+
+def _list_others(transcript: Transcript, accounts: frozenset[str]) -> Iterator[datetime]:
+    """Yield the moments at which words that are not the owner's came into what this turn continues."""
+    own = next((line for line in reversed(transcript.lines) if _is_line_of(line, accounts)), None)
+    heard = next((line for line in transcript.lines if line.id == transcript.seen), None)
+    if heard is not None and (own is None or heard.id != own.id):
+        yield heard.created_at
+    since = own.created_at if own is not None else transcript.conversation.created_at
+    for p in transcript.proposals.values():
+        yield from (vote.at for vote in p.votes if vote.at >= since and _has_words(vote, accounts))
+        if p.updated_at >= since and p.edits and not _is_agreed(p, accounts):
+            yield p.updated_at
+        if p.cause is Cause.TAKEN_BACK and p.decline_reason and p.updated_at >= since:
+            yield p.updated_at
+
+
+def _is_line_of(line: Line, accounts: frozenset[str]) -> bool:
+    return line.role is LineRole.USER and str(line.actor) in accounts
+
+
+def _has_words(vote: Vote, accounts: frozenset[str]) -> bool:
+    """Tell if someone else's vote tells the model something in their words."""
+    return str(vote.actor) not in accounts and bool(vote.reason)
+
+
+def _is_agreed(p: Proposal, accounts: frozenset[str]) -> bool:
+    """Tell if the owner said yes to what an edit made of it."""
+    return any(str(v.actor) in accounts and v.verb in (Verb.APPROVE, CONSENT) for v in p.votes)

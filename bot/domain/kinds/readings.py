@@ -1,0 +1,74 @@
+"""Readings: what only reads under a person's account, where others learn what it finds, or led to it."""
+
+from dataclasses import replace
+
+from bot.domain.outcomes import WAITING
+from bot.domain.proposals import AskerFacts, Proposal, ProposalKind, State, Tone
+from bot.domain.verbs import BUTTONS, Needs, Verb
+
+
+def _offer(_: Proposal, **_given: bool) -> tuple[Verb, ...]:
+    return (Verb.APPROVE, Verb.NEVER, Verb.DECLINE)
+
+
+def _belongs_to_owner(_: object) -> bool:
+    return True
+
+
+def _introduce(asker: AskerFacts) -> str:
+    return f"Read as you, for {asker.place}" if asker.place else "Read as you"
+
+
+def _find_outcome(p: Proposal) -> tuple[Tone, str] | None:
+    if p.state is not State.DECLINED:
+        return None
+    words = "Only in private" if is_private_only(p) else "Not now"
+    return Tone.QUIET, f"{words}, said {p.decided_by or 'someone'}. Nothing was read."
+
+
+def _tell_model(p: Proposal) -> str:
+    who = p.decided_by or "someone"
+    match p.state:
+        case State.PROPOSED:
+            return f"{WAITING}: nothing was read yet. {p.requester.label} was asked; do not ask again."
+        case State.DECLINED if is_private_only(p):
+            return f"DECLINED: {who} lets this be read only in a private chat. Nothing was read. Say so."
+        case State.DECLINED:
+            return f"DECLINED: {who} does not want this to be read now. Nothing was read. Do not ask again."
+    return ""
+
+
+def is_private_only(p: Proposal) -> bool:
+    """Tell if its owner said that it is to be read only in private."""
+    return any(vote.verb == Verb.NEVER for vote in p.votes)
+
+
+READING = ProposalKind(
+    "reading",
+    "Waiting for your answer. Nothing has been read.",
+    answered="Allowed",
+    decided="answered",
+    approved_text="Allowed. It is being read.",
+    declined_text="Not now. Nothing was read.",
+    duplicate_text=(
+        "ERROR: The owner of the account is being asked whether it may be read here. "
+        "Make this call again once they have answered."
+    ),
+    no_edit_text="It is answered as it is.",
+    introduce=_introduce,
+    find_outcome=_find_outcome,
+    tell_model=_tell_model,
+    takes=frozenset({Verb.NEVER}),
+    offer=_offer,
+    buttons={
+        Verb.APPROVE: replace(BUTTONS[Verb.APPROVE], label="This conversation", doing="Allowing…"),
+        Verb.NEVER: replace(BUTTONS[Verb.NEVER], label="Only in private", doing="Saving…", rare=False),
+        Verb.DECLINE: replace(BUTTONS[Verb.DECLINE], label="Not now", doing="Saving…", needs=Needs.NOTHING),
+    },
+    is_own=_belongs_to_owner,
+    hides_own=True,
+    shows_itself=True,
+    is_final=True,
+    may_be_requested=False,
+    is_counted=False,
+)
