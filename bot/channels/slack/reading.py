@@ -14,7 +14,9 @@ _MAX_DEPTH = 8  # blocks in blocks
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TABLE_CHARS = 200, 30, 20_000
 _AUTHORS = ("author_name", "author_subname", "service_name", "username")
 _OF_A_TABLE = frozenset({"id", "blocks", "fallback", "color", "mrkdwn_in"})
-_NOTHING = "[no preview available]"  # what Slack writes in place of blocks
+_NOTHING = frozenset({"", "[no preview available]", "This content can't be displayed."})
+"""What Slack writes in place of blocks."""
+
 _PARTS = (
     "text",
     "elements",
@@ -37,7 +39,7 @@ def read_words(message: Mapping[str, Any]) -> str:
         if _is_pasted(each):
             tables += [_table(block) for block in _mappings(each.get("blocks")) if _is_table(block)]
     text = str(message.get("text") or "")
-    if not text.strip() or text.strip() == _NOTHING:
+    if text.strip() in _NOTHING:
         text = "\n".join(line for block in blocks if not _is_table(block) for line in _lines(block))
     return "\n\n".join(part for part in (text, *tables) if part.strip())
 
@@ -121,7 +123,7 @@ def _attachment(said: Mapping[str, Any]) -> str:
     shown = [part.strip() for part in (*parts, str(said.get("footer") or "")) if part.strip()]
     fallback = str(said.get("fallback") or "").strip()
     has_more_than_footer = len(shown) > bool(said.get("footer"))
-    if not has_more_than_footer and fallback != _NOTHING:
+    if not has_more_than_footer and fallback not in _NOTHING:
         shown.insert(0, fallback)
     return "\n".join(part for part in shown if part)
 
@@ -215,7 +217,8 @@ def _table(block: Mapping[str, Any]) -> str:
     if widest > width:
         left.append(f"{widest - width} columns")
     note = [f"(… {' and '.join(left)} of this table are left out)"] if left else []
-    return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:], *note])
+    caption = [escape(block["caption"], quote=False)] if isinstance(block.get("caption"), str) else []
+    return "\n".join([*caption, lines[0], f"|{' --- |' * width}", *lines[1:], *note])
 
 
 def _cell(cell: object) -> str:
@@ -227,6 +230,8 @@ def _cell(cell: object) -> str:
     if cell.get("type") == "rich_text":
         said = "; ".join(line for part in _mappings(cell.get("elements")) for line in _lines(part))
     else:
+        if isinstance(cell.get("fallback"), Mapping):  # a button, as text
+            return _cell(cell["fallback"])
         text, number = cell.get("text"), cell.get("value")
         shown = number if text in (None, "") else text
         if isinstance(shown, str | int | float):

@@ -61,6 +61,23 @@ async def test_a_pasted_table_is_read_as_the_persons_own(running: Running, more:
     ]
 
 
+def test_of_a_programs_table_the_caption_and_the_words_for_a_button_are_read():
+    button = {"type": "action_cell", "fallback": {"type": "raw_text", "text": "Open"}, "elements": []}
+    table = {"type": "data_table", "caption": "Costs <by> team", "rows": [*ROWS[:1], [ROWS[2][0], button]]}
+    assert read_all({"bot_id": "B9", "blocks": [table]}).splitlines() == [
+        "Costs &lt;by&gt; team",
+        "| Name | Sum |",
+        "| --- | --- |",
+        "| x &lt; y | Open |",
+    ]
+
+
+def test_what_slack_writes_in_place_of_blocks_is_not_read_as_words():
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "*TypeError* in checkout"}}
+    message = {"bot_id": "B9", "text": "This content can't be displayed.", "blocks": [section]}
+    assert read_all(message) == "*TypeError* in checkout"
+
+
 def test_of_a_large_table_it_is_said_what_is_left_out():
     rows = [[{"type": "raw_text", "text": "x" * 50}] * 40] * 500
     said = read_words({"blocks": [{"type": "table", "rows": rows}]})
