@@ -19,7 +19,7 @@ from bot.errors import ToolError
 from bot.store.connections import find_connection, get_connections, whose_call, whose_owner
 from bot.store.database import Database
 from bot.telemetry.logs import hiding, logger
-from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolset, list_tools
+from bot.tools.tool import Arguments, CallContext, Run, Tool, ToolOutput, Toolset, ToolSource
 
 log = logger(__name__)
 
@@ -32,13 +32,13 @@ class ConnectedTools:
 
     def __init__(self, tools: Toolset, database: Database) -> None:
         self.name = tools.name
-        self._tools = tools
+        self._source = ToolSource(tools)
         self._database = database
         self._told: set[str] = set()  # tools that the log knows to be left out
 
     async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
         """Return the tools, those with a provider only where its connection is there."""
-        found = await list_tools(self._tools, context)
+        found = await self._source.list_tools(context)
         named = {each.acts_at for each in found if each.acts_at}
         if not named:
             return found

@@ -17,7 +17,7 @@ from bot.errors import SettingsError
 from bot.plugins import ENTRY, TOOLS, import_named, where_it_failed
 from bot.plugins import load_entry_point as load_entry
 from bot.telemetry.logs import logger
-from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, list_tools
+from bot.tools.tool import CallContext, FixedToolset, Tool, Toolset, ToolSource
 
 log = logger(__name__)
 
@@ -86,7 +86,7 @@ async def _tools_of(source: Source, context: CallContext | None) -> tuple[list[T
     faults = []
     for toolset in source.toolsets:
         try:
-            brought = await list_tools(toolset, context)
+            brought = await ToolSource(toolset).list_tools(context)
             found += [
                 each if each.open_world is not None else replace(each, open_world=True) for each in brought
             ]

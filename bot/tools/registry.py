@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlmodel import Session
@@ -15,15 +15,16 @@ from bot.domain.rules import Rulebook
 from bot.domain.text import storable
 from bot.errors import SettingsError, UnknownTool
 from bot.store import proposals
-from bot.tools.tool import CallContext, Tool, Toolset, list_tools
+from bot.tools.tool import CallContext, Tool, Toolset, ToolSource
 
 
 @dataclass(frozen=True, slots=True)
 class AvailableTools:
-    """A snapshot of the tools; a turn keeps the one it started with."""
+    """A snapshot of the tools; a turn keeps the one it started with. ``context``: for whom and where."""
 
     tools: Mapping[str, Tool]
     withheld: Mapping[str, str] = field(default_factory=dict)  # tools out of reach here, each with the reason
+    context: CallContext | None = None
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -33,14 +34,14 @@ class AvailableTools:
         """The tools that a model may be told of and may call."""
         if all(tool.offered for tool in self):
             return self
-        return AvailableTools({tool.name: tool for tool in self if tool.offered})
+        return replace(self, tools={tool.name: tool for tool in self if tool.offered}, withheld={})
 
     def without(self, withheld: Mapping[str, str]) -> "AvailableTools":
         """Return the tools without those in ``withheld``, which gives a reason for each name."""
         if not withheld:
             return self
         left = {name: tool for name, tool in self.tools.items() if name not in withheld}
-        return AvailableTools(left, {**self.withheld, **withheld})
+        return replace(self, tools=left, withheld={**self.withheld, **withheld})
 
     def schema_of(self, session: Session, proposal: Proposal) -> Mapping[str, Any]:
         """Return the JSON schema of a proposal's arguments, as it was when it was proposed.
@@ -78,7 +79,10 @@ class AvailableTools:
             return ()
 
     def get(self, name: str) -> Tool:
-        """Raise UnknownTool, naming what there is or why it is out of reach."""
+        """Return a tool as it looks in the context.
+
+        Raises UnknownTool, naming what there is or why it is out of reach.
+        """
         found = self.tools.get(name)
         if found is None and name in self.withheld:
             raise UnknownTool(self.withheld[name])
@@ -86,7 +90,7 @@ class AvailableTools:
             raise UnknownTool(
                 f"There is no tool called {name!r}. There are: {', '.join(sorted(self.tools))}."
             )
-        return found
+        return found.in_context(self.context) if self.context else found
 
 
 def _parse_arguments(call: Call) -> Any:
@@ -104,7 +108,7 @@ class Registry:
     """Asks every toolset for its tools."""
 
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
-        self._toolsets = tuple(toolsets)
+        self._sources = tuple(ToolSource(toolset) for toolset in toolsets)
 
     async def available(self, context: CallContext | None = None) -> AvailableTools:
         """Return the tools there are, for whom and where ``context`` says, if that is known.
@@ -112,14 +116,14 @@ class Registry:
         Raises SettingsError when two toolsets bring the same name: which one was meant is unknowable.
         """
         found: dict[str, Tool] = {}
-        for toolset in self._toolsets:
-            for each in await list_tools(toolset, context):
+        for source in self._sources:
+            for each in await source.list_tools(context):
                 if each.name in found:
                     raise SettingsError(
-                        f"Two tools are called {each.name!r}; rename the one in {toolset.name}."
+                        f"Two tools are called {each.name!r}; rename the one in {source.toolset.name}."
                     )
-                found[each.name] = each.in_context(context) if context else each
-        return AvailableTools(found)
+                found[each.name] = each
+        return AvailableTools(found, context=context)
 
     async def misfits(self, book: Rulebook) -> dict[int, str]:
         """Return the rules whose condition does not fit an available tool, by number, with the reasons."""

@@ -454,10 +454,18 @@ class Toolset(Protocol):
     async def tools(self) -> Sequence[Tool]: ...
 
 
-async def list_tools(toolset: Toolset, context: CallContext | None) -> Sequence[Tool]:
-    """Return the tools of a source, asked with the context if it takes one."""
-    parameter = find_parameter(toolset.tools, CallContext)
-    return await (toolset.tools(**{parameter: context}) if parameter else toolset.tools())
+class ToolSource:
+    """A toolset, and the name by which it takes the context in which it is asked, if it takes one."""
+
+    def __init__(self, toolset: Toolset) -> None:
+        self.toolset = toolset
+        self._parameter = find_parameter(toolset.tools, CallContext)
+
+    async def list_tools(self, context: CallContext | None) -> Sequence[Tool]:
+        """Return its tools, for whom and where the context says."""
+        if self._parameter:
+            return await self.toolset.tools(**{self._parameter: context})
+        return await self.toolset.tools()
 
 
 @dataclass(frozen=True, slots=True)
