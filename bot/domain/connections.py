@@ -1,6 +1,7 @@
-"""Connections: the account at a server in whose name a call is made, and the port to where they are kept.
+"""Connections: the account at a server in whose name a call is made, and access to its token.
 
-A `Connection` holds no secret. A call that is made as Nod has none.
+A `Connection` holds no secret. A call that is made as Nod has none. Where they are kept is behind the port of
+``bot/domain/connection_port.py``.
 """
 
 import base64
@@ -11,8 +12,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, Self
 from urllib.parse import quote, quote_plus
-
-from sqlmodel import Session
 
 from bot.domain.text import escape_point, make_visible, one_line, shorten, storable
 
@@ -128,19 +127,6 @@ class ConnectionAccess(TokenSource, Protocol):
 
     @property
     def secrets(self) -> frozenset[str]: ...
-
-
-class Connections(Protocol):
-    """The port to the connections that people and admins made."""
-
-    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
-        """Return the connection of a person or a place at a server, also an expired one."""
-
-    def access(self, connection: Connection) -> ConnectionAccess:
-        """Return the access to its token, at the time of a call."""
-
-    def providers(self) -> Mapping[str, Identity]:
-        """Return the providers that a team's own tools may name, each with whose account it is."""
 
 
 def bound_name(text: str) -> str:

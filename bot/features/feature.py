@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from bot.approvals.commands.words import CommandParts, CommandSet
 from bot.channels.base import Standing
 from bot.domain.chat import Clock
-from bot.domain.connections import Connections
+from bot.domain.connection_port import Connections
 from bot.domain.hooks import Hooks
 from bot.domain.jobs import Wake
 from bot.jobs.scheduler import Sweep

@@ -6,7 +6,8 @@ nothing here costs a statement.
 
 from sqlmodel import Session
 
-from bot.domain.connections import Connection, Connections, Identity, Whose
+from bot.domain.connection_port import Connections
+from bot.domain.connections import Connection, Identity, Whose
 from bot.domain.people import Actor, Person
 from bot.domain.proposals import Proposal
 from bot.store import conversations, people

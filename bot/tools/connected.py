@@ -11,7 +11,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 from sqlmodel import Session
 
-from bot.domain.connections import Connection, ConnectionAccess, Connections, Identity, Whose, encodings_of
+from bot.domain.connection_port import Connections
+from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose, encodings_of
 from bot.domain.files import File
 from bot.domain.people import Actor
 from bot.domain.redaction import HIDDEN, veil

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bot.approvals.groups import Groups
 from bot.domain.chat import Address, Answer, Clock, Command, Inbox, Reply
-from bot.domain.connections import Connections
+from bot.domain.connection_port import Connections
 from bot.domain.jobs import Wake
 from bot.domain.people import Actor, Membership
 from bot.domain.prices import Prices

@@ -106,7 +106,7 @@ class Logins(SignIns):
     def check(self, name: str) -> tuple[Server, Keys]:
         """Return the server of that name, where people can sign in. Raises SignInError."""
         for server in self.servers:
-            if server.config.name == name and server.keys is not None:
+            if server.config.name == name and isinstance(server.keys, Keys):
                 return server, server.keys
             if server.config.name == name:
                 raise SignInError(f"No one signs in at {name}: its entry says how Nod gets in.")

@@ -24,6 +24,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from bot.domain.chat import Clock
+from bot.domain.connections import TokenSource
 from bot.domain.text import one_line, shorten
 from bot.errors import ToolError, ToolTimedOut
 from bot.telemetry.logs import logger
@@ -96,12 +97,12 @@ class Server:
         *,
         clock: Clock,
         patience: float,
-        keys: Keys | None = None,
+        keys: TokenSource | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.config = config
         self.keys = keys
-        """The sign-in there; None where people do not sign in."""
+        """The sign-in there, or the connection under which it is asked; None where people do not sign in."""
         self.tried = asyncio.Event()
         """Set once the first attempt to start it has ended, well or not."""
         self._ask = ask
@@ -141,6 +142,11 @@ class Server:
         return self.trouble is not None and self._signed_out
 
     @property
+    def is_busy(self) -> bool:
+        """True while calls are under way."""
+        return bool(self._calls)
+
+    @property
     def group(self) -> str:
         """The group of its tools."""
         return f"mcp:{self.config.name}"
@@ -152,7 +158,7 @@ class Server:
 
     async def status(self) -> ServerStatus:
         sign_in = None
-        if self.keys is not None:
+        if isinstance(self.keys, Keys):
             held = await self.keys.look()
             signed_in = held is not None and bool(held.tokens)
             by, at = (held.signed_in_by, held.signed_in_at) if held else (None, None)

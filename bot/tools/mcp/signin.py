@@ -31,6 +31,7 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from bot.domain.chat import Clock
+from bot.domain.connections import TokenSource
 from bot.store import mcp as store
 from bot.store.database import Database
 from bot.store.mcp import SignIn
@@ -92,6 +93,14 @@ class Keys:
             done = "no one is signed in there" if held is None else "its sign-in has ended"
             return f"{done}. Run: nod mcp login {self._name}"
         return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
+
+    def note_challenge(self, challenge: str) -> None:
+        """Keep the server's last word on how to sign in there."""
+        self.challenge = challenge
+
+    def note_scope(self, scope: str) -> None:
+        """Keep scopes that the server asked for."""
+        self.wanted = f"{self.wanted} {scope}".strip()[-1000:]
 
     async def scopes(self) -> str:
         """Return the scopes allowed before, and those that the server has asked for since."""
@@ -224,19 +233,26 @@ class Memory:
 class Bearer(httpx2.Auth):
     """Puts the token on each request. What stays refused is answered in words, as a JSON-RPC error."""
 
-    def __init__(self, keys: Keys | None) -> None:
-        """``keys`` None: the configuration has its own header, so there is nothing to renew."""
+    def __init__(self, keys: TokenSource | None, url: str) -> None:
+        """``keys`` None: the configuration has its own header, so there is nothing to renew.
+
+        The token goes to the origin of ``url`` alone.
+        """
         self._keys = keys
+        self._origin = _origin_of(httpx2.URL(url))
 
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if _origin_of(request.url) != self._origin:
+            yield request
+            return
         sent = await self._keys.token() if self._keys else None
         if sent is not None:
             request.headers["Authorization"] = f"Bearer {sent}"
         response = yield request
         if response.status_code == httpx2.codes.UNAUTHORIZED and self._keys is not None:
-            self._keys.challenge = response.headers.get("WWW-Authenticate", "")[:_MOST_CHALLENGE]
+            self._keys.note_challenge(response.headers.get("WWW-Authenticate", "")[:_MOST_CHALLENGE])
             token = await self._keys.token(refused=sent or "")
             if token is not None:
                 request.headers["Authorization"] = f"Bearer {token}"
@@ -256,8 +272,12 @@ class Bearer(httpx2.Auth):
         if self._keys is None or extract_field_from_www_auth(response, "error") != "insufficient_scope":
             return "it forbids this (403)"
         scope = (extract_scope_from_www_auth(response) or "")[:200]
-        self._keys.wanted = f"{self._keys.wanted} {scope}".strip()[-1000:]
+        self._keys.note_scope(scope)
         return f"its sign-in does not allow this ({scope or 'no scope named'}). Sign in again to allow it"
+
+
+def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _say(response: httpx2.Response, why: str) -> None:

@@ -2,28 +2,31 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp import types
 
 from bot.domain.chat import Clock
-from bot.domain.connections import Identity
+from bot.domain.connections import Identity, TokenSource
 from bot.store.database import Database
 from bot.telemetry.logs import logger
+from bot.tools.connected import hide_secrets
 from bot.tools.mcp.base import Ask, Servers, ServerStatus, decline
 from bot.tools.mcp.catalogue import Sleep
 from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.connected import MAX_SESSIONS, ConnectedServer, ConnectedServers
 from bot.tools.mcp.login import Logins
 from bot.tools.mcp.reading import ReadingTools
 from bot.tools.mcp.schemas import TooSlow
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Keys
 from bot.tools.mcp.tools import adopt, names_of
-from bot.tools.tool import Tool
+from bot.tools.tool import CallContext, Tool
 
 log = logger(__name__)
 
 _FIRST_WAIT_SECONDS = 5.0  # that a turn waits for a server, and for its list; what is slower comes later
+_RUN_WAIT_SECONDS = 20.0  # that what was approved waits for a session
 _MOST_SLOW = 3  # tools of one server whose schemas may take too long, before the rest is not tried
 
 
@@ -47,7 +50,8 @@ class McpToolset(Servers):
     ``database`` has who is signed in where; without it no one is. ``first_wait`` is how many seconds after
     the start the first asking may wait for a server to come up, ``patience`` how long a person has to answer
     a server's question, ``taken`` the names that other tools have: a server that brings one of them is not
-    listened to, for two tools of one name would stop every turn.
+    listened to, for two tools of one name would stop every turn. ``most``: how many connections have a
+    session at the same time.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class McpToolset(Servers):
         taken: Callable[[], Collection[str]] = tuple,
         sleep: Sleep = asyncio.sleep,
         first_wait: float = _FIRST_WAIT_SECONDS,
+        most: int = MAX_SESSIONS,
     ) -> None:
         self.servers = tuple(
             Server(
@@ -80,8 +85,19 @@ class McpToolset(Servers):
         self._taken = taken
         self._first_wait = first_wait
         self._waits_until: float | None = None  # in the loop's time
-        self._adopted: dict[str, _Adopted] = {}
-        self._reading = {server.config.name: ReadingTools(server, patience) for server in self.servers}
+        self._adopted: dict[Server, _Adopted] = {}
+        self._reading: dict[Server, ReadingTools] = {}
+        personal = [config for config in configs if config.identity is not Identity.NOD]
+        self.connected: ConnectedServers | None = None
+        """The sessions at servers whose calls are made in someone's name."""
+        if personal and database is not None:
+
+            def make(config: ServerConfig, keys: TokenSource, ask: Ask) -> Server:
+                return Server(config, ask, clock=clock, patience=patience, keys=keys, sleep=sleep)
+
+            self.connected = ConnectedServers(
+                personal, database, make, self._forget, ask=ask, clock=clock, sleep=sleep, most=most
+            )
         self._twins: set[tuple[str, str]] = set()
 
     def start(self) -> None:
@@ -96,8 +112,12 @@ class McpToolset(Servers):
         self.start()
         await self._wait(asyncio.get_running_loop().time() + seconds)
 
-    async def tools(self) -> Sequence[Tool]:
-        """Return the tools that the servers offered last, without denied ones."""
+    async def tools(self, context: CallContext | None = None) -> Sequence[Tool]:
+        """Return the tools that the servers offered last, without denied ones.
+
+        Of servers whose calls are made in someone's name, those of the person or the chat that ``context``
+        is about.
+        """
         self.start()
         await self._wait(self._waits_until or 0.0)
         found: dict[str, Tool] = {}
@@ -108,10 +128,40 @@ class McpToolset(Servers):
                     self._warn_of_twins(tool.name, server)
                 else:
                     found[tool.name] = tool
+        if self.connected is not None:
+            for connected in await self._find_connected(self.connected, context):
+                for tool in await self._tools_of(connected.server):
+                    if tool.name in taken or tool.name in found:
+                        self._warn_of_twins(tool.name, connected.server)
+                    else:
+                        found[tool.name] = _bind(tool, connected)
         return tuple(found.values())
 
+    async def _find_connected(
+        self, connected: ConnectedServers, context: CallContext | None
+    ) -> Sequence[ConnectedServer]:
+        """Return the sessions for whom a call is made, those that just began after a short wait."""
+        found = await connected.find(context)
+        proposed = context is not None and context.connected_as
+        seconds = _RUN_WAIT_SECONDS if proposed else self._first_wait
+        late = [each.server for each in found if not each.server.tried.is_set()]
+        if late:
+            waits = [asyncio.create_task(server.tried.wait()) for server in late]
+            _, pending = await asyncio.wait(waits, timeout=seconds)
+            for task in pending:
+                task.cancel()
+        return found
+
+    def _forget(self, server: Server) -> None:
+        """Forget the tools of a session that ends."""
+        adopted = self._adopted.pop(server, None)
+        if adopted:
+            adopted.wanted = False
+        self._reading.pop(server, None)
+
     async def status(self) -> list[ServerStatus]:
-        return [await server.status() for server in self.servers]
+        found = [await server.status() for server in self.servers]
+        return [*found, *(self.connected.list_status() if self.connected else ())]
 
     def sign_ins(self, database: Database, clock: Clock, back: Callable[[], str]) -> Logins:
         return Logins(self.servers, database, clock, back)
@@ -121,6 +171,8 @@ class McpToolset(Servers):
         for adopted in self._adopted.values():
             adopted.wanted = False
         await asyncio.gather(*(server.stop() for server in self.servers))
+        if self.connected is not None:
+            await self.connected.stop()
 
     async def _wait(self, until: float) -> None:
         """Wait until each server was tried, or until then in the loop's time."""
@@ -150,7 +202,7 @@ class McpToolset(Servers):
         The server's schemas are checked in a thread, and a turn does not wait long for it.
         """
         known = server.known
-        adopted = self._adopted.get(server.config.name)
+        adopted = self._adopted.get(server)
         if adopted is None or adopted.known is not known:
             offered = {theirs.name for theirs in known}
             before = adopted.tools if adopted else {}
@@ -161,7 +213,7 @@ class McpToolset(Servers):
             server.left_out = {}
             adopted = _Adopted(known, kept, patience)
             adopted.work = asyncio.create_task(asyncio.to_thread(_adopt, server, adopted, self._patience))
-            self._adopted[server.config.name] = adopted
+            self._adopted[server] = adopted
         if adopted.work is not None and not adopted.work.done():
             left = adopted.patience - asyncio.get_running_loop().time()
             await asyncio.wait({adopted.work}, timeout=max(0.0, left))
@@ -170,8 +222,20 @@ class McpToolset(Servers):
         names = {tool.name for tool in found}
         return (
             *found,
-            *(each for each in self._reading[server.config.name].tools() if each.name not in names),
+            *(each for each in self._list_reading_tools(server) if each.name not in names),
         )
+
+    def _list_reading_tools(self, server: Server) -> Sequence[Tool]:
+        """Return the tools that read what a server has besides tools."""
+        if server not in self._reading:
+            self._reading[server] = ReadingTools(server, self._patience)
+        return self._reading[server].tools()
+
+
+def _bind(tool: Tool, connected: ConnectedServer) -> Tool:
+    """Return the tool of a session as it runs in that name."""
+    run = tool.run and hide_secrets(tool.run, connected.secrets)
+    return replace(tool, connection=connected.connection, run=run)
 
 
 def _adopt(server: Server, adopted: _Adopted, patience: float) -> None:

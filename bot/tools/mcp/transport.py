@@ -23,6 +23,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp.types.version import LATEST_MODERN_VERSION
 
+from bot.domain.connections import TokenSource
 from bot.tools.intake import Lines, TooLarge, bound_message, bound_response
 from bot.tools.mcp.address import (
     BROKEN,
@@ -36,7 +37,7 @@ from bot.tools.mcp.address import (
 from bot.tools.mcp.answers import fit_answer, fit_message
 from bot.tools.mcp.config import ServerConfig, Stdio
 from bot.tools.mcp.line import ServerLine
-from bot.tools.mcp.signin import Bearer, Keys
+from bot.tools.mcp.signin import Bearer
 
 _CONNECT_SECONDS = 30.0
 _SILENCE_SECONDS = 300.0  # a server may hold a stream open for long; calls have their own, shorter limit
@@ -53,7 +54,7 @@ Heard = Callable[[str], None]
 
 @asynccontextmanager
 async def open_streams(
-    config: ServerConfig, line: ServerLine, heard: Heard, keys: Keys | None
+    config: ServerConfig, line: ServerLine, heard: Heard, keys: TokenSource | None
 ) -> AsyncIterator[tuple["Watched", Any]]:
     """Yield the read and the write stream.
 
@@ -71,7 +72,7 @@ async def open_streams(
             address = AddressTransport(inner, line.break_off)
             headers = {"Accept-Encoding": "identity", **launch.headers}
             client = httpx2.AsyncClient(
-                headers=headers, auth=Bearer(keys), timeout=timeout, transport=address
+                headers=headers, auth=Bearer(keys, launch.url), timeout=timeout, transport=address
             )
             await stack.enter_async_context(client)
             lines = streamable_http_client(launch.url, http_client=client)
