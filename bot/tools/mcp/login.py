@@ -7,20 +7,18 @@ under way, and so does `patience`; people begin again.
 """
 
 import asyncio
-import contextlib
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import httpx2
-from mcp import types
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
 from mcp.client.auth.utils import union_scopes
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata
-from pydantic import AnyUrl, ValidationError
+from mcp.shared.auth import AuthorizationCodeResult
+from pydantic import ValidationError
 
 from bot.domain.chat import Clock
 from bot.domain.text import hash_text
@@ -30,9 +28,18 @@ from bot.store.database import Database
 from bot.store.mcp import SignIn
 from bot.telemetry.logs import logger
 from bot.tools.intake import TooLarge
+from bot.tools.mcp.authorization import (
+    HELLO,
+    HELLO_HEADERS,
+    AskingAuth,
+    explain_registration,
+    find_configured_client,
+    name_proof,
+    set_scope,
+    spell_issuer,
+)
 from bot.tools.mcp.base import OVER, UNKNOWN, ServerStatus, SignIns, no_server
-from bot.tools.mcp.config import OAuthClient
-from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
+from bot.tools.mcp.dialects import words_of
 from bot.tools.mcp.server import Server
 from bot.tools.mcp.signin import Discovered, Keys, Memory, expiry, metadata_of, sign_in_client
 
@@ -45,17 +52,6 @@ _LOOK_SECONDS = 0.5  # how often a sign-in of another process is looked at
 _BROUGHT = ("code", "iss", "error", "error_description")
 _MAX_BROUGHT_CHARS = 4000
 _LONGEST_LOOK = 30.0  # seconds for that process to end it
-_HELLO = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": types.LATEST_PROTOCOL_VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": "nod", "version": "1"},
-    },
-}
-_HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 @dataclass(eq=False)
@@ -72,6 +68,10 @@ class _Going:
     state: str = ""
     words: str = ""
     """What the sign-in server said last, where that is a refusal."""
+
+    def hear(self, words: str) -> None:
+        """Keep what the sign-in server said last."""
+        self.words = words
 
     @property
     def under_way(self) -> bool:
@@ -201,7 +201,7 @@ class Logins(SignIns):
         except TimeoutError:
             raise SignInError(f"No one signed in at {name} in time. Start the sign-in again.") from None
         except OAuthRegistrationError:
-            raise SignInError(self._why_unregistered(going)) from None
+            raise SignInError(explain_registration(name, self.back(), going.words)) from None
         except (OAuthTokenError, ValidationError):
             why = f": {going.words}" if going.words else ""
             raise SignInError(f"{name} gave no token for this sign-in{why}. Start it again.") from None
@@ -216,39 +216,25 @@ class Logins(SignIns):
         log.info("signed in at an mcp server", server=name, by=going.by)
         return f"You are signed in at {name}."
 
-    def _why_unregistered(self, going: _Going) -> str:
-        """Return why a sign-in server registered no client, and what to do."""
-        name, words = going.server.config.name, going.words
-        said = f" It says: {words}." if words else ""
-        if "redirect" in words.lower() or "callback" in words.lower():
-            return (
-                f"{name} does not let people come back to {self.back()}.{said} "
-                "Set NOD_PUBLIC_URL to an address that it takes, or register Nod there."
-            )
-        return (
-            f"{name} takes no clients that it does not know.{said} "
-            'Register Nod there and add "oauth": {"clientId": …} to its entry.'
-        )
-
     async def _run_flow(self, going: _Going) -> SignIn:
         """Go through the flow. Raises what the SDK raises, and SignInError."""
         name, keys = going.server.config.name, going.keys
         launch, back = keys.launch, self.back()
         client = launch.client
         instead, more = " ".join(client.scopes), await keys.scopes() if keys.wanted else ""
-        about, kept = metadata_of(back), Memory(_find_configured_client(client, back))
+        about, kept = metadata_of(back), Memory(find_configured_client(client, back))
 
         async def redirect(url: str) -> None:
             page = httpx2.URL(url)
             if page.scheme not in ("http", "https"):
                 raise SignInError(f"{name} names no web page to sign in at.")
             about.scope = union_scopes(instead or about.scope, more)
-            _name_proof(kept.client, client, flow.context.oauth_metadata)
+            name_proof(kept.client, client, flow.context.oauth_metadata)
             going.state = page.params["state"]
             now = self.clock()
             until = now + timedelta(seconds=self.patience)
             await self.database.write(store.begin_sign_in, going.ident, going.state, name, now, until)
-            going.page.set_result(str(_asking_for(page, about.scope)))
+            going.page.set_result(str(set_scope(page, about.scope)))
 
         async def callback() -> AuthorizationCodeResult:
             while not going.answer.done():
@@ -263,12 +249,12 @@ class Logins(SignIns):
                 said = await self.database.write(store.take_back, going.ident)
                 if said is not None and not going.answer.done():
                     _answer(going, said | {"state": going.state})
-            return _with_known_issuer(going.answer.result(), flow.context.oauth_metadata)
+            return spell_issuer(going.answer.result(), flow.context.oauth_metadata)
 
         flow = OAuthClientProvider(launch.url, about, kept, redirect, callback)
-        async with sign_in_client(launch.url, auth=_Asked(flow, keys.challenge, going)) as http:
+        async with sign_in_client(launch.url, auth=AskingAuth(flow, keys.challenge, going.hear)) as http:
             async with http.stream(
-                "POST", launch.url, json=_HELLO, headers=dict(launch.headers) | _HELLO_HEADERS
+                "POST", launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS
             ) as response:
                 if response.status_code in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
                     raise SignInError(f"{name} does not accept the token of its own sign-in server.")
@@ -293,83 +279,6 @@ class Logins(SignIns):
             going.by,
             now,
         )
-
-
-class _Asked(httpx2.Auth):
-    """The SDK's flow, also at a server that lets anyone say hello."""
-
-    requires_response_body = True
-
-    def __init__(self, flow: OAuthClientProvider, challenge: str, going: _Going) -> None:
-        self._flow = flow
-        self._going = going
-        self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
-
-    async def async_auth_flow(
-        self, request: httpx2.Request
-    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        signed_in = self._flow.context.current_tokens is not None
-        async with contextlib.aclosing(self._flow.async_auth_flow(request)) as flow:
-            response = yield await anext(flow)
-            if not signed_in and response.status_code not in (401, 403):
-                response = httpx2.Response(401, headers=self._challenge, request=request)
-            with contextlib.suppress(StopAsyncIteration):
-                while True:
-                    asked = await flow.asend(response)
-                    if asked is not request:
-                        asked.headers["Accept"] = "application/json"
-                    response = yield asked
-                    if asked is not request:
-                        await response.aread()
-                        self._going.words = words_of(read_answer(response))
-                        response = fit_response(response, self._flow.context.auth_server_url)
-
-
-def _find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
-    """Return the client that was registered by people; None where Nod is to register itself."""
-    if not client.id:
-        return None
-    return OAuthClientInformationFull(
-        client_id=client.id, client_secret=client.secret or None, redirect_uris=[AnyUrl(back)]
-    )
-
-
-def _asking_for(page: httpx2.URL, scope: str | None) -> httpx2.URL:
-    """Set the scope of a sign-in page. OpenID Connect grants offline access only with a consent prompt."""
-    if not scope:
-        return page
-    page = page.copy_set_param("scope", scope).copy_remove_param("prompt")
-    if "offline_access" in scope.split():
-        return page.copy_set_param("prompt", "consent")
-    return page
-
-
-def _name_proof(
-    known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
-) -> None:
-    """Name how the client proves itself, where it was configured or its registration does not say."""
-    if known is not None and (configured.id or not known.token_endpoint_auth_method):
-        secret = configured.secret if configured.id else known.client_secret or ""
-        known.token_endpoint_auth_method = _method(OAuthClient("", secret), server)
-
-
-def _with_known_issuer(
-    came: AuthorizationCodeResult, server: OAuthMetadata | None
-) -> AuthorizationCodeResult:
-    """Return the answer with the issuer as its server's description spells it, if only a slash differs."""
-    if came.iss and server is not None and is_same_issuer(came.iss, str(server.issuer)):
-        return came.model_copy(update={"iss": str(server.issuer)})
-    return came
-
-
-def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
-    """Return the authentication method of a client; RFC 8414 makes "basic" the default."""
-    if not client.secret:
-        return "none"
-    offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
-    if "client_secret_basic" in offered:
-        return "client_secret_basic"
-    return "client_secret_post"
 
 
 def _answer(going: _Going, said: Mapping[str, str]) -> None:

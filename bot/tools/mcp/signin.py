@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urljoin
 
 import httpx2
@@ -29,6 +29,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 from sqlalchemy.exc import DBAPIError
+from sqlmodel import Session
 
 from bot.domain.chat import Clock
 from bot.domain.connections import TokenSource
@@ -48,6 +49,7 @@ _YEAR = 366 * 86400  # seconds: no token is believed to last longer
 _LEEWAY = timedelta(seconds=30)  # a token that ends this soon is not sent any longer
 _MOST_CHALLENGE = 4000  # characters
 _LEASE = timedelta(seconds=60)
+_LONGEST_SECONDS = 45.0  # for a refresh: less than the lease, so that no two are under way
 _LOOK_SECONDS = 0.5  # how often another process's refreshing is looked at
 
 
@@ -58,8 +60,25 @@ class Discovered(BaseModel):
     server: OAuthMetadata | None = None
 
 
+class SignInRows(Protocol):
+    """The functions of a module that keeps sign-ins as rows, each one short transaction."""
+
+    def find(self, session: Session, key: str, url: str) -> SignIn | None: ...
+
+    def claim(self, session: Session, held: SignIn, now: datetime, until: datetime) -> bool: ...
+
+    def renew(self, session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool: ...
+
+    def spoil(self, session: Session, held: SignIn) -> bool: ...
+
+    def release(self, session: Session, held: SignIn) -> bool: ...
+
+
 class Keys:
-    """The sign-in at one server, for all of its connections. ``wanted`` are scopes it asked for since."""
+    """The tokens of one sign-in at a server. ``wanted`` are scopes that the server asked for since.
+
+    ``rows`` keep it under ``key``; ``again`` says how to sign in again.
+    """
 
     def __init__(
         self,
@@ -68,6 +87,10 @@ class Keys:
         database: Database,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        rows: SignInRows = store,
+        key: str = "",
+        again: str = "",
     ) -> None:
         self.launch = launch
         self.wanted = ""
@@ -77,6 +100,9 @@ class Keys:
         self._database = database
         self._clock = clock
         self._sleep = sleep
+        self._rows = rows
+        self._key = key or name
+        self._again = again or f"Run: nod mcp login {name}"
         self._lock = asyncio.Lock()
         self._held: SignIn | None = None
         self._trouble = ""
@@ -88,11 +114,11 @@ class Keys:
             return self._trouble
         held = self._held
         if held is not None and held.is_lost:
-            return f"no key of NOD_SECRET_KEY opens its sign-in. Run: nod mcp login {self._name}"
+            return f"no key of NOD_SECRET_KEY opens its sign-in. {self._again}"
         if held is None or not held.tokens:
             done = "no one is signed in there" if held is None else "its sign-in has ended"
-            return f"{done}. Run: nod mcp login {self._name}"
-        return f"it does not accept its sign-in. Run: nod mcp login {self._name}"
+            return f"{done}. {self._again}"
+        return f"it does not accept its sign-in. {self._again}"
 
     def note_challenge(self, challenge: str) -> None:
         """Keep the server's last word on how to sign in there."""
@@ -116,7 +142,7 @@ class Keys:
         if not self._database.there:
             return None  # to look would make it
         try:
-            held = await self._database.read(store.find, self._name, self.launch.url)
+            held = await self._database.read(self._rows.find, self._key, self.launch.url)
         except DBAPIError:  # of an older release, which knows no sign-ins
             return None
         if held is not None and held.tokens:
@@ -150,7 +176,7 @@ class Keys:
 
     async def _refresh(self, held: SignIn) -> SignIn | None:
         """Return the sign-in with new tokens, by us or by another process; or as it was, or without any."""
-        while not await self._database.write(store.claim, held, self._clock(), self._clock() + _LEASE):
+        while not await self._database.write(self._rows.claim, held, self._clock(), self._clock() + _LEASE):
             now = await self.look()
             if now is None or now.version != held.version:
                 return now
@@ -158,16 +184,16 @@ class Keys:
         tokens, final = await self._ask_for_tokens(held)
         if tokens is not None:
             until = expiry(tokens, self._clock())
-            await self._database.write(store.renew, held, tokens.model_dump_json(), until)
+            await self._database.write(self._rows.renew, held, tokens.model_dump_json(), until)
         else:
-            await self._database.write(store.spoil if final else store.release, held)
+            await self._database.write(self._rows.spoil if final else self._rows.release, held)
         return await self.look()
 
     async def _ask_for_tokens(self, held: SignIn) -> tuple[OAuthToken | None, bool]:
         """Request new tokens. Return them, or None and True if the refusal is final."""
         self._trouble = ""
         try:
-            async with sign_in_client(self.launch.url) as client:
+            async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(self.launch.url) as client:
                 response = await client.send(_renewal(held))
                 response = fit_response(response, None)
                 if response.status_code == httpx2.codes.OK:
@@ -178,7 +204,7 @@ class Keys:
                     return OAuthToken.model_validate(kept | given), False
                 final = response.status_code in (400, 401, 403)
                 why = f"HTTP {response.status_code}"
-        except (httpx2.HTTPError, httpx2.StreamError, TooLarge, ValidationError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError, ValidationError) as error:
             final, why = False, type(error).__name__
         log.warning("an mcp server's sign-in was not renewed", server=self._name, why=why, final=final)
         if not final:
@@ -190,10 +216,7 @@ def _renewal(held: SignIn) -> httpx2.Request:
     """Return the request for new tokens (RFC 6749, section 6; RFC 8707 for the resource)."""
     found = Discovered.model_validate_json(held.found)
     client = OAuthClientInformationFull.model_validate_json(held.client)
-    context = OAuthContext(
-        held.url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
-        client_info=client, protected_resource_metadata=found.resource,
-    )  # fmt: skip
+    context = make_context(held.url, client, found)
     tokens = OAuthToken.model_validate_json(held.tokens)
     form = {
         "grant_type": "refresh_token",
@@ -208,6 +231,14 @@ def _renewal(held: SignIn) -> httpx2.Request:
     else:
         address = urljoin(held.url, "/token")
     return httpx2.Request("POST", address, data=form, headers=headers)
+
+
+def make_context(url: str, client: OAuthClientInformationFull, found: Discovered) -> OAuthContext:
+    """Return the SDK's view of a sign-in, for requests that need no person."""
+    return OAuthContext(
+        url, metadata_of("http://127.0.0.1/"), Memory(), None, None,
+        client_info=client, protected_resource_metadata=found.resource,
+    )  # fmt: skip
 
 
 @dataclass

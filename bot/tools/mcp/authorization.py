@@ -1,0 +1,306 @@
+"""Authorization at a server in steps (OAuth 2.1): the page to open, the exchange of the code, revoking.
+
+All that is needed between two steps is in the values, so it may be kept as a row. Discovery and the
+registration are the SDK's. PKCE, the state and the exchange are here: the SDK keeps them in a coroutine.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import httpx2
+from mcp import types
+from mcp.client.auth import (
+    OAuthClientProvider,
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+    PKCEParameters,
+)
+from mcp.client.auth.utils import union_scopes, validate_authorization_response_iss
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import AnyUrl, ValidationError
+
+from bot.errors import SignInError
+from bot.telemetry.logs import logger
+from bot.tools.intake import TooLarge
+from bot.tools.mcp.config import Http, OAuthClient
+from bot.tools.mcp.dialects import fit_response, is_same_issuer, read_answer, words_of
+from bot.tools.mcp.signin import Discovered, Memory, make_context, metadata_of, sign_in_client
+
+log = logger(__name__)
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": types.LATEST_PROTOCOL_VERSION,
+        "capabilities": {},
+        "clientInfo": {"name": "nod", "version": "1"},
+    },
+}
+HELLO_HEADERS = {"Accept": "application/json, text/event-stream"}
+_LONGEST_SECONDS = 60.0  # for one step, whatever its requests take
+_ENDED = frozenset(
+    {400, 401, 403, 404, 405, 501}
+)  # answers to a revocation after which it is not tried again
+_HERE = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """A page at which a person signs in, and what their return is checked and exchanged with.
+
+    ``client`` and ``found`` are JSON of the SDK's own values; ``verifier`` and ``client`` are secrets.
+    """
+
+    page: str
+    state: str
+    back: str
+    scope: str
+    issuer: str
+    found: str
+    client: str = field(repr=False)
+    verifier: str = field(repr=False)
+
+
+class _AtPage(Exception):
+    """The flow has come to the page of the sign-in server."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.page = page
+
+
+async def request_authorization(
+    name: str, launch: Http, back: str, *, client: str = "", challenge: str = "", more_scopes: str = ""
+) -> AuthorizationRequest:
+    """Discover the sign-in server, register there if need be, and return the page. Raises SignInError.
+
+    ``client``: Nod as it is registered there already, as JSON. ``challenge``: the server's last word on how
+    to sign in there. ``more_scopes`` are asked for in addition.
+    """
+    heard: list[str] = []
+    known = OAuthClientInformationFull.model_validate_json(client) if client else None
+    about, kept = metadata_of(back), Memory(known or find_configured_client(launch.client, back))
+
+    async def stop(page: str) -> None:
+        raise _AtPage(page)
+
+    async def never() -> AuthorizationCodeResult:
+        raise OAuthFlowError("it led nowhere")
+
+    flow = OAuthClientProvider(launch.url, about, kept, stop, never)
+    with _explain(name, back, heard):
+        try:
+            async with (
+                asyncio.timeout(_LONGEST_SECONDS),
+                sign_in_client(launch.url, auth=AskingAuth(flow, challenge, heard.append)) as http,
+            ):
+                await http.post(launch.url, json=HELLO, headers=dict(launch.headers) | HELLO_HEADERS)
+        except _AtPage as reached:
+            page = httpx2.URL(reached.page)
+        else:
+            raise SignInError(f"{name} does not ask people to sign in.")
+    if page.scheme != "https" and not (page.scheme == "http" and page.host in _HERE):
+        raise SignInError(f"{name} names no web page to sign in at that is safe to open.")
+    found = Discovered(resource=flow.context.protected_resource_metadata, server=flow.context.oauth_metadata)
+    about.scope = union_scopes(" ".join(launch.client.scopes) or about.scope, more_scopes)
+    name_proof(kept.client, launch.client, found.server)
+    proof, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
+    page = set_scope(page, about.scope).copy_merge_params(
+        {"state": state, "code_challenge": proof.code_challenge, "code_challenge_method": "S256"}
+    )
+    issuer = str(found.server.issuer) if found.server else flow.context.auth_server_url or _origin(launch.url)
+    registered = kept.client.model_dump_json(exclude_none=True) if kept.client else ""
+    return AuthorizationRequest(
+        str(page),
+        state,
+        back,
+        about.scope or "",
+        issuer,
+        found.model_dump_json(exclude_none=True),
+        registered,
+        proof.code_verifier,
+    )
+
+
+async def exchange_code(
+    name: str, url: str, request: AuthorizationRequest, brought: Mapping[str, str]
+) -> OAuthToken:
+    """Exchange what a person came back with for tokens; their state was checked. Raises SignInError."""
+    found = Discovered.model_validate_json(request.found)
+    client = OAuthClientInformationFull.model_validate_json(request.client)
+    context = make_context(url, client, found)
+    heard: list[str] = []
+    with _explain(name, request.back, heard):
+        if not (code := brought.get("code")):
+            words = words_of(dict(brought))
+            why = f": {words}" if words else ""
+            raise SignInError(f"You were not let in at {name}{why}. Start again.")
+        came = AuthorizationCodeResult(code=code, state=request.state, iss=brought.get("iss"))
+        validate_authorization_response_iss(spell_issuer(came, found.server).iss, found.server)
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": request.back,
+            "client_id": client.client_id or "",
+            "code_verifier": request.verifier,
+        }
+        if found.resource is not None:
+            form["resource"] = context.get_resource_url()
+        form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
+        async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(url) as http:
+            response = await http.post(_find_token_endpoint(url, found), data=form, headers=headers)
+        heard.append(words_of(read_answer(response)))
+        response = fit_response(response, None)
+        if response.status_code not in (httpx2.codes.OK, httpx2.codes.CREATED):
+            raise OAuthTokenError(f"HTTP {response.status_code}")
+        tokens = OAuthToken.model_validate_json(response.content)
+    return tokens.model_copy(update={"scope": tokens.scope or request.scope or None})
+
+
+async def revoke_tokens(url: str, client_json: str, tokens_json: str, found_json: str) -> bool:
+    """Tell a sign-in server that tokens are over (RFC 7009); False where it is worth another try."""
+    found = Discovered.model_validate_json(found_json)
+    if found.server is None or found.server.revocation_endpoint is None:
+        return True
+    client = OAuthClientInformationFull.model_validate_json(client_json)
+    tokens = OAuthToken.model_validate_json(tokens_json)
+    context, ended = make_context(url, client, found), True
+    for hint, token in (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token)):
+        if not token:
+            continue
+        form = {"token": token, "token_type_hint": hint, "client_id": client.client_id or ""}
+        try:
+            form, headers = context.prepare_token_auth(form, {"Accept": "application/json"})
+            async with asyncio.timeout(_LONGEST_SECONDS), sign_in_client(url) as http:
+                endpoint = str(found.server.revocation_endpoint)
+                status = (await http.post(endpoint, data=form, headers=headers)).status_code
+            ended = ended and (status < httpx2.codes.BAD_REQUEST or status in _ENDED)
+        except OAuthTokenError:
+            return True
+        except (httpx2.HTTPError, httpx2.StreamError, TooLarge, TimeoutError) as error:
+            log.info("a sign-in server was not told of an end", why=type(error).__name__)
+            ended = False
+    return ended
+
+
+@contextlib.contextmanager
+def _explain(name: str, back: str, heard: list[str]) -> Iterator[None]:
+    """Turn what goes wrong at a sign-in server into a SignInError; ``heard`` is what it said, newest last."""
+    try:
+        yield
+    except OAuthRegistrationError:
+        raise SignInError(explain_registration(name, back, next(reversed(heard), ""))) from None
+    except (OAuthTokenError, ValidationError):
+        words = next(reversed(heard), "")
+        why = f": {words}" if words else ""
+        raise SignInError(f"{name} gave no token for this sign-in{why}. Start again.") from None
+    except OAuthFlowError as error:
+        log.warning("a sign-in failed", server=name, why=str(error)[:500])
+        raise SignInError(f"{name} describes its sign-in wrongly: {str(error)[:200]}") from None
+    except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TooLarge, TimeoutError) as error:
+        log.warning("a sign-in failed", server=name, why=type(error).__name__)
+        raise SignInError(f"The sign-in of {name} can't be reached. Try again later.") from None
+
+
+def explain_registration(name: str, back: str, words: str) -> str:
+    """Return why a sign-in server registered no client, and what to do; ``words`` are its own."""
+    said = f" It says: {words}." if words else ""
+    if "redirect" in words.lower() or "callback" in words.lower():
+        return (
+            f"{name} does not let people come back to {back}.{said} "
+            "Set NOD_PUBLIC_URL to an address that it takes, or register Nod there."
+        )
+    return (
+        f"{name} takes no clients that it does not know.{said} "
+        'Register Nod there and add "oauth": {"clientId": …} to its entry.'
+    )
+
+
+def _find_token_endpoint(url: str, found: Discovered) -> str:
+    return str(found.server.token_endpoint) if found.server else str(httpx2.URL(url).join("/token"))
+
+
+def _origin(url: str) -> str:
+    parts = httpx2.URL(url)
+    return f"{parts.scheme}://{parts.netloc.decode()}"
+
+
+class AskingAuth(httpx2.Auth):
+    """The SDK's flow, also at a server that lets anyone say hello."""
+
+    requires_response_body = True
+
+    def __init__(self, flow: OAuthClientProvider, challenge: str, hear: Callable[[str], None]) -> None:
+        self._flow = flow
+        self._hear = hear
+        self._challenge = {"WWW-Authenticate": challenge} if challenge else {}
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        signed_in = self._flow.context.current_tokens is not None
+        async with contextlib.aclosing(self._flow.async_auth_flow(request)) as flow:
+            response = yield await anext(flow)
+            if not signed_in and response.status_code not in (401, 403):
+                response = httpx2.Response(401, headers=self._challenge, request=request)
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    asked = await flow.asend(response)
+                    if asked is not request:
+                        asked.headers["Accept"] = "application/json"
+                    response = yield asked
+                    if asked is not request:
+                        await response.aread()
+                        self._hear(words_of(read_answer(response)))
+                        response = fit_response(response, self._flow.context.auth_server_url)
+
+
+def find_configured_client(client: OAuthClient, back: str) -> OAuthClientInformationFull | None:
+    """Return the client that was registered by people; None where Nod is to register itself."""
+    if not client.id:
+        return None
+    return OAuthClientInformationFull(
+        client_id=client.id, client_secret=client.secret or None, redirect_uris=[AnyUrl(back)]
+    )
+
+
+def set_scope(page: httpx2.URL, scope: str | None) -> httpx2.URL:
+    """Set the scope of a sign-in page. OpenID Connect grants offline access only with a consent prompt."""
+    if not scope:
+        return page
+    page = page.copy_set_param("scope", scope).copy_remove_param("prompt")
+    if "offline_access" in scope.split():
+        return page.copy_set_param("prompt", "consent")
+    return page
+
+
+def name_proof(
+    known: OAuthClientInformationFull | None, configured: OAuthClient, server: OAuthMetadata | None
+) -> None:
+    """Name how the client proves itself, where it was configured or its registration does not say."""
+    if known is not None and (configured.id or not known.token_endpoint_auth_method):
+        secret = configured.secret if configured.id else known.client_secret or ""
+        known.token_endpoint_auth_method = _method(OAuthClient("", secret), server)
+
+
+def spell_issuer(came: AuthorizationCodeResult, server: OAuthMetadata | None) -> AuthorizationCodeResult:
+    """Return the answer with the issuer as its server's description spells it, if only a slash differs."""
+    if came.iss and server is not None and is_same_issuer(came.iss, str(server.issuer)):
+        return came.model_copy(update={"iss": str(server.issuer)})
+    return came
+
+
+def _method(client: OAuthClient, server: OAuthMetadata | None) -> str:
+    """Return the authentication method of a client; RFC 8414 makes "basic" the default."""
+    if not client.secret:
+        return "none"
+    offered = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
+    if "client_secret_basic" in offered:
+        return "client_secret_basic"
+    return "client_secret_post"
