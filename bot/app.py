@@ -40,6 +40,7 @@ from bot.domain.named_models import NamedModel, ToolCalls
 from bot.domain.teams import TeamLimits
 from bot.domain.times import now
 from bot.errors import SettingsError
+from bot.features.connections.feature import CONNECTIONS
 from bot.features.feature import (
     ConnectionParts,
     Feature,
@@ -90,7 +91,7 @@ from bot.web.site import Site
 
 log = logger(__name__)
 
-FEATURES: tuple[Feature, ...] = (PEOPLE, SCHEDULES, MEMORY, INSIGHTS, REQUESTS, ISSUES, MCP)
+FEATURES: tuple[Feature, ...] = (PEOPLE, SCHEDULES, MEMORY, INSIGHTS, REQUESTS, ISSUES, MCP, CONNECTIONS)
 """The parts that could be switched off without Nod being another program, in the order of lists."""
 SHUTDOWN_SECONDS = 20.0
 _GRACE_SECONDS = 15.0

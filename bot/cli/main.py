@@ -476,6 +476,24 @@ def memory(
 
 
 @command(main, section=RULES)
+def connections(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD NAME]", help="connect, confirm or end"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List the accounts at other servers that Nod acts as for you; connect one, or end one.
+
+    An admin sees everyone's, and never a token.
+    """
+    from bot.cli import slash
+
+    slash.say("nod", f"connections {' '.join(words or [])}", as_json=as_json)
+
+
+@command(main, section=RULES)
 def away(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="WHO until WHEN", help="Such as: slack:T1/U7 until monday.")

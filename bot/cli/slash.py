@@ -21,7 +21,8 @@ from bot.store.connections import get_connections
 from bot.store.database import Database
 
 _CHATTED = re.compile(
-    r"(?<![\w./])/(?:nod )?(approvals|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
+    r"(?<![\w./])/(?:nod )?"
+    r"(approvals|connections|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
 _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
 

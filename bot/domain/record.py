@@ -56,6 +56,8 @@ class Act(StrEnum):
     SIGN_IN = "sign in"
     SIGN_OUT = "sign out"
     SEAL_WITH = "seal with"  # a key
+    CONNECT = "connect"  # an account at a server
+    DISCONNECT = "disconnect"
     # to a call, before it is proposed
     TRY = "try"
     TRIED = "tried"

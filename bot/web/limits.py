@@ -138,12 +138,13 @@ class BodyLimits:
             if message["type"] == "http.response.start":
                 started = True
                 given = message.get("headers", [])
-                kept = any(name.lower() == b"cache-control" for name, _ in given)
+                own = {name.lower() for name, _ in given}
+                private = () if b"cache-control" in own else _PRIVATE
+                usual = (*_HEADERS, (b"content-security-policy", policy))
                 message["headers"] = [
                     *given,
-                    *(() if kept else _PRIVATE),
-                    *_HEADERS,
-                    (b"content-security-policy", policy),
+                    *private,
+                    *(each for each in usual if each[0] not in own),  # a page may have a policy of its own
                     (b"x-request-id", request.encode()),
                 ]
             await send(message)

@@ -22,8 +22,8 @@ def _is_routed(route: BaseRoute, scope: Scope, method: str) -> bool:
 class HeadAndOptions:
     """ASGI middleware that answers HEAD as GET without its body, and OPTIONS with ``Allow``.
 
-    ``once``: paths whose GET uses up what it is given, such as the way back from a sign-in. A scanner that
-    asks there by HEAD must not, so it is answered without asking further.
+    ``once``: paths whose GET, and that of all below, uses up what it is given, such as the way back from a
+    sign-in. A scanner that asks there by HEAD must not, so it is answered without asking further.
     """
 
     def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], once: Collection[str]) -> None:
@@ -43,13 +43,16 @@ class HeadAndOptions:
         if asked == "OPTIONS" and methods:
             allowed = [*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS"]
             await Response(status_code=204, headers={"Allow": ", ".join(allowed)})(scope, receive, send)
-        elif asked == "HEAD" and "GET" in methods and scope["path"] in self._once:
+        elif asked == "HEAD" and "GET" in methods and self._uses_up(scope["path"]):
             await Response()(scope, receive, send)
         elif asked == "HEAD" and "GET" in methods:
             head = _Head(receive, send)
             await self._app({**scope, "method": "GET"}, head.receive, head.send)
         else:
             await self._app(scope, receive, send)
+
+    def _uses_up(self, path: str) -> bool:
+        return any(path == each or path.startswith(f"{each}/") for each in self._once)
 
 
 def _is_preflight(scope: Scope) -> bool:

@@ -58,9 +58,9 @@ SECTIONS = {
     "Start": "init demo run worker doctor",
     "Look": "open pending show team audit",
     "Decide": "approve answer decline similar edit ask revise cancel extend stop retry undo",
-    "Rules and people": "approvals away back schedules memory link unlink",
+    "Rules and people": "approvals away back connections schedules memory link unlink",
     "Tools and agents": "tools token mcp",
-    "Set up": "backup db slack",
+    "Set up": "backup db secrets slack",
 }
 
 

@@ -103,6 +103,7 @@ LISTS = (
     "insights",
     "insights/export",
     "memory",
+    "connections",
     "mcp",
 )
 
@@ -182,6 +183,10 @@ async def test_every_answer_of_every_operation_is_as_the_document_says(serve: Se
             ("DELETE", "/api/schedules/1a2b3c4d", None),
             ("PATCH", "/api/memory/1", {"fact": "x"}),
             ("DELETE", "/api/memory/1", None),
+            ("POST", "/api/connections/none/link", None),
+            ("POST", "/api/connections/confirm", {"digits": "123456"}),
+            ("DELETE", "/api/connections", None),
+            ("DELETE", "/api/connections/none", None),
             ("GET", "/api/audit", None),
             ("POST", "/api/rules", {"subject": "none"}),
             ("POST", "/api/session", {"code": "x" * 30}),

@@ -1,6 +1,7 @@
 """Signing in to the console with a one-time link, and out: the session is a cookie that no script reads."""
 
 import hmac
+import re
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlencode
@@ -26,6 +27,7 @@ visits = APIRouter(include_in_schema=False)
 
 _AWAY = "nod_away"
 _MAX_ERROR_CHARS = 200
+_PAGE = re.compile(r"/[a-z]+/[\w-]{1,100}", re.ASCII)
 
 _LATE = "This link was used or is too old. Ask for a new one with /nod console in a chat."
 
@@ -55,8 +57,8 @@ async def ways(site: Here) -> SignInWays:
 
 
 @visits.get("/api/session/begin")
-async def go(request: Request, site: Here) -> Response:
-    """Send a browser to the organisation's sign-in."""
+async def go(request: Request, site: Here, then: str = "") -> Response:
+    """Send a browser to the organisation's sign-in. ``then``: the page of Nod's to which it leads back."""
     if site.organisation is None:
         raise Missing("This Nod has no sign-in of an organisation.")
     begun = Begun.new()
@@ -64,7 +66,7 @@ async def go(request: Request, site: Here) -> Response:
         away = await site.organisation.address(begun)
     except NotSignedIn as error:
         return plain_page(error.message, 502, site.base)
-    if not await site.signed_in.begin(begun.state, asdict(begun)):
+    if not await site.signed_in.begin(begun.state, asdict(begun) | {"then": _check_page(then)}):
         return plain_page(MANY, 503, site.base)
     answer = RedirectResponse(away, 303, headers={"Cache-Control": "no-store"})
     life = int(site.signed_in.away.total_seconds())
@@ -89,20 +91,26 @@ async def come_back(
     if error:
         log.warning("the sign-in provider refused a sign-in", why=error[:_MAX_ERROR_CHARS])
     same = hmac.compare_digest(request.cookies.get(_AWAY, "").encode(), state.encode())
-    kept = await site.signed_in.come_back(state) if state and same else None
+    kept = dict(await site.signed_in.come_back(state) or {}) if state and same else {}
+    then = kept.pop("then", "")
     try:
-        if site.organisation is None or kept is None or not code:
+        if site.organisation is None or not kept or not code:
             raise NotSignedIn
         actor = await site.organisation.enter(Begun(**kept), code)
     except NotSignedIn as fault:
         answer: Response = plain_page(fault.message, 403, site.base)
     else:
-        answer = RedirectResponse(f"{site.base}/", 303, headers={"Cache-Control": "no-store"})
+        answer = RedirectResponse(f"{site.base}{then or '/'}", 303, headers={"Cache-Control": "no-store"})
         secret = await site.signed_in.enter_as(actor)
         life = int(site.signed_in.organisation_life.total_seconds())
         answer.set_cookie(COOKIE, secret, life, **_cookie(request, site))
     answer.delete_cookie(_AWAY, **_cookie(request, site, "lax"))
     return answer
+
+
+def _check_page(path: str) -> str:
+    """Return a path of Nod's own, without a query; empty for anything else."""
+    return path if _PAGE.fullmatch(path) else ""
 
 
 def _cookie(request: Request, site: Site, samesite: Literal["lax", "strict"] = "strict") -> dict[str, Any]:

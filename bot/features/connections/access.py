@@ -1,0 +1,64 @@
+"""The token of one connection at the time of a call: fresh, from its row, and known to what hides secrets."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bot.domain.chat import Clock
+from bot.domain.connections import Connection
+from bot.features.connections import rows, tokens
+from bot.store.database import Database
+from bot.tools.mcp.config import Http, ServerConfig
+from bot.tools.mcp.signin import Keys
+
+_MAX_CHALLENGE_CHARS = 4_000
+_MAX_SCOPE_CHARS = 1_000
+_NOTED = timedelta(minutes=10)
+
+
+class AccountAccess:
+    """Gives the token of a connection as its row is now; one process at a time refreshes it."""
+
+    def __init__(
+        self, database: Database, clock: Clock, config: ServerConfig, connection: Connection
+    ) -> None:
+        if not isinstance(config.launch, Http):
+            raise TypeError(f"{config.name} has no address")
+        self._database, self._clock, self._connection = database, clock, connection
+        self._launch = replace(config.launch, learned=set())  # its own: another person's are not known here
+        again = f"Send: /nod connections connect {config.name}"
+        self._keys = Keys(
+            config.name, self._launch, database, clock, rows=tokens, key=connection.id, again=again
+        )
+        self._noted: datetime | None = None
+
+    @property
+    def why(self) -> str:
+        return self._keys.why
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return frozenset(self._launch.learned)
+
+    @property
+    def challenge(self) -> str:
+        """The server's last word on how to sign in there."""
+        return self._keys.challenge
+
+    @property
+    def wanted(self) -> str:
+        """Scopes that the server asked for since."""
+        return self._keys.wanted
+
+    async def token(self, refused: str | None = None) -> str | None:
+        found = await self._keys.token(refused)
+        now = self._clock()
+        if found is not None and (self._noted is None or not self._noted <= now < self._noted + _NOTED):
+            self._noted = now
+            await self._database.write(rows.note_use, self._connection.id, now)
+        return found
+
+    def note_challenge(self, challenge: str) -> None:
+        self._keys.challenge = challenge[:_MAX_CHALLENGE_CHARS]
+
+    def note_scope(self, scope: str) -> None:
+        self._keys.wanted = f"{self._keys.wanted} {scope}".strip()[-_MAX_SCOPE_CHARS:]

@@ -1,0 +1,100 @@
+"""``/nod connections``: whose accounts Nod acts as for the person who asks; connecting and ending them."""
+
+from sqlmodel import Session
+
+from bot.approvals.commands.words import CommandError, CommandParts, CommandReply, Subcommand, first_word
+from bot.domain.chat import Answer, Command
+from bot.domain.connections import Identity
+from bot.domain.text import as_written
+from bot.errors import SignInError
+from bot.features.connections import ending
+from bot.features.connections.port import AccountConnections
+from bot.features.connections.rows import ListedConnection
+from bot.features.connections.sign_in.connecting import ConnectFlow
+
+_SHORT_ID = 8
+_EVERYWHERE = "everywhere"
+_CONNECT = (
+    "[Connect your account at {server}]({url})\n"
+    "The page works once, for 10 minutes, for you alone. Don't show it to anyone."
+)
+
+
+class ConnectionCommands:
+    def __init__(self, parts: CommandParts, port: AccountConnections) -> None:
+        self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
+        self._wake, self._port = parts.wake, port
+        self._flow = ConnectFlow(port)
+        self.words = [
+            Subcommand(
+                "connections [connect NAME, confirm NUMBER, end NAME or ID, or end everywhere]",
+                "the accounts at other servers that I act as for you; admins see everyone's",
+                self._connections,
+                is_private=True,
+                also=("connect", "accounts", "disconnect"),
+            )
+        ]
+
+    async def _connections(self, command: Command, text: str) -> str | CommandReply:
+        word, rest = first_word(text)
+        match word.lower():
+            case "":
+                return await self._database.read(self._list, command)
+            case "connect" if rest:
+                return await self._connect(command, first_word(rest)[0])
+            case "confirm" if rest:
+                return await self._confirm(command, rest)
+            case "end" | "disconnect" if rest:
+                return await self._end(command, first_word(rest)[0])
+            case _:
+                raise CommandError("Say what to do, such as `connect github`.")
+
+    async def _connect(self, command: Command, server: str) -> str | CommandReply:
+        try:
+            url = await self._flow.make_link(server, command.actor, command.address)
+        except SignInError as error:
+            return CommandReply(error.message, answer=Answer.REFUSED)
+        return _CONNECT.format(server=server, url=url)
+
+    async def _confirm(self, command: Command, digits: str) -> str | CommandReply:
+        try:
+            done = await self._flow.confirm(command.actor, "".join(digits.split()))
+        except SignInError as error:
+            return CommandReply(error.message, answer=Answer.STALE)
+        await self._wake(*done.jobs)
+        return as_written(ending.describe_connected(done.connection))
+
+    async def _end(self, command: Command, which: str) -> str | CommandReply:
+        now = self._clock()
+        if which.lower() == _EVERYWHERE:
+            return ending.describe_ended(
+                await self._database.write(ending.end_everywhere, command.actor, now)
+            )
+        ended = await self._database.write(ending.end_at, which, command.actor, now)
+        if not ended:
+            one = await self._database.write(ending.end_one, self._policies, which, command.actor, now)
+            ended = [one] if one is not None else []
+        if not ended:
+            return CommandReply(f"You have no connection {which[:40]}.", answer=Answer.UNKNOWN)
+        return as_written(ending.describe_ended(ended))
+
+    def _list(self, session: Session, command: Command) -> str:
+        seen = ending.list_visible(session, self._policies, command.actor, self._clock())
+        lines = [_describe(each) for each in seen.listed]
+        had = {each.connection.server for each in seen.listed if each.connection.owner in seen.accounts}
+        personal = [name for name, each in self._port.servers.items() if each.identity is Identity.PERSON]
+        missing = [name for name in personal if name not in had]
+        lines += [f"- {name}: not connected. `/nod connections connect {name}`" for name in missing]
+        lines += [
+            f"- {each.server}: signed in as {as_written(each.name or 'an account')}, waits for "
+            "`/nod connections confirm NUMBER`"
+            for each in seen.asked
+        ]
+        return "\n".join(lines) or "No account is connected."
+
+
+def _describe(each: ListedConnection) -> str:
+    found = each.connection
+    state = ", **expired: connect it again**" if found.is_expired else ""
+    used = f", last used {each.last_used_at:%d %b %Y}" if each.last_used_at else ""
+    return f"- `{found.id[:_SHORT_ID]}` {as_written(found.words)}{used}{state}"

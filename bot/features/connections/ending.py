@@ -1,0 +1,150 @@
+"""Ending connections: by their owner, by an admin, with the person or the address that is gone."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement
+from sqlmodel import Session, col
+
+from bot.approvals import rights
+from bot.domain.chat import Address
+from bot.domain.connections import Connection, Identity
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.features.connections import rows
+from bot.features.connections.chats import tell_privately
+from bot.features.connections.rows import ListedConnection
+from bot.features.connections.sign_in import under_way
+from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.tables import ConnectionRow
+from bot.store import notices, people
+from bot.store.audit.log import By
+from bot.store.rules import Policies
+
+_MAX_NAMED = 10
+_LOST = (
+    "No key of NOD_SECRET_KEY opens your connection to {server} any longer, so it is gone. "
+    "`/nod connections connect {server}` makes a new one."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleConnections:
+    """What someone may see of connections. ``accounts`` are theirs; ``asked`` wait for their digits."""
+
+    everyone: bool
+    accounts: frozenset[str]
+    listed: Sequence[ListedConnection]
+    asked: Sequence[Connecting]
+
+
+def list_visible(session: Session, policies: Policies, actor: Actor, now: datetime) -> VisibleConnections:
+    """Return a person's connections; for an admin of all of Nod everyone's."""
+    whose = rights.whose(session, policies, actor)
+    accounts = people.person_of(session, actor).accounts | {str(actor)}
+    return VisibleConnections(
+        whose is None,
+        frozenset(accounts),
+        rows.list_connections(session, whose),
+        under_way.list_asked(session, accounts, now),
+    )
+
+
+def end_one(
+    session: Session, policies: Policies, ident: str, actor: Actor, now: datetime
+) -> Connection | None:
+    """End the connection whose id begins like this; None where this person may end none."""
+    seen = list_visible(session, policies, actor, now)
+    meant = [each.connection for each in seen.listed if each.connection.id.startswith(ident)]
+    if len(meant) != 1 or not ident:
+        return None
+    return _end(session, col(ConnectionRow.id) == meant[0].id, actor, now)[0]
+
+
+def end_at(session: Session, server: str, actor: Actor, now: datetime) -> list[Connection]:
+    """End what a person has connected at a server."""
+    return _end(session, _is_of(session, actor) & (col(ConnectionRow.server) == server), actor, now)
+
+
+def end_everywhere(session: Session, actor: Actor, now: datetime) -> list[Connection]:
+    """End every connection of a person, and every sign-in that is under way."""
+    under_way.end_of_person(session, people.person_of(session, actor).accounts | {str(actor)}, now)
+    return _end(session, _is_of(session, actor), actor, now)
+
+
+def end_of_account(session: Session, account: Actor, now: datetime) -> None:
+    """End a person's connections once one of their accounts is theirs no longer; keep them where one joined.
+
+    No one can tell which of the two people meant it, so all that was theirs together ends, as grants do.
+    """
+    is_now = people.person_of(session, account).accounts | {str(account)}
+    by = By.nod(Act.DISCONNECT, "an account was unlinked")
+    for row in rows.list_of_person(session, str(account)):
+        if set(row.accounts) <= is_now:
+            row.accounts = sorted(is_now)
+            session.add(row)
+        else:
+            under_way.end_of_person(session, row.accounts, now)
+            rows.end_connection(session, row, by, now)
+
+
+def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
+    """End the connections at servers whose address is another one now; their owners are told."""
+    by = By.nod(Act.DISCONNECT, "the server's address changed")
+    ended: list[Connection] = []
+    for server, url in addresses.items():
+        moved = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) != url)
+        ended += rows.end_connections(session, moved, by, now)
+    for each in ended:
+        told = f"The address of {each.server} changed, so your connection there has ended. "
+        tell_owner(session, each, f"{told}`/nod connections connect {each.server}` makes a new one.", now)
+    return ended
+
+
+def tell_lost(session: Session, now: datetime) -> int:
+    """Tell the owners of connections that no key opens, once; returns how many are lost."""
+    lost = rows.list_unreadable(session)
+    for connection, was_told in lost:
+        if not was_told:
+            tell_owner(session, connection, _LOST.format(server=connection.server), now)
+    rows.note_told(session, [each.id for each, _ in lost])
+    return len(lost)
+
+
+def tell_owner(session: Session, connection: Connection, text: str, now: datetime) -> None:
+    """Tell the owner of a connection something: a person in private, a place in its chat."""
+    owner = Actor.parse(connection.owner)
+    if connection.identity is Identity.PERSON:
+        tell_privately(session, owner, text, now)
+    else:
+        notices.store_notice(session, Address(owner.channel, owner.key), text, now)
+
+
+def is_same_person(session: Session, actor: Actor, account: str) -> bool:
+    """Return whether an account is one of this person's."""
+    return account in people.person_of(session, actor).accounts | {str(actor)}
+
+
+def describe_connected(connection: Connection) -> str:
+    """Return the text for a person about their new connection."""
+    return f"Connected: {connection.words}. It ends with `/nod connections end {connection.server}`."
+
+
+def describe_ended(ended: Collection[Connection]) -> str:
+    """Return the text for people about connections that have ended."""
+    if not ended:
+        return "Nothing was connected."
+    named = [f"{each.server} ({each.account})" for each in list(ended)[:_MAX_NAMED]]
+    more = f" and {len(ended) - _MAX_NAMED} more" if len(ended) > _MAX_NAMED else ""
+    return f"Disconnected: {', '.join(named)}{more}."
+
+
+def _is_of(session: Session, actor: Actor) -> ColumnElement[bool]:
+    accounts = people.person_of(session, actor).accounts | {str(actor)}
+    return col(ConnectionRow.owner).in_(sorted(accounts))
+
+
+def _end(session: Session, which: ColumnElement[bool], actor: Actor, now: datetime) -> list[Connection]:
+    by = people.by(session, Act.DISCONNECT, actor)
+    return rows.end_connections(session, which, by, now)

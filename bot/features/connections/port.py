@@ -1,0 +1,75 @@
+"""The port to connections: what the kernel asks, and what all parts of this feature work over."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sqlmodel import Session
+
+from bot.domain.chat import Clock
+from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
+from bot.domain.people import within
+from bot.errors import SettingsError
+from bot.features.connections import rows
+from bot.features.feature import ConnectionParts
+from bot.settings import Settings
+from bot.store.database import Database
+from bot.store.rules import Policies
+from bot.tools.mcp.config import Http, ServerConfig
+
+_MOST_KEPT = 1_000  # accesses; each has a few short texts
+
+
+@dataclass(frozen=True, slots=True)
+class AccountConnections:
+    """The accounts that people and admins connected. ``servers`` are called under them."""
+
+    settings: Settings
+    database: Database
+    policies: Policies
+    clock: Clock
+    servers: Mapping[str, ServerConfig]
+    site_url: Callable[[], str]
+    _accesses: dict[str, ConnectionAccess] = field(default_factory=dict)
+
+    def find(self, session: Session, server: str, identity: Identity, whose: Whose) -> Connection | None:
+        config = self.servers.get(server)
+        if config is None or config.identity is not identity:
+            return None
+        owners = whose.accounts if identity is Identity.PERSON else frozenset(within(whose.place))
+        return rows.find_connection(session, server, address_of(config), identity, owners)
+
+    def access(self, connection: Connection) -> ConnectionAccess:
+        known = self._accesses.get(connection.id)
+        if known is not None:
+            return known
+        from bot.features.connections.access import AccountAccess  # the SDK takes a fifth of a start
+
+        if len(self._accesses) >= _MOST_KEPT:
+            self._accesses.pop(next(iter(self._accesses)))
+        config = self.servers[connection.server]
+        made = self._accesses[connection.id] = AccountAccess(self.database, self.clock, config, connection)
+        return made
+
+    def providers(self) -> Mapping[str, Identity]:
+        return {}
+
+
+def address_of(config: ServerConfig) -> str:
+    """Return the address of a server whose calls are made under connections: it has one."""
+    if not isinstance(config.launch, Http):
+        raise TypeError(f"{config.name} has no address")
+    return config.launch.url
+
+
+def make_connections(parts: ConnectionParts) -> AccountConnections | None:
+    """Return the port; None where no server is called under connections. Raises SettingsError."""
+    if not parts.servers:
+        return None
+    if not parts.settings.secret_key:
+        names = ", ".join(each.name for each in parts.servers)
+        needed = f"needed to keep the accounts that people connect ({names})"
+        raise SettingsError(f"NOD_SECRET_KEY: {needed}. Make one: nod secrets new")
+    servers = {each.name: each for each in parts.servers}
+    return AccountConnections(
+        parts.settings, parts.database, parts.policies, parts.clock, servers, parts.site_url
+    )

@@ -1,0 +1,80 @@
+"""Tokens that are given back to their server (RFC 7009): kept until it was told, a few times at most."""
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select
+
+from bot.errors import SecretLost
+from bot.features.connections.tables import RevocationRow
+from bot.store.secrets import decrypt_in, encrypt_in
+from bot.store.tables.row import count_changed
+
+MOST_TRIES = 5
+_PAUSE = timedelta(minutes=1)
+_BATCH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """Tokens to be revoked. ``client`` and ``tokens`` are secrets."""
+
+    id: str
+    server: str
+    url: str
+    client: str = field(repr=False)
+    tokens: str = field(repr=False)
+    found: str
+    tries: int
+
+
+def add_revocation(
+    session: Session, server: str, url: str, client: str, tokens: str, found: str, now: datetime
+) -> None:
+    """Have the server told that these tokens are over; without tokens nothing is kept."""
+    if not tokens:
+        return
+    ident = secrets.token_hex(16)
+    session.add(
+        RevocationRow(
+            id=ident,
+            server=server,
+            url=url,
+            client=encrypt_in(session, RevocationRow, "client", ident, client),
+            tokens=encrypt_in(session, RevocationRow, "tokens", ident, tokens),
+            found=found,
+            next_at=now,
+        )
+    )
+
+
+def take_due(session: Session, now: datetime) -> list[Revocation]:
+    """Take what is due, for one try; another process takes it again after a pause."""
+    at = col(RevocationRow.next_at)
+    due = (at <= now) | (at > now + _PAUSE)
+    taken = []
+    for row in list(session.exec(select(RevocationRow).where(due).order_by(at).limit(_BATCH))):
+        mine = (col(RevocationRow.id) == row.id) & (col(RevocationRow.tries) == row.tries)
+        claimed = update(RevocationRow).where(mine).values(tries=row.tries + 1, next_at=now + _PAUSE)
+        if not count_changed(session.execute(claimed)):
+            continue
+        try:
+            taken.append(_revocation(session, row))
+        except SecretLost:
+            session.delete(row)
+    return taken
+
+
+def end_revocation(session: Session, ident: str) -> None:
+    """Forget the tokens."""
+    if row := session.get(RevocationRow, ident):
+        session.delete(row)
+
+
+def _revocation(session: Session, row: RevocationRow) -> Revocation:
+    """Raises SecretLost."""
+    client = decrypt_in(session, RevocationRow, "client", row.id, row.client)
+    tokens = decrypt_in(session, RevocationRow, "tokens", row.id, row.tokens)
+    return Revocation(row.id, row.server, row.url, client, tokens, row.found, row.tries)

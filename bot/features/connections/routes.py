@@ -1,0 +1,274 @@
+"""The HTTP interface of connections, and the pages that a browser opens on the way to one."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from pydantic import Field
+from starlette.responses import RedirectResponse, Response
+
+from bot.domain.connections import Connection
+from bot.domain.people import Actor
+from bot.errors import SignInError
+from bot.features.connections import ending
+from bot.features.connections.port import AccountConnections
+from bot.features.connections.sign_in import pages
+from bot.features.connections.sign_in.connecting import BACK, LINK, OVER_TEXT, ConnectFlow
+from bot.features.feature import Over, RouteParts
+from bot.web.answers import Fault, Missing, existing
+from bot.web.body import Body
+from bot.web.schemas import DoneBody, SaidBody, Time, View
+from bot.web.sign_in.tokens import Forbidden, Unauthenticated
+from bot.web.site import Caller, Here, Site, api_routes
+
+NONE_TEXT = "No server here is called under people's accounts."
+_LIFE_SECONDS = 600
+_OWN_COOKIE = "__Host-nod_connect"
+_PLAIN_COOKIE = "nod_connect"  # over plain HTTP on this machine, where no browser keeps the other
+_ORGANISATION = ("sso.", "sso-id.")
+
+router = api_routes("connections", prefix="/api")
+visits = APIRouter(include_in_schema=False)
+"""Where a browser goes itself: the page of a link, away to the server's sign-in, and back."""
+
+Code = Annotated[str, Path(min_length=20, max_length=100)]
+Name = Annotated[str, Path(max_length=40)]
+
+
+class ConnectionView(View):
+    """A connection, never a token. ``account`` is for people; ``name`` and ``subject`` are the server's.
+
+    ``identity``: person or place. ``expired``: it has to be connected again. ``mine``: of the caller.
+    """
+
+    id: str
+    server: str
+    identity: str
+    owner: str
+    owner_name: str
+    account: str
+    name: str
+    subject: str
+    connected_at: Time
+    last_used_at: Time | None
+    expired: bool
+    mine: bool
+
+
+class ServerToConnect(View):
+    """A server at which accounts are connected, and whose they are: person or place."""
+
+    name: str
+    identity: str
+
+
+class ConnectionList(DoneBody):
+    """``asked``: sign-ins of the caller that wait for the six digits, as what their server calls them."""
+
+    everyone: bool
+    servers: list[ServerToConnect]
+    connections: list[ConnectionView]
+    asked: list[str]
+
+
+class LinkBody(DoneBody):
+    """``url``: good once, for ten minutes, for the caller alone."""
+
+    url: str
+
+
+class DigitsBody(Body):
+    digits: Annotated[str, Field(min_length=1, max_length=20)]
+
+
+def _port(over: RouteParts) -> AccountConnections:
+    if not isinstance(over.connections, AccountConnections):
+        raise Missing(NONE_TEXT)
+    return over.connections
+
+
+@router.get("/connections", summary="The accounts that are connected")
+async def listed(actor: Caller, over: Over) -> ConnectionList:
+    """Yours; for admins everyone's, by server and name."""
+    if not isinstance(over.connections, AccountConnections):
+        return ConnectionList(everyone=False, servers=[], connections=[], asked=[])
+    port = over.connections
+    found = await over.database.read(ending.list_visible, over.policies, actor, over.clock())
+    return ConnectionList(
+        everyone=found.everyone,
+        servers=[ServerToConnect(name=name, identity=each.identity) for name, each in port.servers.items()],
+        connections=[_view(each.connection, each.last_used_at, found.accounts) for each in found.listed],
+        asked=[f"{each.server}: {each.name}" if each.name else each.server for each in found.asked],
+    )
+
+
+def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> ConnectionView:
+    return ConnectionView(
+        id=found.id,
+        server=found.server,
+        identity=found.identity,
+        owner=found.owner,
+        owner_name=found.owner_label,
+        account=found.account,
+        name=found.bounded.name,
+        subject=found.subject,
+        connected_at=found.connected_at,
+        last_used_at=last_used_at,
+        expired=found.is_expired,
+        mine=found.owner in accounts,
+    )
+
+
+@router.post("/connections/{server}/link", summary="Get a link to connect your account", status_code=201)
+async def link(server: Name, actor: Caller, over: Over) -> LinkBody:
+    """Open it in a browser: the page says what it does. 404 where no one connects an account there."""
+    port = _port(over)
+    if server not in port.servers:
+        raise Missing(f"People connect no account at {server}.")
+    try:
+        return LinkBody(url=await ConnectFlow(port).make_link(server, actor))
+    except SignInError as error:
+        raise Fault(409, error.message) from None
+
+
+@router.post("/connections/confirm", summary="Send the six digits that your browser shows")
+async def confirm(body: DigitsBody, actor: Caller, over: Over) -> SaidBody:
+    """A wrong number ends the sign-in."""
+    try:
+        done = await ConnectFlow(_port(over)).confirm(actor, body.digits)
+    except SignInError as error:
+        raise Fault(409, error.message) from None
+    await over.wake(*done.jobs)
+    return SaidBody(text=ending.describe_connected(done.connection))
+
+
+@router.delete("/connections", summary="Disconnect everywhere")
+async def end_all(actor: Caller, over: Over) -> SaidBody:
+    """Ends every connection of yours, at every server."""
+    port = _port(over)
+    ended = await over.database.write(ending.end_everywhere, actor, port.clock())
+    return SaidBody(text=ending.describe_ended(ended))
+
+
+@router.delete("/connections/{connection_id}", summary="End a connection")
+async def end_one(connection_id: Annotated[str, Path(max_length=64)], actor: Caller, over: Over) -> SaidBody:
+    """Yours; for admins anyone's."""
+    ended = await over.database.write(
+        ending.end_one, over.policies, connection_id, actor, _port(over).clock()
+    )
+    return SaidBody(text=ending.describe_ended([existing(ended, "You have no such connection.")]))
+
+
+@visits.get(f"{LINK}/{{code}}")
+async def open_link(code: Code, site: Here, over: Over) -> Response:
+    """Show the question of a link. Chats and scanners open it, too: nothing changes by that."""
+    flow = _flow(over)
+    made = await flow.find_link(code) if flow else None
+    if flow is None or made is None:
+        return pages.say(OVER_TEXT, 410, site.base)
+    return pages.ask_to_leave(made, flow.list_scopes(made), site.base)
+
+
+@visits.post(f"{LINK}/confirm")
+async def confirm_here(request: Request, site: Here, over: Over) -> Response:
+    """Connect the account: in the browser that left, signed in with the organisation as that person."""
+    flow = _flow(over)
+    site.doorkeeper.check_origin(request)
+    actor = await _find_organised(request, site)
+    if flow is None or actor is None:
+        return pages.say(OVER_TEXT, 403, site.base)
+    try:
+        done = await flow.confirm_in_browser(actor, _read_cookie(request, site))
+    except SignInError as error:
+        return pages.say(error.message, 409, site.base)
+    await over.wake(*done.jobs)
+    return pages.say(
+        f"{ending.describe_connected(done.connection)}\nYou can close this page.", 200, site.base
+    )
+
+
+@visits.post(f"{LINK}/{{code}}")
+async def use_link(code: Code, request: Request, site: Here, over: Over) -> Response:
+    """Use a link up, and send the browser to the server's sign-in."""
+    flow = _flow(over)
+    _check_own_form(request, site)
+    made = await flow.find_link(code) if flow else None
+    if flow is None or made is None:
+        return pages.say(OVER_TEXT, 410, site.base)
+    organised = over.settings.organised
+    if organised:
+        actor = await _find_organised(request, site)
+        if actor is None and site.organisation is not None:
+            away = f"{site.base}/api/session/begin?then={LINK}/{code}"
+            return RedirectResponse(away, 303, headers=pages.HEADERS)
+        if actor is None or not await over.database.read(ending.is_same_person, actor, made.person):
+            return pages.say(_explain_other(made.person_name, actor), 403, site.base)
+    try:
+        departure = await flow.leave(code, is_organised=organised)
+    except SignInError as error:
+        return pages.say(error.message, 409, site.base)
+    answer = RedirectResponse(departure.page, 303, headers=pages.HEADERS)
+    answer.set_cookie(
+        _name_cookie(request, site), departure.browser, _LIFE_SECONDS, **_mark_cookie(request, site)
+    )
+    return answer
+
+
+@visits.get(f"{BACK}/{{server}}")
+async def come_back(server: Name, request: Request, site: Here, over: Over) -> Response:
+    """Take a browser back. It needs no token: another site sent it here. What it brings is good once."""
+    flow = _flow(over)
+    if flow is None:
+        return pages.say(OVER_TEXT, 404, site.base)
+    try:
+        arrival = await flow.come_back(server, request.query_params, _read_cookie(request, site))
+    except SignInError as error:
+        return pages.say(error.message, 400, site.base)
+    if arrival.made.is_organised:
+        return pages.ask_in_browser(arrival.made, site.base)
+    return pages.show_digits(arrival.made, arrival.digits, site.base)
+
+
+def _flow(over: RouteParts) -> ConnectFlow | None:
+    return ConnectFlow(over.connections) if isinstance(over.connections, AccountConnections) else None
+
+
+def _check_own_form(request: Request, site: Site) -> None:
+    """Refuse a form of another page: a browser names its own page's origin with each form that it sends."""
+    site.doorkeeper.check_origin(request)
+    if "origin" not in request.headers and request.headers.get("sec-fetch-site") != "same-origin":
+        raise Forbidden("Requests from other websites are refused.")
+
+
+async def _find_organised(request: Request, site: Site) -> Actor | None:
+    """Return who signed in in this browser with the organisation's account; None for anyone else."""
+    try:
+        actor = await site.doorkeeper(request)
+    except (Unauthenticated, Forbidden):
+        return None
+    return actor if actor.channel == "http" and actor.key.startswith(_ORGANISATION) else None
+
+
+def _explain_other(name: str, actor: Actor | None) -> str:
+    if actor is None:
+        return f"Sign in with your organisation's account first. This link is for {name}."
+    return (
+        f"You are signed in as {actor.label}, and this link is for {name}. "
+        "If that is you as well, link both accounts with /nod link, then ask for a new link."
+    )
+
+
+def _is_secure(request: Request, site: Site) -> bool:
+    return site.secure or request.url.scheme == "https"
+
+
+def _name_cookie(request: Request, site: Site) -> str:
+    return _OWN_COOKIE if _is_secure(request, site) else _PLAIN_COOKIE
+
+
+def _read_cookie(request: Request, site: Site) -> str:
+    return request.cookies.get(_name_cookie(request, site), "")
+
+
+def _mark_cookie(request: Request, site: Site) -> dict[str, Any]:
+    """Return the attributes of the cookie: it comes back from another site, as the session's does not."""
+    return {"path": "/", "httponly": True, "samesite": "lax", "secure": _is_secure(request, site)}

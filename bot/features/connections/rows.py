@@ -1,0 +1,242 @@
+"""Connections as rows: made, found, used, ended; their tokens are kept fresh in `tokens`.
+
+A connection that is ended is deleted, and its tokens go to `revocations`; the audit log keeps whose account
+it was. Every change of who has one is recorded there in the same transaction.
+"""
+
+import json
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, or_, update
+from sqlmodel import Session, col, select
+
+from bot.domain.connections import Connection, Identity
+from bot.domain.people import Actor
+from bot.domain.record import Act
+from bot.errors import SecretLost, SignInError
+from bot.features.connections import revocations
+from bot.features.connections.sign_in.under_way import Connecting
+from bot.features.connections.tables import CONNECTION, ConnectionRow
+from bot.store import people
+from bot.store.audit import admin_changes
+from bot.store.audit.log import By
+from bot.store.secrets import decrypt_in, encrypt_in
+
+_USE_NOTED = timedelta(minutes=10)
+_LISTED = 500
+_LONGEST_SECONDS = 366 * 86_400  # no token is believed to last longer
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConnection:
+    """A connection as people see it in a list; never a token."""
+
+    connection: Connection
+    connected_by: str
+    last_used_at: datetime | None
+
+
+def find_connection(
+    session: Session, server: str, url: str, identity: Identity, owners: Collection[str]
+) -> Connection | None:
+    """Return the connection of one of these owners at a server, as it is at this address; the newest."""
+    which = (
+        (col(ConnectionRow.server) == server)
+        & (col(ConnectionRow.identity) == identity)
+        & col(ConnectionRow.owner).in_(sorted(owners))
+        & (col(ConnectionRow.url) == url)
+    )
+    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
+    row = session.exec(newest).first()
+    return make_connection(session, row) if row else None
+
+
+def make_connection(session: Session, row: ConnectionRow) -> Connection:
+    """Return the value of a row; expired where its tokens were refused, or no key opens them."""
+    return Connection(
+        id=row.id,
+        server=row.server,
+        identity=Identity(row.identity),
+        owner=row.owner,
+        owner_name=row.owner_name,
+        name=row.name,
+        issuer=row.issuer,
+        subject=row.subject,
+        connected_at=row.connected_at,
+        is_expired=not is_readable(session, row),
+    )
+
+
+def list_connections(session: Session, accounts: Collection[str] | None) -> list[ListedConnection]:
+    """Return the connections that a person with these accounts has or made; everyone's for None."""
+    which = select(ConnectionRow)
+    if accounts is not None:
+        theirs = sorted(accounts)
+        which = which.where(
+            col(ConnectionRow.owner).in_(theirs) | col(ConnectionRow.connected_by).in_(theirs)
+        )
+    order = (col(ConnectionRow.server), col(ConnectionRow.owner))
+    return [
+        ListedConnection(make_connection(session, row), row.connected_by, row.last_used_at)
+        for row in session.exec(which.order_by(*order).limit(_LISTED))
+    ]
+
+
+def find_other_owner(session: Session, made: Connecting, accounts: Collection[str]) -> Actor | None:
+    """Return another person who has connected this account (issuer and subject), or None."""
+    if not made.subject:
+        return None
+    same = (
+        (col(ConnectionRow.issuer) == made.issuer)
+        & (col(ConnectionRow.subject) == made.subject)
+        & (col(ConnectionRow.identity) == Identity.PERSON)
+        & col(ConnectionRow.owner).not_in(sorted(accounts))
+    )
+    row = session.exec(select(ConnectionRow).where(same).limit(1)).first()
+    return Actor.parse(row.owner, row.owner_name) if row else None
+
+
+def add_connection(
+    session: Session, made: Connecting, accounts: Collection[str], now: datetime
+) -> Connection:
+    """Store a connection in place of the one that its owner had there.
+
+    ``accounts`` are those of the person who went through the sign-in. Raises SignInError where another person
+    has connected that account.
+    """
+    if find_other_owner(session, made, accounts) is not None:
+        raise SignInError(f"Another person here has connected that account at {made.server}.")
+    who = people.by(session, Act.CONNECT, Actor.parse(made.person, made.person_name))
+    owners = accounts if made.identity == Identity.PERSON else {made.owner}
+    for row in _list_of(session, made.server, made.identity, owners):
+        end_connection(session, row, who, now)
+    ident = secrets.token_hex(16)
+    row = ConnectionRow(
+        id=ident,
+        server=made.server,
+        url=made.url,
+        identity=made.identity,
+        owner=made.owner,
+        owner_name=made.owner_name,
+        accounts=sorted(accounts) if made.identity == Identity.PERSON else [],
+        name=made.name,
+        issuer=made.issuer,
+        subject=made.subject,
+        client=encrypt_in(session, ConnectionRow, "client", ident, made.client),
+        tokens=encrypt_in(session, ConnectionRow, "tokens", ident, made.tokens),
+        found=made.found,
+        connected_by=made.person,
+        connected_at=now,
+        expires_at=_find_expiry(made.tokens, now),
+        version=secrets.randbelow(1 << 30),
+    )
+    session.add(row)
+    session.flush()
+    admin_changes.record(session, CONNECTION, ident, who, None, _state(row), now)
+    return make_connection(session, row)
+
+
+def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
+    """End all that are so; returns what they were."""
+    rows = list(session.exec(select(ConnectionRow).where(which)))
+    ended = [make_connection(session, row) for row in rows]
+    for row in rows:
+        end_connection(session, row, by, now)
+    return ended
+
+
+def end_connection(session: Session, row: ConnectionRow, by: By, now: datetime) -> None:
+    """Delete a connection; its server is told that the tokens are over."""
+    if is_readable(session, row):
+        client, tokens = (open_secret(session, row, name) for name in ("client", "tokens"))
+        revocations.add_revocation(session, row.server, row.url, client, tokens, row.found, now)
+    state = _state(row)
+    session.delete(row)
+    session.flush()
+    admin_changes.record(session, CONNECTION, row.id, by, state, None, now)
+
+
+def find_client(session: Session, server: str, url: str, back: str) -> str:
+    """Return Nod as it is registered with the sign-in of a server, as JSON; empty where it is not yet."""
+    which = (col(ConnectionRow.server) == server) & (col(ConnectionRow.url) == url)
+    newest = select(ConnectionRow).where(which).order_by(col(ConnectionRow.connected_at).desc()).limit(1)
+    row = session.exec(newest).first()
+    if row is None or not is_readable(session, row):
+        return ""
+    client = open_secret(session, row, "client")
+    return client if f'"{back}"' in client else ""
+
+
+def note_use(session: Session, ident: str, now: datetime) -> None:
+    """Note when it was used last, to ten minutes."""
+    last = col(ConnectionRow.last_used_at)
+    long_ago = or_(last.is_(None), last <= now - _USE_NOTED, last > now)
+    session.execute(
+        update(ConnectionRow).where(col(ConnectionRow.id) == ident, long_ago).values(last_used_at=now)
+    )
+
+
+def list_unreadable(session: Session) -> list[tuple[Connection, bool]]:
+    """Return the connections whose tokens no key opens, each with whether its owner was told."""
+    rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.tokens) != ""))
+    return [(make_connection(session, row), row.told_lost) for row in rows if not is_readable(session, row)]
+
+
+def note_told(session: Session, idents: Collection[str]) -> None:
+    """Note which owners were told that their connections are lost; the others' are there again."""
+    lost = col(ConnectionRow.id).in_(sorted(idents))
+    session.execute(update(ConnectionRow).where(lost).values(told_lost=True))
+    session.execute(update(ConnectionRow).where(~lost, col(ConnectionRow.told_lost)).values(told_lost=False))
+
+
+def list_of_person(session: Session, account: str) -> Sequence[ConnectionRow]:
+    """Return the connections that were made when this account was one of the person's."""
+    rows = session.exec(select(ConnectionRow).where(col(ConnectionRow.identity) == Identity.PERSON))
+    return [row for row in rows if account in row.accounts]
+
+
+def _list_of(session: Session, server: str, identity: str, owners: Collection[str]) -> list[ConnectionRow]:
+    which = (
+        (col(ConnectionRow.server) == server)
+        & (col(ConnectionRow.identity) == identity)
+        & col(ConnectionRow.owner).in_(sorted(owners))
+    )
+    return list(session.exec(select(ConnectionRow).where(which)))
+
+
+def open_secret(session: Session, row: ConnectionRow, column: str) -> str:
+    """Return the text of a secret column. Raises SecretLost."""
+    return decrypt_in(session, ConnectionRow, column, row.id, getattr(row, column))
+
+
+def is_readable(session: Session, row: ConnectionRow) -> bool:
+    """Return whether it has tokens that a key opens."""
+    if not row.tokens:
+        return False
+    try:
+        open_secret(session, row, "client")
+        return bool(open_secret(session, row, "tokens"))
+    except SecretLost:
+        return False
+
+
+def _state(row: ConnectionRow) -> dict[str, Any]:
+    """Return what the audit log keeps of a connection: whose account it is, and no secret."""
+    return {
+        "server": row.server,
+        "identity": row.identity,
+        "owner": row.owner,
+        "issuer": row.issuer,
+        "subject": row.subject,
+        "name": row.name,
+    }
+
+
+def _find_expiry(tokens: str, now: datetime) -> datetime | None:
+    """Return the end of an access token, or None where it is unknown."""
+    seconds = json.loads(tokens).get("expires_in")
+    return None if seconds is None else now + timedelta(seconds=min(int(seconds), _LONGEST_SECONDS))

@@ -1,0 +1,332 @@
+"""The way from a link to a connection: a page, the server's sign-in, whose account it is, the person's yes.
+
+Each step is a row's (`under_way`), so any process may take the next one. Between them nothing is kept here.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+
+from sqlmodel import Session
+
+from bot.domain.chat import Address, chat_of
+from bot.domain.connections import Connection, Identity, bound_name
+from bot.domain.jobs import Job, Work
+from bot.domain.people import Actor, Person, Role, channel_called, workspace_of
+from bot.domain.text import as_written
+from bot.errors import SignInError
+from bot.features.connections import rows
+from bot.features.connections.chats import POSTLESS, tell_privately
+from bot.features.connections.port import AccountConnections, address_of
+from bot.features.connections.sign_in import under_way
+from bot.features.connections.sign_in.under_way import Connecting, WantedConnection
+from bot.store import conversations, messages, people, turns
+from bot.telemetry.logs import logger
+from bot.tools.mcp.config import Http
+from bot.web.sign_in.oidc import account_of
+
+log = logger(__name__)
+
+LINK = "/connect"
+BACK = "/oauth/callback"
+OVER_TEXT = "This link is used, too old, or not one of Nod's. Ask for a new one."
+LOST_TEXT = "This sign-in is over, or was begun in another browser. Ask for a new link."
+WRONG_TEXT = "That is not the number, so this sign-in has ended. Nothing is connected. Ask for a new link."
+NONE_WAITS_TEXT = "No sign-in of yours waits for a number."
+_BROUGHT = ("code", "iss", "error", "error_description")
+_MAX_BROUGHT_CHARS = 4_000
+_TOPIC = re.compile(r"-?\d+/\d+", re.ASCII)  # a chat that is a number, and a topic of it
+_ASKED = (
+    "Someone signed in at {server} as **{name}**, to connect that account for you. If that was you, send "
+    "`/nod connections confirm` and the six digits that your browser shows. If not, send "
+    "`/nod connections confirm no`."
+)
+_TRIED = (
+    "{who} tried to connect your account at {server} ({name}) for themselves. It stays yours alone. "
+    "If you don't know why, change your password there."
+)
+_CONTINUE = "[Nod] {who} has connected an account at {server}. Continue with what they asked for."
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedBrowser:
+    """A browser that came back. ``digits`` are to be typed in the chat; '' where its page asks itself."""
+
+    made: Connecting
+    digits: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignInPage:
+    """The page to go to, and the secret that the browser keeps until it is back."""
+
+    page: str
+    browser: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A new connection, and the work that follows."""
+
+    connection: Connection
+    jobs: tuple[Job, ...]
+
+
+class ConnectFlow:
+    """Connects accounts: links, sign-ins and confirmations, over the rows."""
+
+    def __init__(self, port: AccountConnections) -> None:
+        self._port = port
+        self._database, self._clock = port.database, port.clock
+
+    async def make_link(
+        self, server: str, actor: Actor, place: Address | None = None, conversation_id: str | None = None
+    ) -> str:
+        """Return a link that is good once, for this person and server. Raises SignInError.
+
+        ``place``: the chat in which it is asked for, for a server whose calls are made as the place.
+        """
+        code = await self._database.write(self._begin, server, actor, place, conversation_id)
+        return f"{self._port.site_url()}{LINK}/{code}"
+
+    def _begin(
+        self, session: Session, server: str, actor: Actor, place: Address | None, conversation_id: str | None
+    ) -> str:
+        config = self._port.servers.get(server)
+        if config is None:
+            known = ", ".join(sorted(self._port.servers))
+            raise SignInError(f"People connect no account at {server[:40]}. They do at: {known}.")
+        person = people.person_of(session, actor)
+        if person.outside:
+            raise SignInError("Only people of the team connect accounts.")
+        if config.identity is Identity.PERSON:
+            owner, name = str(actor), bound_name(actor.label)
+        else:
+            owner, name = self._find_place(session, server, person, place)
+        wanted = WantedConnection(
+            server,
+            address_of(config),
+            config.identity,
+            owner,
+            name,
+            str(actor),
+            self._call_person(session, actor),
+            conversation_id,
+        )
+        return under_way.begin_sign_in(session, wanted, person.accounts | {str(actor)}, self._clock())
+
+    def _find_place(
+        self, session: Session, server: str, person: Person, place: Address | None
+    ) -> tuple[str, str]:
+        """Return the address and the name of the chat to connect for. Raises SignInError."""
+        chat = _find_chat(place)
+        if chat is None or chat.channel in POSTLESS:
+            raise SignInError(f"An account at {server} is for a chat. Send this in that chat.")
+        where = str(chat)
+        if Role.ADMIN not in self._port.policies.load(session).roles_of(person, where):
+            raise SignInError("Only an admin connects an account for a chat.")
+        return where, bound_name(people.find_known_names(session, [where]).get(where, where))
+
+    def _call_person(self, session: Session, actor: Actor) -> str:
+        """Return a person's name with where it is from: ``Ana (Slack, Example)``."""
+        workspace = workspace_of(str(actor))
+        names = people.find_known_names(session, [workspace]) if workspace else {}
+        where = [channel_called(actor.channel), *names.values()]
+        return bound_name(f"{bound_name(actor.name or actor.key)} ({', '.join(where)})")
+
+    async def find_link(self, code: str) -> Connecting | None:
+        """Return the sign-in of a link; nothing changes by looking."""
+        return await self._database.read(under_way.find_link, code, self._clock())
+
+    def list_scopes(self, made: Connecting) -> tuple[str, ...]:
+        """Return the scopes that the entry of its server asks for; empty where the server names them."""
+        launch = self._port.servers[made.server].launch
+        return launch.client.scopes if isinstance(launch, Http) else ()
+
+    async def leave(self, code: str, *, is_organised: bool) -> SignInPage:
+        """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
+        from bot.tools.mcp.authorization import request_authorization  # the SDK takes a fifth of a start
+
+        browser = secrets.token_urlsafe(32)
+        use = partial(under_way.use_link, is_organised=is_organised)
+        made = await self._database.write(use, code, browser, self._clock())
+        if made is None:
+            raise SignInError(OVER_TEXT)
+        config = self._port.servers.get(made.server)
+        if config is None or not isinstance(config.launch, Http) or config.launch.url != made.url:
+            raise SignInError(OVER_TEXT)
+        back = f"{self._port.site_url()}{BACK}/{made.server}"
+        try:
+            client = await self._database.read(rows.find_client, made.server, made.url, back)
+            request = await request_authorization(made.server, config.launch, back, client=client)
+        except SignInError:
+            await self._end(made)
+            raise
+        kept = asdict(request)
+        page, state = kept.pop("page"), kept.pop("state")
+        await self._database.write(under_way.keep_request, made.id, state, kept)
+        return SignInPage(page, browser)
+
+    async def come_back(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
+        """Take a browser's return: exchange its code, and ask whose account it is. Raises SignInError."""
+        now, state = self._clock(), brought.get("state", "")
+        made = None
+        if state and browser:
+            made = await self._database.write(under_way.come_back, server, state, browser, now)
+        if made is None:
+            raise SignInError(LOST_TEXT)
+        try:
+            return await self._arrive(made, brought)
+        except SignInError as error:
+            await self._end(made)
+            if isinstance(error, OtherOwner):
+                await self._database.write(self._tell_owner, error)
+            raise
+
+    async def _arrive(self, made: Connecting, brought: Mapping[str, str]) -> ReturnedBrowser:
+        from bot.features.connections.sign_in.whoami import find_account
+        from bot.tools.mcp.authorization import AuthorizationRequest, exchange_code
+
+        config = self._port.servers.get(made.server)
+        if config is None or address_of(config) != made.url:
+            raise SignInError(OVER_TEXT)
+        request = AuthorizationRequest(
+            page="",
+            state=brought.get("state", ""),
+            back=made.back,
+            scope=made.scope,
+            issuer=made.issuer,
+            found=made.found,
+            client=made.client,
+            verifier=made.verifier,
+        )
+        said = {name: brought[name][:_MAX_BROUGHT_CHARS] for name in _BROUGHT if name in brought}
+        tokens = await exchange_code(made.server, made.url, request, said)
+        values = {"tokens": tokens.model_dump_json(exclude_none=True), "scope": tokens.scope or ""}
+        await self._database.write(under_way.keep_tokens, made.id, values)
+        found = await find_account(config, made.issuer, tokens.scope or "", tokens.access_token)
+        kept = {"name": found.name, "subject": found.subject}
+        return await self._database.write(self._keep_account, made, kept, found.email)
+
+    def _keep_account(
+        self, session: Session, made: Connecting, kept: Mapping[str, str], email: str
+    ) -> ReturnedBrowser:
+        """Keep whose account it is, and ask the person in their private chat. Raises SignInError."""
+        now = self._clock()
+        person = people.person_of(session, Actor.parse(made.person))
+        digits = under_way.keep_account(session, made.id, dict(kept), now)
+        if digits is None:
+            raise SignInError(LOST_TEXT)
+        found = under_way.find_by_id(session, made.id)
+        if found is None:
+            raise SignInError(LOST_TEXT)
+        _refuse_others(session, found, person, email)
+        if not found.is_organised:
+            told = _ASKED.format(server=found.server, name=as_written(_name_account(found)))
+            tell_privately(session, Actor.parse(found.person), told, now)
+        return ReturnedBrowser(found, "" if found.is_organised else digits)
+
+    def _tell_owner(self, session: Session, error: "OtherOwner") -> None:
+        """Tell the person whose account someone else tried to connect."""
+        made, owner = error.made, error.owner
+        told = _TRIED.format(
+            who=as_written(bound_name(made.person_name)),
+            server=made.server,
+            name=as_written(_name_account(made)),
+        )
+        tell_privately(session, owner, told, self._clock())
+
+    async def confirm(self, actor: Actor, digits: str) -> Connected:
+        """Connect the account whose six digits a person sends. Raises SignInError."""
+        done = await self._database.write(self._confirm, actor, digits.strip())
+        if isinstance(done, str):
+            raise SignInError(done)
+        return done
+
+    def _confirm(self, session: Session, actor: Actor, digits: str) -> Connected | str:
+        """Return the words instead where nothing is connected: what was ended stays so."""
+        person, now = people.person_of(session, actor), self._clock()
+        accounts = person.accounts | {str(actor)}
+        if not under_way.is_asked(session, accounts, now):
+            return NONE_WAITS_TEXT
+        made = under_way.take_confirmed(session, accounts, digits, now)
+        return self._connect(session, made, now) if made else WRONG_TEXT
+
+    async def confirm_in_browser(self, actor: Actor, browser: str) -> Connected:
+        """Connect the account of a browser that is signed in with the organisation. Raises SignInError."""
+        done = await self._database.write(self._confirm_in_browser, actor, browser)
+        if isinstance(done, str):
+            raise SignInError(done)
+        return done
+
+    def _confirm_in_browser(self, session: Session, actor: Actor, browser: str) -> Connected | str:
+        now = self._clock()
+        person = people.person_of(session, actor)
+        made = under_way.take_of_browser(session, person.accounts | {str(actor)}, browser, now)
+        return self._connect(session, made, now) if made else LOST_TEXT
+
+    def _connect(self, session: Session, made: Connecting, now: datetime) -> Connected | str:
+        config = self._port.servers.get(made.server)
+        if config is None or address_of(config) != made.url or config.identity != made.identity:
+            return OVER_TEXT
+        person = people.person_of(session, Actor.parse(made.person))
+        try:
+            connection = rows.add_connection(session, made, person.accounts | {made.person}, now)
+        except SignInError as error:
+            return error.message
+        log.info("an account is connected", server=made.server, owner=made.owner)
+        return Connected(connection, _continue(session, made, now))
+
+    async def _end(self, made: Connecting) -> None:
+        await self._database.write(under_way.end_sign_in, made.id, self._clock())
+
+
+class OtherOwner(SignInError):
+    """Another person here has connected that account, and has been told. Nothing is connected."""
+
+    def __init__(self, made: Connecting, owner: Actor) -> None:
+        super().__init__()
+        self.made, self.owner = made, owner
+
+
+def _find_chat(place: Address | None) -> Address | None:
+    """Return the chat of a place: threads and topics belong to theirs."""
+    chat = chat_of(place)
+    if chat is None or not _TOPIC.fullmatch(chat.key):
+        return chat
+    return Address(chat.channel, chat.key.partition("/")[0])
+
+
+def _name_account(made: Connecting) -> str:
+    return bound_name(made.name) or f"an account whose name {made.server} does not tell"
+
+
+def _refuse_others(session: Session, made: Connecting, person: Person, email: str) -> None:
+    """Raise SignInError where the account, or its address, is known as another person's."""
+    if made.identity != Identity.PERSON:
+        return
+    accounts = person.accounts | {made.person}
+    if (other := rows.find_other_owner(session, made, accounts)) is not None:
+        raise OtherOwner(made, other)
+    known = account_of(email) if "@" in email else None
+    if known is None or str(known) in accounts:
+        return
+    is_linked = len(people.person_of(session, known).accounts) > 1
+    if is_linked or people.find_known_names(session, [str(known)]):
+        words = f"That account is known here as another person's ({known})."
+        raise SignInError(f"{words} If both are you, link them first: /nod link.")
+
+
+def _continue(session: Session, made: Connecting, now: datetime) -> tuple[Job, ...]:
+    """Have the turn taken up again that lacked this connection, where its conversation is still there."""
+    found = conversations.get_conversation(session, made.conversation_id) if made.conversation_id else None
+    if found is None or found.deleted:
+        return ()
+    actor = Actor.parse(made.person, made.owner_name)
+    told = _CONTINUE.format(who=bound_name(made.owner_name), server=made.server)
+    messages.add_note(session, found.id, told, now, actor=actor, event_id=f"connected.{made.id}")
+    turns.want_turn(session, found.id, now)
+    return (Job(Work.TURN, found.id),)

@@ -1,0 +1,81 @@
+"""The pages of connecting: each says in whose name Nod would act, and for whom. No script is needed."""
+
+import html
+from collections.abc import Sequence
+
+from starlette.responses import HTMLResponse
+
+from bot.domain.connections import bound_name
+from bot.features.connections.sign_in.under_way import Connecting
+
+_RULES = ("default-src 'none'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "; ".join(_RULES),
+    "Referrer-Policy": "same-origin",
+}
+"""No other page frames these or learns their address. `no-referrer` would take the form's Origin off, too."""
+
+
+def ask_to_leave(made: Connecting, scopes: Sequence[str], base: str) -> HTMLResponse:
+    """Return the page of a link: the question, and the button that uses the link up."""
+    server, who = _bold(made.server), _bold(made.person_name)
+    whom = who if made.owner == made.person else f"anyone in {_bold(made.owner_name)}"
+    asks = "".join(f"<li>{html.escape(bound_name(each))}</li>" for each in scopes)
+    listed = f"<p>It asks for:</p><ul>{asks}</ul>" if asks else ""
+    question = (
+        f"<p>Let Nod act as <strong>you</strong> at {server} whenever {whom} asks?</p>{listed}"
+        f"<p>If you are not {who}, close this page.</p>"
+    )
+    return _page(f"{question}{_button(f'Continue to {made.server}')}", 200, base)
+
+
+def show_digits(made: Connecting, digits: str, base: str) -> HTMLResponse:
+    """Return the page after the sign-in: the account, and the number to send in the chat."""
+    return _page(
+        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
+        f'<p>Nod has asked {_bold(made.person_name)} in private for this number:</p><p class="digits">'
+        f"<strong>{digits}</strong></p><p>Send it there within a few minutes. Give it to no one else.</p>",
+        200,
+        base,
+    )
+
+
+def ask_in_browser(made: Connecting, base: str) -> HTMLResponse:
+    """Return the page after the sign-in of a browser that the organisation vouches for: it asks itself."""
+    who = _bold(made.person_name)
+    question = (
+        f"<p>You signed in at {_bold(made.server)} as {_name_account(made)}.</p>"
+        f"<p>Let Nod act as this account whenever {who} asks?</p>"
+    )
+    return _page(f"{question}{_button('Connect', f'{base}/connect/confirm')}", 200, base)
+
+
+def say(words: str, status: int, base: str) -> HTMLResponse:
+    """Return a page of a few words."""
+    return _page("".join(f"<p>{html.escape(line)}</p>" for line in words.splitlines()), status, base)
+
+
+def _page(body: str, status: int, base: str) -> HTMLResponse:
+    page = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Nod</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="stylesheet" href="{html.escape(base)}/static/console.css">'
+        f'<main class="plain-page"><h1>Nod</h1>{body}</main></html>'
+    )
+    return HTMLResponse(page, status, headers=HEADERS)
+
+
+def _button(words: str, action: str = "") -> str:
+    to = f' action="{html.escape(action)}"' if action else ""
+    button = f'<button type="submit" class="button primary">{html.escape(words)}</button>'
+    return f'<form method="post"{to}>{button}</form>'
+
+
+def _bold(text: str) -> str:
+    """Return hostile text, bounded and escaped, in bold; its direction is its own."""
+    return f"<strong><bdi>{html.escape(bound_name(text))}</bdi></strong>"
+
+
+def _name_account(made: Connecting) -> str:
+    return _bold(made.name) if made.name else f"an account whose name {_bold(made.server)} does not tell"

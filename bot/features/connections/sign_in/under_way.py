@@ -1,0 +1,260 @@
+"""Sign-ins under way as rows: each step is one guarded change, so that no link, state or code counts twice.
+
+A restart or another process changes nothing: all that a browser's return needs is in the row. Everything here
+lasts `LIFE` from the link on.
+"""
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, delete, func, update
+from sqlmodel import Session, col, select
+
+from bot.domain.text import hash_text
+from bot.errors import SecretLost, SignInError
+from bot.features.connections import revocations
+from bot.features.connections.tables import ConnectingRow
+from bot.store.secrets import decrypt_in, encrypt_in
+from bot.store.tables.row import count_changed, value_of
+
+LIFE = timedelta(minutes=10)
+MANY_TEXT = "Many people are connecting right now. Try again in a minute."
+_MOST = 500
+_MOST_OF_PERSON = 3
+_SECRETS = ("verifier", "client", "tokens")
+_DIGITS = 6
+
+
+class SignInStep(StrEnum):
+    """How far a sign-in has come."""
+
+    LINK = "link"  # its link waits to be used
+    AWAY = "away"  # its link is used up; the browser is at the server's sign-in
+    BACK = "back"  # the browser came back; its code is being exchanged
+    ACCOUNT = "account"  # the account is known; the person is asked if it is theirs
+
+
+@dataclass(frozen=True, slots=True)
+class WantedConnection:
+    """A connection that someone asks for. ``person`` is the account that goes through the sign-in."""
+
+    server: str
+    url: str
+    identity: str
+    owner: str
+    owner_name: str
+    person: str
+    person_name: str
+    conversation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting(WantedConnection):
+    """A sign-in under way. ``verifier``, ``client`` and ``tokens`` are secrets, ``id`` is no link."""
+
+    id: str = ""
+    step: str = SignInStep.LINK
+    is_organised: bool = False
+    back: str = ""
+    scope: str = ""
+    issuer: str = ""
+    subject: str = ""
+    name: str = ""
+    found: str = ""
+    verifier: str = field(default="", repr=False)
+    client: str = field(default="", repr=False)
+    tokens: str = field(default="", repr=False)
+
+
+def begin_sign_in(
+    session: Session, wanted: WantedConnection, accounts: Collection[str], now: datetime
+) -> str:
+    """Store a link, and return its code; of one person the oldest makes room.
+
+    ``accounts``: all of the person. Raises SignInError where too many are under way.
+    """
+    end_late(session, now)
+    theirs = col(ConnectingRow.person).in_(sorted(accounts))
+    mine = session.exec(select(ConnectingRow).where(theirs).order_by(col(ConnectingRow.created_at)))
+    begun = list(mine)
+    for row in begun[: max(0, len(begun) - _MOST_OF_PERSON + 1)]:
+        _remove(session, row, now)
+    session.flush()
+    if session.exec(select(func.count()).select_from(ConnectingRow)).one() >= _MOST:
+        raise SignInError(MANY_TEXT)
+    code = secrets.token_urlsafe(32)
+    same = {name: getattr(wanted, name) for name in WantedConnection.__dataclass_fields__}
+    session.add(
+        ConnectingRow(**same, id=hash_text(code), step=SignInStep.LINK, created_at=now, until=now + LIFE)
+    )
+    return code
+
+
+def find_link(session: Session, code: str, now: datetime) -> Connecting | None:
+    """Return the sign-in of a link that can still be used; nothing changes by that."""
+    row = session.exec(select(ConnectingRow).where(_at(SignInStep.LINK, now), _is_of(code))).first()
+    return _connecting(session, row)
+
+
+def use_link(
+    session: Session, code: str, browser: str, now: datetime, *, is_organised: bool
+) -> Connecting | None:
+    """Use a link up, in one browser: at most one caller gets its sign-in."""
+    values = {"step": SignInStep.AWAY, "browser": hash_text(browser), "is_organised": is_organised}
+    return _take(session, _at(SignInStep.LINK, now) & _is_of(code), values)
+
+
+def keep_request(session: Session, ident: str, state: str, values: dict[str, Any]) -> None:
+    """Keep what the return is checked by: the state, the verifier, and what was discovered."""
+    kept = _encrypt(session, ident, values)
+    _take(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
+
+
+def come_back(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
+    """Take a browser's return, once: with its state, in the browser that left, at its server's address."""
+    is_it = (
+        (col(ConnectingRow.state) == hash_text(state))
+        & (col(ConnectingRow.browser) == hash_text(browser))
+        & (col(ConnectingRow.server) == server)
+    )
+    return _take(session, _at(SignInStep.AWAY, now) & is_it, {"step": SignInStep.BACK})
+
+
+def keep_tokens(session: Session, ident: str, values: dict[str, Any]) -> None:
+    """Keep the tokens that came, so that they are revoked if nothing comes of them."""
+    _take(session, col(ConnectingRow.id) == ident, _encrypt(session, ident, values))
+
+
+def find_by_id(session: Session, ident: str) -> Connecting | None:
+    """Return the sign-in with this id, however far it is."""
+    return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
+
+
+def keep_account(session: Session, ident: str, values: dict[str, Any], now: datetime) -> str | None:
+    """Keep whose account it is; returns the six digits that the browser shows.
+
+    None where the sign-in has ended in the meantime: nothing is kept.
+    """
+    digits = f"{secrets.randbelow(10**_DIGITS):0{_DIGITS}}"
+    kept = {"step": SignInStep.ACCOUNT, "digits": hash_text(f"{ident} {digits}"), "verifier": ""}
+    which = _at(SignInStep.BACK, now) & (col(ConnectingRow.id) == ident)
+    return digits if _take(session, which, _encrypt(session, ident, values) | kept) else None
+
+
+def take_confirmed(
+    session: Session, accounts: Collection[str], digits: str, now: datetime
+) -> Connecting | None:
+    """Take the sign-in of this person whose digits these are; with a wrong number all that wait end."""
+    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
+    rows = list(session.exec(select(ConnectingRow).where(waiting)))
+    meant = [row for row in rows if row.digits == hash_text(f"{row.id} {digits}")]
+    if not meant:
+        for row in rows:
+            _remove(session, row, now)
+        return None
+    return _take_away(session, meant[0])
+
+
+def take_of_browser(
+    session: Session, accounts: Collection[str], browser: str, now: datetime
+) -> Connecting | None:
+    """Take this person's sign-in of a browser that came in by the organisation's, and is asked there."""
+    here = (
+        (col(ConnectingRow.browser) == hash_text(browser))
+        & col(ConnectingRow.is_organised).is_(True)
+        & col(ConnectingRow.person).in_(sorted(accounts))
+    )
+    row = session.exec(select(ConnectingRow).where(_at(SignInStep.ACCOUNT, now), here)).first()
+    return _take_away(session, row) if row else None
+
+
+def is_asked(session: Session, accounts: Collection[str], now: datetime) -> bool:
+    """Return whether a sign-in of this person waits for its digits."""
+    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
+    return session.exec(select(ConnectingRow.id).where(waiting).limit(1)).first() is not None
+
+
+def list_asked(session: Session, accounts: Collection[str], now: datetime) -> list[Connecting]:
+    """Return the sign-ins of this person whose account is known, and that wait for the digits."""
+    waiting = _at(SignInStep.ACCOUNT, now) & col(ConnectingRow.person).in_(sorted(accounts))
+    rows = session.exec(select(ConnectingRow).where(waiting).order_by(col(ConnectingRow.created_at)))
+    return [found for row in rows if (found := _connecting(session, row))]
+
+
+def end_sign_in(session: Session, ident: str, now: datetime) -> None:
+    """End a sign-in; the tokens that it brought are revoked."""
+    if row := session.get(ConnectingRow, ident):
+        _remove(session, row, now)
+
+
+def end_of_person(session: Session, accounts: Collection[str], now: datetime) -> None:
+    """End every sign-in of a person."""
+    theirs = col(ConnectingRow.person).in_(sorted(accounts))
+    for row in list(session.exec(select(ConnectingRow).where(theirs))):
+        _remove(session, row, now)
+
+
+def end_late(session: Session, now: datetime) -> int:
+    """End those whose time is over, and those that a clock ahead of time has begun; how many."""
+    late = (col(ConnectingRow.until) <= now) | (col(ConnectingRow.until) > now + LIFE)
+    rows = list(session.exec(select(ConnectingRow).where(late)))
+    for row in rows:
+        _remove(session, row, now)
+    return len(rows)
+
+
+def _at(step: SignInStep, now: datetime) -> ColumnElement[bool]:
+    """Return the condition for sign-ins at a step whose time is not over."""
+    until = col(ConnectingRow.until)
+    return (col(ConnectingRow.step) == step) & (until > now) & (until <= now + LIFE)
+
+
+def _is_of(code: str) -> ColumnElement[bool]:
+    return col(ConnectingRow.id) == hash_text(code)
+
+
+def _take(session: Session, which: ColumnElement[bool], values: dict[str, Any]) -> Connecting | None:
+    """Change the one row that is like this; None for everyone but the first."""
+    changed = update(ConnectingRow).where(which).values(**values).returning(col(ConnectingRow.id))
+    ident = session.execute(changed.execution_options(synchronize_session=False)).scalar_one_or_none()
+    if ident is None:
+        return None
+    return _connecting(session, session.get(ConnectingRow, ident, populate_existing=True))
+
+
+def _take_away(session: Session, row: ConnectingRow) -> Connecting | None:
+    """Delete it and return it; None where another has taken it."""
+    found = _connecting(session, row)
+    gone = delete(ConnectingRow).where(col(ConnectingRow.id) == row.id)
+    session.expunge(row)
+    return found if count_changed(session.execute(gone)) else None
+
+
+def _remove(session: Session, row: ConnectingRow, now: datetime) -> None:
+    if found := _connecting(session, row):
+        revocations.add_revocation(
+            session, found.server, found.url, found.client, found.tokens, found.found, now
+        )
+    session.delete(row)
+
+
+def _encrypt(session: Session, ident: str, values: dict[str, Any]) -> dict[str, Any]:
+    secret = [name for name in _SECRETS if name in values]
+    return values | {name: encrypt_in(session, ConnectingRow, name, ident, values[name]) for name in secret}
+
+
+def _connecting(session: Session, row: ConnectingRow | None) -> Connecting | None:
+    """Return the value of a row; None for no row, and for one whose secrets no key opens."""
+    if row is None:
+        return None
+    try:
+        opened = {
+            name: decrypt_in(session, ConnectingRow, name, row.id, getattr(row, name)) for name in _SECRETS
+        }
+    except SecretLost:
+        return None
+    return value_of(Connecting, row, **opened)

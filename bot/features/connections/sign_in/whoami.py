@@ -1,0 +1,115 @@
+"""The account behind a token: MCP has no question for it, so a tool that the entry names, or userinfo."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from mcp import Client, MCPError, types
+from mcp.client.streamable_http import streamable_http_client
+
+from bot.domain.text import storable
+from bot.errors import SignInError
+from bot.telemetry.logs import logger
+from bot.tools.intake import bound_response
+from bot.tools.mcp.config import Http, ServerConfig, WhoAmI
+from bot.tools.mcp.dialects import is_same_issuer
+from bot.tools.mcp.signin import sign_in_client
+
+log = logger(__name__)
+
+_LONGEST_SECONDS = 45.0
+_MAX_NAME_CHARS = 200
+_MAX_SUBJECT_CHARS = 255
+_TRUE = (True, 1, "true", "True", "1")  # Apple and Cognito say yes by a text
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAccount:
+    """An account at a server. ``email`` is one that its issuer vouches for, else empty. All hostile text."""
+
+    name: str = ""
+    subject: str = ""
+    email: str = ""
+
+
+async def find_account(config: ServerConfig, issuer: str, scope: str, token: str) -> FoundAccount:
+    """Return the account of a token; empty where nothing tells it. Raises SignInError.
+
+    Where the entry names a tool, an account that it does not tell is a fault: no one could be told apart.
+    """
+    launch = config.launch
+    if not isinstance(launch, Http):
+        raise TypeError(f"{config.name} has no address")
+    try:
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            if config.whoami is not None:
+                return await _ask_tool(config, launch, config.whoami, token)
+            if "openid" in scope.split():
+                return await _ask_issuer(launch.url, issuer, token)
+    except Exception as error:
+        if isinstance(error, SignInError):
+            raise
+        log.warning("a server did not tell whose account it is", server=config.name, why=type(error).__name__)
+        raise SignInError(f"{config.name} does not say whose account this is. Start again.") from None
+    return FoundAccount()
+
+
+async def _ask_tool(config: ServerConfig, launch: Http, whoami: WhoAmI, token: str) -> FoundAccount:
+    """Call the tool that the entry names, without arguments, with this token alone."""
+    headers = {"Accept-Encoding": "identity", **launch.headers, "Authorization": f"Bearer {token}"}
+    http = httpx2.AsyncClient(
+        headers=headers,
+        timeout=_LONGEST_SECONDS,
+        follow_redirects=False,
+        event_hooks={"response": [bound_response]},
+    )
+    async with http, Client(streamable_http_client(launch.url, http_client=http), cache=None) as client:
+        answer = await client.call_tool(whoami.tool, {})
+    if answer.is_error:
+        raise MCPError(types.INTERNAL_ERROR, "the tool failed")
+    said = answer.structured_content or _read_text(answer)
+    name, subject = (_look_up(said, path) for path in (whoami.field, whoami.subject or whoami.field))
+    if not subject:
+        raise SignInError(f"{config.name} does not say whose account this is ({whoami.tool}).")
+    return FoundAccount(name[:_MAX_NAME_CHARS], subject[:_MAX_SUBJECT_CHARS])
+
+
+async def _ask_issuer(url: str, issuer: str, token: str) -> FoundAccount:
+    """Ask the issuer's userinfo (OpenID Connect Core 1.0, 5.3); empty where it has none."""
+    async with sign_in_client(url) as http:
+        described = (await http.get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")).json()
+        endpoint = described.get("userinfo_endpoint") if isinstance(described, dict) else None
+        if not isinstance(endpoint, str) or not is_same_issuer(str(described.get("issuer")), issuer):
+            return FoundAccount()
+        response = await http.get(endpoint, headers={"Authorization": f"Bearer {token}"})
+        response.raise_for_status()
+        said: Mapping[str, Any] = response.json()
+    subject = said.get("sub")
+    if not isinstance(subject, str) or not subject:
+        raise ValueError("it names no subject")
+    name = said.get("preferred_username") or said.get("email") or said.get("name") or ""
+    vouched = said.get("email_verified") in _TRUE
+    email = str(said.get("email") or "") if vouched else ""
+    return FoundAccount(
+        storable(str(name))[:_MAX_NAME_CHARS],
+        storable(subject)[:_MAX_SUBJECT_CHARS],
+        storable(email)[:_MAX_NAME_CHARS],
+    )
+
+
+def _read_text(answer: types.CallToolResult) -> Any:
+    """Return what the text of an answer is as JSON. Raises ValueError."""
+    text = "".join(part.text for part in answer.content if isinstance(part, types.TextContent))
+    return json.loads(text)
+
+
+def _look_up(said: Any, path: str) -> str:
+    """Return the text or number at a path such as ``user.login``; empty where it is missing."""
+    for step in path.split("."):
+        said = said.get(step) if isinstance(said, Mapping) else None
+    if isinstance(said, bool) or not isinstance(said, str | int):
+        return ""
+    return storable(str(said))

@@ -1,0 +1,44 @@
+"""Housekeeping of connections: sign-ins that are late, tokens to revoke, changed addresses, lost keys."""
+
+from datetime import datetime
+
+from bot.channels.base import Standing
+from bot.features.connections import ending, revocations
+from bot.features.connections.port import AccountConnections, address_of
+from bot.features.connections.sign_in import under_way
+from bot.telemetry.logs import logger
+
+log = logger(__name__)
+
+SECONDS = 15
+
+
+class ConnectionSweep:
+    """Looks for what is over; rows decide."""
+
+    def __init__(self, port: AccountConnections, standing: Standing) -> None:
+        self._port, self._standing = port, standing
+        self._began = False
+
+    async def run(self, now: datetime) -> None:
+        """End what is late, and tell servers of what has ended; at the first run look at all connections."""
+        database = self._port.database
+        if not self._began:
+            await self._begin(now)
+            self._began = True
+        await database.write(under_way.end_late, now)
+        for due in await database.write(revocations.take_due, now):
+            from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
+
+            if (
+                await revoke_tokens(due.url, due.client, due.tokens, due.found)
+                or due.tries + 1 >= revocations.MOST_TRIES
+            ):
+                await database.write(revocations.end_revocation, due.id)
+
+    async def _begin(self, now: datetime) -> None:
+        addresses = {name: address_of(config) for name, config in self._port.servers.items()}
+        if ended := await self._port.database.write(ending.end_changed, addresses, now):
+            log.warning("connections ended with their server's address", many=len(ended))
+        if lost := await self._port.database.write(ending.tell_lost, now):
+            log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)

@@ -1,0 +1,117 @@
+"""The tables of connections, of sign-ins under way, and of tokens that wait to be revoked."""
+
+from datetime import datetime
+
+from sqlalchemy import Index
+from sqlmodel import Field
+from sqlmodel.sql.sqltypes import UTCDateTime
+
+from bot.store.secrets import make_secret_column
+from bot.store.tables.row import Row, as_json, make_audited, partial
+
+CONNECTION = "connection"
+"""The name of a connection in the audit log; its key there is its id."""
+_OF_CACHES = frozenset({
+    "accounts", "owner_name", "client", "tokens", "found", "expires_at", "last_used_at", "version",
+    "busy_until", "refusals", "told_lost",
+})  # fmt: skip
+
+
+class ConnectionRow(Row, table=True):
+    """The account of a person, or of a place, at a server. One that is ended is deleted.
+
+    ``owner`` is an account or the address of a chat, ``accounts`` are those that the person had when it was
+    made. ``refusals`` counts the refusals of a new token in a row.
+    """
+
+    __tablename__ = "connection"
+    __table_args__ = (
+        Index("connection_of_owner", "server", "identity", "owner"),
+        partial(
+            "connection_of_account",
+            "server",
+            "issuer",
+            "subject",
+            where="subject <> '' AND identity = 'person'",
+            unique=True,
+        ),
+        make_audited(CONNECTION, uncounted=_OF_CACHES),
+    )
+
+    id: str = Field(primary_key=True)
+    server: str
+    url: str
+    identity: str
+    owner: str
+    owner_name: str
+    accounts: list[str] = as_json()
+    name: str
+    issuer: str
+    subject: str
+    client: str = make_secret_column()
+    tokens: str = make_secret_column()
+    found: str
+    connected_by: str
+    connected_at: datetime = Field(sa_type=UTCDateTime)
+    expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    last_used_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    version: int = 1
+    busy_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    refusals: int = 0
+    told_lost: bool = False
+
+
+class ConnectingRow(Row, table=True):
+    """A sign-in under way, from its link on. ``id``, ``state``, ``browser`` and ``digits`` are hashes.
+
+    ``person`` is the account that may go through it; of a person's connection it is the owner, too.
+    ``is_organised``: the browser had signed in as that person with the organisation's account.
+    """
+
+    __tablename__ = "connecting"
+    __table_args__ = (
+        Index("connecting_of_person", "person"),
+        Index("connecting_until", "until"),
+    )
+
+    id: str = Field(primary_key=True)
+    server: str
+    url: str
+    identity: str
+    owner: str
+    owner_name: str
+    person: str
+    person_name: str
+    conversation_id: str | None = None
+    step: str
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    until: datetime = Field(sa_type=UTCDateTime)
+    state: str | None = Field(default=None, unique=True)
+    browser: str = ""
+    is_organised: bool = False
+    back: str = ""
+    scope: str = ""
+    issuer: str = ""
+    subject: str = ""
+    name: str = ""
+    digits: str = ""
+    found: str = ""
+    verifier: str = make_secret_column()
+    client: str = make_secret_column()
+    tokens: str = make_secret_column()
+
+
+class RevocationRow(Row, table=True):
+    """Tokens of an ended connection that their server is still to be told of (RFC 7009)."""
+
+    __tablename__ = "revocation"
+    __table_args__ = (Index("revocation_due", "next_at"),)
+
+    id: str = Field(primary_key=True)
+    server: str
+    url: str
+    client: str = make_secret_column()
+    tokens: str = make_secret_column()
+    found: str
+    tries: int = 0
+    next_at: datetime = Field(sa_type=UTCDateTime)

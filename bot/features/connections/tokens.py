@@ -1,0 +1,74 @@
+"""The tokens of a connection as `Keys` keeps them fresh: found, claimed by one process, renewed, refused."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import or_, update
+from sqlmodel import Session, col
+
+from bot.features.connections.rows import is_readable, open_secret
+from bot.features.connections.tables import ConnectionRow
+from bot.store.mcp import SignIn
+from bot.store.secrets import encrypt_in
+from bot.store.tables.row import count_changed
+
+MOST_REFUSALS = 2
+"""How often in a row a sign-in server may refuse new tokens before those that there are count for nothing."""
+
+
+def find(session: Session, key: str, url: str) -> SignIn | None:
+    """Return the tokens of a connection, if it was made at this address: another one never gets them."""
+    row = session.get(ConnectionRow, key)
+    if row is None or row.url != url:
+        return None
+    is_lost = bool(row.tokens) and not is_readable(session, row)
+    client = tokens = ""
+    if row.tokens and not is_lost:
+        client, tokens = (open_secret(session, row, each) for each in ("client", "tokens"))
+    return SignIn(
+        row.id,
+        row.url,
+        client,
+        tokens,
+        row.found,
+        row.expires_at,
+        row.owner,
+        row.connected_at,
+        row.version,
+        is_lost,
+    )
+
+
+def claim(session: Session, held: SignIn, now: datetime, until: datetime) -> bool:
+    """Claim the refresh: a refresh token may be good for one use only."""
+    busy = col(ConnectionRow.busy_until)
+    return _change(session, held, or_(busy.is_(None), busy < now, busy > until), busy_until=until)
+
+
+def renew(session: Session, held: SignIn, tokens: str, expires_at: datetime | None) -> bool:
+    """Keep new tokens; False where a new sign-in came first."""
+    kept = encrypt_in(session, ConnectionRow, "tokens", held.server, tokens)
+    values = {"tokens": kept, "expires_at": expires_at, "version": held.version + 1}
+    return _change(session, held, **values, busy_until=None, refusals=0)
+
+
+def spoil(session: Session, held: SignIn) -> bool:
+    """Count a refusal, and release the claim; after `MOST_REFUSALS` in a row the tokens are deleted."""
+    row = session.get(ConnectionRow, held.server, populate_existing=True)
+    if row is None:
+        return False
+    refusals = row.refusals + 1
+    if refusals >= MOST_REFUSALS:
+        return _change(session, held, tokens="", busy_until=None, refusals=refusals)
+    return _change(session, held, busy_until=None, refusals=refusals)
+
+
+def release(session: Session, held: SignIn) -> bool:
+    """Release the claim without new tokens; the next process may refresh."""
+    return _change(session, held, busy_until=None)
+
+
+def _change(session: Session, held: SignIn, *also: Any, **values: Any) -> bool:
+    """Change the row if it is as it was held."""
+    is_it = (col(ConnectionRow.id) == held.server, col(ConnectionRow.version) == held.version)
+    return count_changed(session.execute(update(ConnectionRow).where(*is_it, *also).values(**values))) == 1

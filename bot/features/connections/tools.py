@@ -1,0 +1,78 @@
+"""`connect`: the one thing that the model may do about a missing connection. It sends that person a link."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import Field
+from sqlmodel import Session
+
+from bot.domain.connections import Identity
+from bot.domain.people import Actor
+from bot.errors import SignInError, ToolError
+from bot.features.connections.chats import tell_privately
+from bot.features.connections.port import AccountConnections
+from bot.features.connections.sign_in.connecting import ConnectFlow
+from bot.store import conversations, people, state
+from bot.tools.signature import STORABLE
+from bot.tools.tool import CallContext, FixedToolset, tool
+
+GROUP = "connections"
+_ROOM = "connect"
+_AGAIN = timedelta(hours=1)
+_LINK = (
+    "You can connect your account at {server}, so that I act as you there when you ask: [Connect]({url})\n"
+    "The page works once, for 10 minutes, for you alone. `/nod connections connect {server}` gives a new one."
+)
+_IN_PRIVATE = "They have the link in their private chat with Nod."
+_CONSOLE = "Tell them to open the page Connections of the console, and to connect there."
+
+
+def connection_tools(port: AccountConnections) -> FixedToolset:
+    """Return the tool `connect`."""
+    flow = ConnectFlow(port)
+
+    @tool(writes=False, group=GROUP, summary="Send a link to connect an account at {server}")
+    async def connect(
+        server: Annotated[str, Field(min_length=1, max_length=40), STORABLE], context: CallContext
+    ) -> dict[str, Any]:
+        """Send the person who asks a private link to connect their own account at a server.
+
+        Use it where you are told that they have none there and what they ask for needs it. It sends the link
+        and nothing else, at most once an hour. End your answer then: you are woken once they are connected.
+
+        Args:
+            server: the server's name, as you were told it
+
+        """
+        actor, now = Actor.parse(context.requested_by), port.clock()
+        actor = await port.database.read(_name, context, actor)
+        config = port.servers.get(server)
+        if config is None or config.identity is not Identity.PERSON:
+            raise ToolError("People connect no account of their own there.")
+        if not await port.database.write(_claim, f"{server} {actor}", now):
+            return {"sent": False, "why": "They were sent a link within the last hour. Tell them to use it."}
+        try:
+            url = await flow.make_link(server, actor, conversation_id=context.conversation_id)
+        except SignInError as error:
+            raise ToolError(error.message) from None
+        sent = await port.database.write(tell_privately, actor, _LINK.format(server=server, url=url), now)
+        return {"sent": sent, "told": _IN_PRIVATE if sent else _CONSOLE}
+
+    return FixedToolset(GROUP, (connect,))
+
+
+def _name(session: Session, context: CallContext, actor: Actor) -> Actor:
+    """Return the person with the name that people know. Raises ToolError where there is no conversation."""
+    if conversations.get_conversation(session, context.conversation_id) is None:
+        raise ToolError("That conversation is gone.")
+    name = people.find_known_names(session, [str(actor)]).get(str(actor), "")
+    return Actor(actor.channel, actor.key, name)
+
+
+def _claim(session: Session, key: str, now: datetime) -> bool:
+    """Take the one link of this hour; False where it was sent."""
+    state.forget_states(session, _ROOM, now - _AGAIN)
+    if state.load_state(session, _ROOM, key) is not None:
+        return False
+    state.keep_state(session, _ROOM, key, {}, now)
+    return True
