@@ -89,6 +89,20 @@ def end_of_account(session: Session, account: Actor, now: datetime) -> None:
             rows.end_connection(session, row, by, now)
 
 
+def move_chat(session: Session, old: Address, new: Address, now: datetime) -> None:
+    """Have the connections of a chat be those of its new address."""
+    by = By.nod(Act.MOVE)
+    here = (col(ConnectionRow.identity) == Identity.PLACE) & (col(ConnectionRow.owner) == str(old))
+    rows.change_owner(session, here, str(new), by, now)
+
+
+def end_of_gone(session: Session, accounts: Collection[str], now: datetime) -> list[Connection]:
+    """End the connections of accounts that are gone from their platform."""
+    by = By.nod(Act.DISCONNECT, "the account is gone")
+    theirs = col(ConnectionRow.owner).in_(sorted(accounts))
+    return rows.end_connections(session, theirs & (col(ConnectionRow.identity) == Identity.PERSON), by, now)
+
+
 def end_changed(session: Session, addresses: dict[str, str], now: datetime) -> list[Connection]:
     """End the connections at servers whose address is another one now; their owners are told."""
     by = By.nod(Act.DISCONNECT, "the server's address changed")

@@ -38,7 +38,9 @@ def _make_hooks(parts: FeatureParts) -> Hooks:
     if not isinstance(parts.connections, AccountConnections):
         return Hooks()
     section = MissingSection(parts.connections)
-    return Hooks(add_to_prompt=(section.write,), change_person=(ending.end_of_account,))
+    return Hooks(
+        add_to_prompt=(section.write,), change_person=(ending.end_of_account,), move_chat=(ending.move_chat,)
+    )
 
 
 CONNECTIONS = Feature(

@@ -34,7 +34,7 @@ Code = Annotated[str, Path(min_length=20, max_length=100)]
 Name = Annotated[str, Path(max_length=40)]
 
 
-class ConnectionView(View):
+class ConnectedAccountView(View):
     """A connection, never a token. ``account`` is for people; ``name`` and ``subject`` are the server's.
 
     ``identity``: person or place. ``expired``: it has to be connected again. ``mine``: of the caller.
@@ -66,7 +66,7 @@ class ConnectionList(DoneBody):
 
     everyone: bool
     servers: list[ServerToConnect]
-    connections: list[ConnectionView]
+    connections: list[ConnectedAccountView]
     asked: list[str]
 
 
@@ -101,8 +101,8 @@ async def listed(actor: Caller, over: Over) -> ConnectionList:
     )
 
 
-def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> ConnectionView:
-    return ConnectionView(
+def _view(found: Connection, last_used_at: Any, accounts: frozenset[str]) -> ConnectedAccountView:
+    return ConnectedAccountView(
         id=found.id,
         server=found.server,
         identity=found.identity,
@@ -203,7 +203,7 @@ async def use_link(code: Code, request: Request, site: Here, over: Over) -> Resp
         if actor is None or not await over.database.read(ending.is_same_person, actor, made.person):
             return pages.say(_explain_other(made.person_name, actor), 403, site.base)
     try:
-        departure = await flow.leave(code, is_organised=organised)
+        departure = await flow.open_sign_in(code, is_organised=organised)
     except SignInError as error:
         return pages.say(error.message, 409, site.base)
     answer = RedirectResponse(departure.page, 303, headers=pages.HEADERS)
@@ -214,13 +214,13 @@ async def use_link(code: Code, request: Request, site: Here, over: Over) -> Resp
 
 
 @visits.get(f"{BACK}/{{server}}")
-async def come_back(server: Name, request: Request, site: Here, over: Over) -> Response:
+async def return_from_server(server: Name, request: Request, site: Here, over: Over) -> Response:
     """Take a browser back. It needs no token: another site sent it here. What it brings is good once."""
     flow = _flow(over)
     if flow is None:
         return pages.say(OVER_TEXT, 404, site.base)
     try:
-        arrival = await flow.come_back(server, request.query_params, _read_cookie(request, site))
+        arrival = await flow.finish_sign_in(server, request.query_params, _read_cookie(request, site))
     except SignInError as error:
         return pages.say(error.message, 400, site.base)
     if arrival.made.is_organised:

@@ -140,6 +140,22 @@ def add_connection(
     return make_connection(session, row)
 
 
+def change_owner(session: Session, which: ColumnElement[bool], owner: str, by: By, now: datetime) -> None:
+    """Give connections to another owner."""
+    for row in list(session.exec(select(ConnectionRow).where(which))):
+        before = _state(row)
+        row.owner = owner
+        session.add(row)
+        session.flush()
+        admin_changes.record(session, CONNECTION, row.id, by, before, _state(row), now)
+
+
+def list_owners(session: Session) -> list[str]:
+    """Return the accounts of people that have connected something."""
+    personal = col(ConnectionRow.identity) == Identity.PERSON
+    return list(session.exec(select(ConnectionRow.owner).where(personal).distinct()))
+
+
 def end_connections(session: Session, which: ColumnElement[bool], by: By, now: datetime) -> list[Connection]:
     """End all that are so; returns what they were."""
     rows = list(session.exec(select(ConnectionRow).where(which)))

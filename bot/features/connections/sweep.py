@@ -1,16 +1,23 @@
 """Housekeeping of connections: sign-ins that are late, tokens to revoke, changed addresses, lost keys."""
 
+import asyncio
 from datetime import datetime
 
 from bot.channels.base import Standing
-from bot.features.connections import ending, revocations
+from bot.domain.chat import Address
+from bot.domain.people import Actor
+from bot.errors import ChannelError
+from bot.features.connections import ending, revocations, rows
+from bot.features.connections.chats import POSTLESS
 from bot.features.connections.port import AccountConnections, address_of
 from bot.features.connections.sign_in import under_way
+from bot.jobs.daily import DailyRun
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
 SECONDS = 15
+_PATIENCE_SECONDS = 5.0  # that a platform has to say who is there
 
 
 class ConnectionSweep:
@@ -18,6 +25,7 @@ class ConnectionSweep:
 
     def __init__(self, port: AccountConnections, standing: Standing) -> None:
         self._port, self._standing = port, standing
+        self._day = DailyRun("connections", port.database)
         self._began = False
 
     async def run(self, now: datetime) -> None:
@@ -27,6 +35,8 @@ class ConnectionSweep:
             await self._begin(now)
             self._began = True
         await database.write(under_way.end_late, now)
+        if await self._day.take(now):
+            await self._end_of_gone(now)
         for due in await database.write(revocations.take_due, now):
             from bot.tools.mcp.authorization import revoke_tokens  # the SDK takes a fifth of a start
 
@@ -42,3 +52,21 @@ class ConnectionSweep:
             log.warning("connections ended with their server's address", many=len(ended))
         if lost := await self._port.database.write(ending.tell_lost, now):
             log.warning("no key of NOD_SECRET_KEY opens these connections; their owners were told", many=lost)
+
+    async def _end_of_gone(self, now: datetime) -> None:
+        """Ask the platforms, once a day, if those who have connected something are still there."""
+        gone = []
+        for account in await self._port.database.read(rows.list_owners):
+            actor = Actor.parse(account)
+            if actor.channel in POSTLESS:
+                continue
+            try:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    standing = await self._standing(actor, Address(actor.channel, actor.key))
+            except (ChannelError, TimeoutError):
+                continue  # it is asked again tomorrow
+            if standing is None:
+                gone.append(account)
+        if gone:
+            await self._port.database.write(ending.end_of_gone, gone, now)
+            log.warning("connections ended with accounts that are gone", many=len(gone))

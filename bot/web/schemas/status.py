@@ -53,7 +53,8 @@ class PauseView(View):
 class Me(DoneBody):
     """``accounts``: yours in all channels. ``roles``: those that you have everywhere.
 
-    ``insights``: they are on. ``session``: this browser brought the cookie of a sign-in, and no token.
+    ``connections``: accounts can be connected here. ``insights``: they are on. ``session``: this browser
+    brought the cookie of a sign-in, and no token.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Me(DoneBody):
     demo: bool
     admin: bool
     insights: bool
+    connections: bool
     notice: str
     paused: PauseView | None
     session: bool

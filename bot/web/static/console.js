@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { Attached } from "./attach.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
+import { Connections } from "./connections.js";
 import { Feed, nameOf } from "./feed.js";
 import { Inbox, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
@@ -68,6 +69,7 @@ const PAGES = {
   inbox: { title: "Inbox", group: "Yours", sign: "inbox", page: inbox },
   schedules: { title: "Schedules", group: "Yours", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
   memory: { title: "Memory", group: "Yours", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
+  connections: { title: "Connections", group: "Yours", sign: "key", page: paged("connections-list", (at) => new Connections(at)) },
   files: { title: "Files", group: "Yours", sign: "file", page: paged("files-list", (at) => new Files(at)) },
   people: { title: "People", group: "Team", sign: "people", page: paged("people-list", (at) => new People(at)) },
   rules: { title: "Rules and grants", label: "Rules", group: "Team", sign: "shield", page: paged("rules-list", (at) => new Rules(at, lookAgain)) },
@@ -163,7 +165,7 @@ function drawSide() {
   const waiting = proposals.waiting();
   const mine = waiting.filter((p) => p.may_decide).length;
   const inChat = !route.page;
-  const open = Object.entries(PAGES).filter(([name, { group, admins }]) => group && (!admins || me.admin) && (name !== "insights" || me.insights));
+  const open = Object.entries(PAGES).filter(([name, { group, admins }]) => group && (!admins || me.admin) && (name !== "insights" || me.insights) && (name !== "connections" || me.connections));
   const link = ([name, { title, label, sign }]) => {
     const to = (pageLinks[name] ??= h("a", { class: "side-link", id: `to-${name}`, href: `#/${name}` }, h("span", {}, icon(sign), label ?? title)));
     recount(to, name === "inbox" ? mine : 0);

@@ -10,8 +10,9 @@ from bot.app import FEATURES
 from bot.approvals.accounts import linking
 from bot.domain.chat import Address, Command
 from bot.domain.connections import Connection, ConnectionAccess, Identity, Whose
-from bot.domain.people import Actor
-from bot.features.connections import tokens
+from bot.domain.people import Actor, Membership
+from bot.features.connections import ending, tokens
+from bot.features.connections.sweep import ConnectionSweep
 from bot.store.audit import verification
 from bot.store.connections import get_connections
 from tests.features.connections.conftest import (
@@ -238,3 +239,50 @@ async def test_what_is_no_number_ends_the_sign_in(there: Connectable, number: st
     if number:
         assert "this sign-in has ended" in said.text
     assert there.rows() == []
+
+
+async def test_a_connection_ends_with_an_account_that_its_platform_no_longer_knows(there: Connectable):
+    await there.connect(ANA, "octocat")
+    await there.connect(BEN, "hubot")
+    asked: list[str] = []
+
+    async def standing(actor: Actor, _: Address) -> Membership | None:
+        asked.append(str(actor))
+        return None if actor == ANA else Membership.MEMBER
+
+    sweep = ConnectionSweep(port_of(there), standing)
+    await sweep.run(there.nod.clock())
+    assert [row.owner for row in there.rows()] == [str(BEN)]
+    await sweep.run(there.nod.clock())
+    assert sorted(asked) == [str(ANA), str(BEN)]  # once a day
+
+
+async def test_an_admin_connects_an_account_for_a_chat_and_it_moves_with_the_chat(
+    start: Connect, tracker: Tracker, tmp_path
+):
+    write_config(tmp_path, tracker=entry(tracker, identity="place"))
+    async with start(NOD_ADMINS=(str(BEN),)) as nod:
+        there, database, now = Connectable(nod, tracker), nod.app.database, nod.clock()
+        assert (await there.say("connect tracker", at="T1/C1")).text == (
+            "Only an admin connects an account for a chat."
+        )
+        said = (await there.say("connect tracker", BEN, at="T1/C1/17.1")).text
+        tracker.people.user = "team-bot"
+        page = await there.browser().sign_in(said.partition("(")[2].partition(")")[0])
+        digits = page.text.split('class="digits"><strong>')[1][:6]
+        await there.say(f"confirm {digits}", BEN)
+        port = port_of(there)
+
+        def held(place: str) -> Connection | None:
+            whose = Whose(frozenset({str(ANA)}), place)
+            return database.read_now(lambda session: port.find(session, "tracker", Identity.PLACE, whose))
+
+        assert [row.owner for row in there.rows()] == ["slack:T1/C1"]
+        assert held("slack:T1/C1/99.9") is not None
+        assert held("slack:T1/C2") is None
+        old, new = Address("slack", "T1/C1"), Address("slack", "T1/C9")
+        database.write_now(ending.move_chat, old, new, now)
+        assert held("slack:T1/C9/1.1") is not None
+        assert held("slack:T1/C1") is None
+        assert database.read_now(verification.faults) == []
+        await there.close()

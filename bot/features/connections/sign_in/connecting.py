@@ -146,7 +146,7 @@ class ConnectFlow:
         launch = self._port.servers[made.server].launch
         return launch.client.scopes if isinstance(launch, Http) else ()
 
-    async def leave(self, code: str, *, is_organised: bool) -> SignInPage:
+    async def open_sign_in(self, code: str, *, is_organised: bool) -> SignInPage:
         """Use a link up, and return the page of the server's sign-in. Raises SignInError."""
         from bot.tools.mcp.authorization import request_authorization  # the SDK takes a fifth of a start
 
@@ -170,12 +170,12 @@ class ConnectFlow:
         await self._database.write(under_way.keep_request, made.id, state, kept)
         return SignInPage(page, browser)
 
-    async def come_back(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
+    async def finish_sign_in(self, server: str, brought: Mapping[str, str], browser: str) -> ReturnedBrowser:
         """Take a browser's return: exchange its code, and ask whose account it is. Raises SignInError."""
         now, state = self._clock(), brought.get("state", "")
         made = None
         if state and browser:
-            made = await self._database.write(under_way.come_back, server, state, browser, now)
+            made = await self._database.write(under_way.take_return, server, state, browser, now)
         if made is None:
             raise SignInError(LOST_TEXT)
         try:

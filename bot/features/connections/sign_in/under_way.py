@@ -114,7 +114,7 @@ def keep_request(session: Session, ident: str, state: str, values: dict[str, Any
     _take(session, col(ConnectingRow.id) == ident, {**kept, "state": hash_text(state)})
 
 
-def come_back(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
+def take_return(session: Session, server: str, state: str, browser: str, now: datetime) -> Connecting | None:
     """Take a browser's return, once: with its state, in the browser that left, at its server's address."""
     is_it = (
         (col(ConnectingRow.state) == hash_text(state))
