@@ -5,7 +5,7 @@ import { Attached } from "./attach.js";
 import { announce, DATA, data, h, icon, recall, redraw, remember, settle, shown } from "./dom.js";
 import { Connections } from "./connections.js";
 import { Feed, nameOf } from "./feed.js";
-import { Inbox, notifyOf } from "./inbox.js";
+import { Inbox, isNotifying, notifyOf } from "./inbox.js";
 import { Insights } from "./insights.js";
 import { foldsAway, onEscape, sendOnEnter } from "./keys.js";
 import { Memory } from "./memory.js";
@@ -62,11 +62,10 @@ const thread = new Thread($("thread"), {
     follow(always);
   },
 }, () => feed);
-const inbox = new Inbox($("inbox-list"));
 
 /** The pages, in the order of the menu and under its headings; those without a group are not in it. `admins`: for no one else. */
 const PAGES = {
-  inbox: { title: "Inbox", group: "Yours", sign: "inbox", page: inbox },
+  inbox: { title: "Inbox", group: "Yours", sign: "inbox", page: lazily($("inbox-list"), (at) => new Inbox(at)) },
   schedules: { title: "Schedules", group: "Yours", sign: "clock", page: paged("schedules-list", (at) => new Schedules(at)) },
   memory: { title: "Memory", group: "Yours", sign: "bookmark", page: paged("memory-list", (at) => new Memory(at)) },
   connections: { title: "Connections", group: "Yours", sign: "key", page: paged("connections-list", (at) => new Connections(at)) },
@@ -83,19 +82,24 @@ const PAGES = {
   nowhere: { title: "Not found", page: paged("nowhere-list", (at) => at.append(nothing("There is no such page", "Choose one in the menu.")) ?? {}) },
 };
 
-/** A page in the common frame: made when it is opened for the first time. */
+/** A page in the common frame. */
 function paged(id, make) {
   const column = h("div", { class: "column", id, hidden: true });
   $("page-scroll").append(column);
+  return lazily(column, make);
+}
+
+/** A page in an element: made when it is opened for the first time. */
+function lazily(element, make) {
   let made = null;
   return {
-    show() {
-      column.hidden = false;
-      made ??= make(column);
-      made.show?.();
+    show(id) {
+      element.hidden = false;
+      made ??= make(element);
+      made.show?.(id);
     },
     hide() {
-      column.hidden = true;
+      element.hidden = true;
       made?.hide?.();
     },
     lookAgain: () => made?.lookAgain?.(),
@@ -104,8 +108,14 @@ function paged(id, make) {
 
 // Views
 
-function route() {
+/** What the address names. */
+function viewOf() {
   const [, view = "", rest = ""] = /^#?\/?([^/]*)\/?([^/]*)/.exec(location.hash) ?? [];
+  return { view, rest };
+}
+
+function route() {
+  const { view, rest } = viewOf();
   const id = decoded(rest);
   const conversation = view === "c" ? id : null;
   const opened = view === "" || conversation ? null : pageOf(view);
@@ -545,12 +555,21 @@ function signIn(code) {
   button.focus();
 }
 
+/** A page that opens behind another tab has its title, and does no more until it is looked at. */
+async function awaitLook() {
+  const { view } = viewOf();
+  if (!document.hidden || !Object.hasOwn(PAGES, view) || isNotifying()) return;
+  document.title = `${PAGES[view].title} · Nod`;
+  await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+}
+
 async function start() {
   const link = /^#\/sign-in\/([\w-]+)$/.exec(location.hash);
   if (link) {
     signIn(link[1]);
     return;
   }
+  await awaitLook();
   api.whenLockedOut(() => askForToken(api.signedIn() ? "Your token is no longer valid." : ""));
   try {
     me = await api.get("api/me");
@@ -600,7 +619,7 @@ function listen() {
       if (event.type !== "proposal_update") return;
       proposals.put(event.proposal);
       if (event.proposal.conversation_id) thread.receive(event.proposal.conversation_id, event);
-      notifyOf(event.proposal, inbox);
+      notifyOf(event.proposal);
     },
     opened: (returned) => {
       if (document.hidden) return;
@@ -610,7 +629,7 @@ function listen() {
       if (returned && route.page) PAGES[route.page].page.lookAgain?.();
     },
     state: connection,
-    away: () => inbox.notifying,
+    away: isNotifying,
     signedOut: () => {
       forgetPerson();
       askForToken("");

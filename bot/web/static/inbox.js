@@ -51,7 +51,7 @@ export class Inbox {
     this.rows = new Map(); // by id, as they stand in the list: the element, and what orders it as it was placed
     this.cards = new Map();
     this.chosen = new Set();
-    this.listed = false; // whether the list has arrived since the page is shown
+    this.listed = false; // whether the list was answered since the page is shown: before, its first is not known
     this.current = null;
     this.next = null;
     this.armed = null; // what a second key approves: its id and round
@@ -116,7 +116,7 @@ export class Inbox {
     this.open(Boolean(id));
     if (first) this.load();
     else if (id) this.pick(id);
-    else if (!this.current) this.pickFirst();
+    else this.pickOne();
   }
 
   /** The tab was away: what was decided since is taken out of the list. */
@@ -174,12 +174,13 @@ export class Inbox {
     try {
       page = await this.newest.of(() => list(this.path(before)));
     } catch (error) {
+      this.listed = true;
+      this.pickOne();
       if (error.status !== 401) this.say(error.message, true);
       return;
     }
     if (!page) return;
-    // until the first list is there, what is shown is only what the feed brought first: it stays where it is in use
-    const keeps = this.listed || this.detail.contains(document.activeElement);
+    const keeps = this.listed;
     this.listed = true;
     this.say("");
     const found = [...page.proposals, ...page.told.filter((p) => this.wants(p))];
@@ -195,6 +196,11 @@ export class Inbox {
     if (this.asked) await this.pick(this.asked);
     else if (keeps && this.rows.has(this.current)) this.drawDetail();
     else this.pickFirst();
+  }
+
+  /** What is shown where nothing is yet, once that is known. */
+  pickOne() {
+    if (this.listed && !this.current && !this.asked) this.pickFirst();
   }
 
   pickFirst() {
@@ -233,8 +239,8 @@ export class Inbox {
     else if (this.rows.has(p.id)) this.draw(p);
     else if (this.wants(p)) this.add([p]);
     this.arrange();
-    if (!this.current && !this.asked) this.pickFirst();
-    else this.drawMany();
+    this.pickOne();
+    this.drawMany();
   }
 
   /** Rows for these, where they belong by their last change; what changes later stays in its place. */
@@ -498,23 +504,23 @@ export class Inbox {
   // Notifications of the browser
 
   drawBell() {
-    const able = "Notification" in globalThis && Notification.permission !== "denied";
-    const on = able && Notification.permission === "granted" && recall(NOTIFY, true) === "on";
-    this.bell.hidden = !able;
-    this.bell.textContent = on ? "Turn notifications off" : "Notify me in this browser";
-    this.notifying = on;
+    this.bell.hidden = !("Notification" in globalThis) || Notification.permission === "denied";
+    this.bell.textContent = isNotifying() ? "Turn notifications off" : "Notify me in this browser";
   }
 
   async notify() {
-    if (this.notifying) remember(NOTIFY, "", true);
+    if (isNotifying()) remember(NOTIFY, "", true);
     else if ((await Notification.requestPermission()) === "granted") remember(NOTIFY, "on", true);
     this.drawBell();
   }
 }
 
+/** Whether the person turned notifications on in this browser. */
+export const isNotifying = () => "Notification" in globalThis && Notification.permission === "granted" && recall(NOTIFY, true) === "on";
+
 /** Tell of what waits for the person, where they turned that on and look elsewhere. */
-export function notifyOf(p, inbox) {
-  if (!inbox.notifying || !document.hidden || p.state !== "proposed" || !p.may_decide) return;
+export function notifyOf(p) {
+  if (!document.hidden || !isNotifying() || p.state !== "proposed" || !p.may_decide) return;
   const said = new Notification(p.description, { body: p.requester, tag: p.id, icon: "static/icon.svg" });
   said.addEventListener("click", () => {
     focus();

@@ -8,13 +8,13 @@ const BY = { tool: "Tool", place: "Place", person: "Person" };
 const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const DAY = 86_400_000; // milliseconds
-const number = new Intl.NumberFormat("en");
+const number = (count) => count.toLocaleString("en");
 
 /** `4 min`, `1.5 h`, `2 d`: how long a decision took. */
 function took(seconds) {
   if (seconds === null) return "–";
   const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([each]) => seconds >= each) ?? [1, "s"];
-  return `${number.format(+(seconds / size).toFixed(seconds / size < 10 ? 1 : 0))} ${unit}`;
+  return `${number(+(seconds / size).toFixed(seconds / size < 10 ? 1 : 0))} ${unit}`;
 }
 
 export class Insights extends Page {
@@ -47,8 +47,8 @@ export class Insights extends Page {
     const heads = [BY[this.by], "Asked", "Approved", "Edited first", "Declined", "Expired", "Undone", "Failed"];
     const name = (each) => data(each.name);
     return this.body.replaceChildren(
-      h("p", { class: "muted" }, `${whose} asked ${number.format(total.asked)} times: ${number.format(total.approved)} approved, ${number.format(total.edited)} of these edited first, `,
-        `${number.format(total.declined)} declined, ${number.format(total.expired)} expired. `,
+      h("p", { class: "muted" }, `${whose} asked ${number(total.asked)} times: ${number(total.approved)} approved, ${number(total.edited)} of these edited first, `,
+        `${number(total.declined)} declined, ${number(total.expired)} expired. `,
         total.median_seconds === null ? "" : `Half of the decisions took up to ${took(total.median_seconds)}, the slowest tenth ${took(total.slowest_seconds)} or more.`,
         back_to ? ` There is too much to count all of it: this goes back to ${new Date(back_to).toLocaleDateString("en")}.` : ""),
       plot("How it ended", plots.asked, table("How it ended", heads, parts.map((each) => [name(each), ...ends.map((end) => each.tally[end])]))),

@@ -4,7 +4,7 @@ import { download, follow, get, Newest, post, remove, signedIn } from "./api.js"
 import { announce, DATA, data, h, keeping, shown } from "./dom.js";
 import { stamp } from "./times.js";
 
-const number = new Intl.NumberFormat("en");
+const number = (count) => count.toLocaleString("en");
 const GROUPS = { fs: "Files", runtime: "Commands and containers", web: "Web pages" };
 const RISKS = { read: ["Reads", "quiet"], write: ["Changes", "waiting"], destructive: ["Can't be undone", "bad"] };
 
@@ -78,7 +78,7 @@ export const nothing = (title, words) => h("div", { class: "nothing-here" }, h("
 export function table(label, heads, rows) {
   return h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": label }, h("table", {},
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number.format(cell) : cell)))))));
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell) => h("td", { dir: "auto", class: typeof cell === "number" ? "right" : undefined }, typeof cell === "number" ? number(cell) : cell)))))));
 }
 
 /** A picture of the server, with its numbers as a table below it. */
@@ -180,7 +180,7 @@ export class Usage extends Page {
     const rows = parts.map((each) => [data(String(each.name || each.key)), each.turns, each.model_calls, each.prompt_tokens, each.completion_tokens, money(each.cost), bar(each)]);
     this.body.replaceChildren(
       h("p", { class: "muted" }, `The last 30 days of ${everyone ? "everyone's" : "your"} conversations: `,
-        `${number.format(total.model_calls)} calls of the model, ${number.format(total.prompt_tokens)} tokens in, ${number.format(total.completion_tokens)} out`,
+        `${number(total.model_calls)} calls of the model, ${number(total.prompt_tokens)} tokens in, ${number(total.completion_tokens)} out`,
         total.cost === null ? ". The model has no price." : `, ${money(total.cost)} ${currency}.`),
       ...(budgets.length ? [h("h2", { class: "section" }, "Budgets"), ...budgets.map((each) => this.budget(each))] : []),
       ...(rows.length ? [total.cost === null ? plot("Tokens", plots.tokens) : plot("Cost", plots.cost)] : []),
@@ -284,7 +284,7 @@ export class Audit extends Page {
     this.word.hidden = false;
     this.word.classList.remove("bad");
     this.far ??= h("span", { "aria-live": "off" });
-    this.far.textContent = `${number.format(Math.min(done, total))} of ${number.format(total)} rows`;
+    this.far.textContent = `${number(Math.min(done, total))} of ${number(total)} rows`;
     if (this.word.contains(this.bar)) return;
     this.word.replaceChildren(`${what} `, this.bar, " ", this.far);
   }

@@ -2,10 +2,7 @@
 
 import { h } from "./dom.js";
 
-const WORDS = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-const WHOLE = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "long" });
-const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
-const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const WHOLE = { dateStyle: "full", timeStyle: "long" };
 const STEPS = [
   ["day", 86400, 36 * 3600],
   ["hour", 3600, 90 * 60],
@@ -13,11 +10,19 @@ const STEPS = [
   ["second", 1, 0],
 ];
 
+// English words, not the browser's formatters: the first of those costs a tab a tenth of its start.
+
 function relative(at) {
   const seconds = (at - Date.now()) / 1000;
   const [unit, size] = STEPS.find(([, , from]) => Math.abs(seconds) >= from);
-  return WORDS.format(Math.round(seconds / size), unit);
+  const count = Math.round(Math.abs(seconds) / size);
+  if (count === 0) return "now";
+  const length = `${count} ${unit}${count === 1 ? "" : "s"}`;
+  return seconds > 0 ? `in ${length}` : `${length} ago`;
 }
+
+const clock = (at) => at.toTimeString().slice(0, 5);
+const day = (at) => `${at.getDate()} ${at.toDateString().slice(4, 7)}`;
 
 /** `8 s`, `2 min 5 s`, `1 h 20 min`: how long something has been running. */
 export function lasted(milliseconds) {
@@ -46,7 +51,7 @@ function write(element, text) {
 }
 
 function told(kind, iso, data = {}) {
-  const element = h("time", { datetime: iso, title: WHOLE.format(new Date(iso)), data: { told: kind, ...data } });
+  const element = h("time", { datetime: iso, data: { told: kind, ...data } });
   write(element, words(element));
   return element;
 }
@@ -60,8 +65,8 @@ export const elapsed = (iso) => told("elapsed", iso);
 export function stamp(iso) {
   const at = new Date(iso);
   const today = at.toDateString() === new Date().toDateString();
-  const text = today ? CLOCK.format(at) : `${DAY.format(at)}, ${CLOCK.format(at)}`;
-  return h("time", { datetime: iso, title: WHOLE.format(at) }, text);
+  const text = today ? clock(at) : `${day(at)}, ${clock(at)}`;
+  return h("time", { datetime: iso }, text);
 }
 
 setInterval(() => {
@@ -70,3 +75,9 @@ setInterval(() => {
     if (written.get(element) !== text) write(element, text); // not what a translation made of it
   }
 }, 1000);
+
+// The time in full, with its zone, for who points at it.
+document.addEventListener("mouseover", ({ target }) => {
+  const element = target.closest?.("time[datetime]:not([title])");
+  if (element) element.title = new Date(element.dateTime).toLocaleString("en", WHOLE);
+});

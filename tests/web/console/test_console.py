@@ -90,6 +90,7 @@ def test_asking_shows_a_card_and_approving_it_runs_it_and_continues(nod: Served,
     shown = card(page, "Change assignee of issue #3")
     expect(shown.locator(".change")).to_contain_text("Assignee")
     expect(shown.locator("ins")).to_contain_text("Ana")
+    shown.locator("time[data-told=expiry]").hover()
     expect(shown.locator("time[data-told=expiry]")).to_have_attribute("title", re.compile(r"\d{4}"))
     assert issue(nod, 3)["assignee"] is None
     button(shown, "Approve").click()

@@ -270,12 +270,34 @@ def test_a_tab_that_opens_behind_another_loads_its_view_when_it_is_looked_at(nod
     page.goto(f"{nod.url}#/inbox")
     expect(page).to_have_title("Inbox · Nod")
     page.wait_for_load_state("networkidle")
-    assert sorted(asked) == ["conversations?", "me"]
+    assert asked == []
     nod.press(nod.waiting()[0], "decline")
     nod.ask("delete #5")
     page.evaluate("turnAway(false)")
     expect(page.locator(".row")).to_have_text([re.compile("Delete issue #5")])
     await_streams(page, nod, 1)
+
+
+def test_a_conversation_that_opens_behind_another_tab_has_its_title(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    page = new_page("about:blank")
+    page.add_init_script(f"{HIDES} self.away = true;")
+    page.goto(f"{nod.url}#/c/{nod.waiting()[0]['conversation_id']}")
+    expect(page).to_have_title("close #2 · Nod")
+    assert streams(nod) == 0
+    page.evaluate("turnAway(false)")
+    expect(button(page.locator(CARDS), "Approve")).to_be_visible()
+
+
+def test_the_inbox_makes_one_card_for_what_it_shows_first(nod: Served, new_page: NewPage):
+    nod.ask("close #2")
+    nod.ask("close #4")
+    page = new_page("about:blank")
+    asked = asked_of(page)
+    page.goto(f"{nod.url}#/inbox")
+    expect(button(page.locator("#inbox-detail .card"), "Approve")).to_be_visible()
+    page.wait_for_function("document.title.startsWith('(2)')")
+    assert len({each for each in asked if "questions" in each}) == 1
 
 
 def test_a_tab_that_comes_back_asks_once_for_what_it_missed(nod: Served, leading):
