@@ -680,11 +680,25 @@ class Settings(BaseSettings):
                     return None, faults
                 given |= {name: default for name, default in cls._defaults().items() if name in wrong}
             except (OSError, UnicodeError) as error:
-                return None, [*faults, f".env: can't be read ({error}). Make it a UTF-8 file of yours"]
+                return None, [*faults, _tell_unread(error)]
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         return {str(field.validation_alias): field.default for field in cls.model_fields.values()}
+
+
+def _tell_unread(error: OSError | UnicodeError) -> str:
+    """Return why ``.env`` can't be read, and what to do."""
+    if isinstance(error, UnicodeError):
+        return ".env: it is not UTF-8 text. Save it as UTF-8"
+    user, folder = os.geteuid(), Path.cwd()
+    if not isinstance(error, PermissionError):
+        return f".env: can't be read ({error.strerror}). Make it a file that user {user} may read"
+    if os.access(folder, os.X_OK):
+        return f".env: user {user} may not read it. Let that user read it, or remove the file"
+    owner = folder.stat()
+    allowed = f"user {owner.st_uid} or in group {owner.st_gid}"
+    return f"{folder}: user {user} may not enter this folder. Run Nod as {allowed}, or start it elsewhere"
 
 
 def _as_text(value: Any) -> str:

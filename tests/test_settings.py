@@ -1,6 +1,7 @@
 """Settings: each wrong value is one line that names the variable and the fix."""
 
 import re
+import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from bot.cli.doctor import _names, doctor
 from bot.cli.serve import check_surroundings
 from bot.errors import SettingsError
 from bot.settings import Settings, find_surrounding_faults
+from tests.kit.modes import bound_by_modes
 
 WRONG = [
     ("NOD_FETCH_PORTS", "0", "'0' is not a port. Use numbers from 1 to 65535"),
@@ -180,8 +182,30 @@ def test_dotenv_is_read_and_the_environment_wins(monkeypatch, tmp_path):
 
 def test_a_dotenv_that_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / ".env").write_bytes(b"NOD_MODEL=caf\xe9\n")
-    with pytest.raises(SettingsError, match=r"^\.env: can't be read"):
+    with pytest.raises(SettingsError, match=r"^\.env: it is not UTF-8 text\. Save it as UTF-8$"):
         Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "told"),
+    [
+        (0o000, 0o600, r"^/.*: user \d+ may not enter this folder\. Run Nod as user \d+ or in group \d+"),
+        (0o500, 0o000, r"^\.env: user \d+ may not read it\. Let that user read it, or remove the file$"),
+    ],
+)
+def test_who_may_not_read_the_dotenv_is_told_whether_it_is_the_folder_or_the_file(
+    tmp_path: Path, folder: int, file: int, told: str
+):
+    (there := tmp_path / "there").mkdir()
+    (there / ".env").write_text("NOD_MODEL=gpt\n")
+    (there / ".env").chmod(file)
+    program = "from bot.settings import Settings; print(*Settings.inspect()[1])"
+    program = f"import os; os.chdir({str(there)!r}); os.chmod('.', {folder}); {program}"
+    ended = subprocess.run(  # noqa: S603 - our own code
+        [*bound_by_modes(), sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    there.chmod(0o700)
+    assert re.search(told, ended.stdout.strip())
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,20 @@ import contextlib
 import errno
 import hmac
 import logging
+import re
 import resource
 import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from urllib.parse import unquote
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.errors import SettingsError
 from bot.web.answers import Fault, answer_fault
@@ -30,6 +32,7 @@ _MINUTE = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TALKATIVE = ("asyncio", "uvicorn.error")
 _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_ABSOLUTE = re.compile(rb"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
 _ASKING = 20  # connections that ever ask for figures at the same time
 
 
@@ -74,11 +77,30 @@ class Seldom(logging.Filter):
         return True
 
 
+class OriginForm:
+    """ASGI middleware: a request line with a full address, as some proxies send it, asks for that path.
+
+    RFC 9112, section 3.2.2: a server must take it, and its host counts in place of the header's.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        target = _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
+        if target is not None:
+            path = target["path"] or b"/"
+            others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+            scope["headers"] = [*others, (b"host", target["host"])]
+            scope |= {"raw_path": path, "path": unquote(path.decode("ascii"))}
+        await self._app(scope, receive, send)
+
+
 def make_bounded_server(application: ASGIApp, connections: int) -> uvicorn.Server:
     """Return a server that answers 503 while it has more connections."""
     return uvicorn.Server(
         uvicorn.Config(
-            application,
+            OriginForm(application),
             http="h11",
             h11_max_incomplete_event_size=_HEADERS,
             backlog=_ACCEPTED_TOGETHER,

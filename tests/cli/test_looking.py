@@ -1,7 +1,6 @@
 """Every command that looks: it has ``--json``, no colour where no person reads, and leaves no trace."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from bot.cli.main import main
 from tests.cli.conftest import Shell, shell_in
+from tests.kit.modes import bound_by_modes
 
 # what makes, changes or serves something, and what prints one thing in a form of its own
 LIST_NOTHING = set(
@@ -84,7 +84,6 @@ LOOKS = (
 )
 CHANGES = ("approvals pause", "approvals quorum 2", "link")
 WITHOUT_JSON = ("audit anchor", "audit export", "edit {id}", "slack manifest")
-_WEAK = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")  # root, but bound by a file's mode
 
 
 def commands(group: TyperGroup, path: str = "nod") -> Iterator[tuple[str, TyperCommand]]:
@@ -144,15 +143,6 @@ def test_what_looks_prints_json_and_no_colour_where_no_person_reads(
 
 def whoami() -> str:
     return subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()  # noqa: S607
-
-
-def bound_by_modes() -> tuple[str, ...]:
-    """What to write before a command so that it may not write to what is read-only."""
-    if os.geteuid():
-        return ()
-    if shutil.which(_WEAK[0]) is None or subprocess.run([*_WEAK, "true"], check=False).returncode:  # noqa: S603
-        pytest.skip("root may write everywhere here, and nothing takes that away")
-    return _WEAK
 
 
 Done = dict[str, Any]
