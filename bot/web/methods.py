@@ -11,7 +11,9 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def list_methods(routes: Sequence[BaseRoute], scope: Scope) -> list[str]:
-    """Return the methods that an address takes, HEAD and OPTIONS apart."""
+    """Return the methods that an address takes, HEAD and OPTIONS apart; of ``*``, the server's own, all."""
+    if scope["path"] == "*":
+        return list(_METHODS)
     return [name for name in _METHODS if any(_is_routed(route, scope, name) for route in routes)]
 
 

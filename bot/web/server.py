@@ -89,7 +89,7 @@ class OriginForm:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         target = _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None
         if target is not None:
-            path = target["path"] or b"/"
+            path = target["path"] or (b"*" if scope["method"] == "OPTIONS" else b"/")
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", target["host"])]
             scope |= {"raw_path": path, "path": unquote(path.decode("ascii"))}

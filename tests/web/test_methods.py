@@ -84,6 +84,16 @@ async def test_a_request_line_with_a_full_address_asks_for_its_path(serve: Serve
         assert head == (200, b"")
 
 
+@pytest.mark.parametrize("target", ["*", "http://localhost"])
+async def test_options_of_the_server_itself_names_every_method(serve: Serve, target: str):
+    async with serve() as nod:
+        line = f"OPTIONS {target} HTTP/1.1"
+        assert await read_answer(nod.app.web.port, line, "Host: localhost") == (204, b"")
+        for method in ("GET", "HEAD", "POST"):
+            answer = await read_answer(nod.app.web.port, f"{method} * HTTP/1.1", "Host: localhost")
+            assert answer[0] in (400, 404, 405)
+
+
 async def test_the_host_of_a_full_address_counts_and_not_that_of_the_header(serve: Serve):
     async with serve() as nod:
         port = nod.app.web.port
