@@ -1,5 +1,6 @@
 """An export alone is enough to verify who approved what, and that this is what ran."""
 
+import ast
 import asyncio
 import json
 import random
@@ -26,7 +27,10 @@ from tests.kit.urls import Urls
 
 pytestmark = pytest.mark.slow
 
-VERIFIER = Path(__file__).parents[3] / "examples" / "verify_export.py"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+VERIFIER = EXAMPLES / "verify_export.py"
+SHORT = EXAMPLES / "who_approved.py"
+SHORT_LINES = 30
 CHANGES = 300
 
 
@@ -34,13 +38,16 @@ async def export(nod: Nod) -> str:
     return verification.as_jsonl(await nod.database.read(verification.rows, Wanted()))
 
 
-async def verify(exported: str, *anchors: str, **environment: str) -> tuple[int | None, list[str]]:
+async def verify(
+    exported: str, *anchors: str, script: Path = VERIFIER, **environment: str
+) -> tuple[int | None, list[str]]:
     """Its exit code and lines; neither Nod nor any other package can be imported there."""
     running = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(VERIFIER), *anchors),
+        *(sys.executable, "-I", "-S", str(script), *anchors),
         env=environment,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     out, _ = await running.communicate(exported.encode())
     return running.returncode, out.decode().splitlines()
@@ -134,6 +141,38 @@ async def test_an_approval_of_each_kind_is_verified_from_the_export_alone(nod: N
 
     code, lines = await verify("".join(exported.splitlines(keepends=True)[:-1]), anchor)
     assert (code, lines[-1].partition(": ")[2]) == (1, "what the anchor says is not there")
+
+
+APPROVED_BY = [
+    *["chat:ana"] * 6,
+    *("nod", "chat:ana", "chat:ana", "nod", "chat:ana", "chat:ben"),
+    *["chat:ana"] * 3,
+    *("chat:ben", "nod", "chat:ana"),
+]
+
+
+async def test_thirty_lines_verify_an_approval_of_each_kind(nod: Nod) -> None:
+    code = ast.unparse(ast.parse(SHORT.read_text(encoding="utf-8")).body[1:])  # without its words
+    assert len(code.splitlines()) <= SHORT_LINES
+
+    exported = await export(nod)
+    told, lines = await verify(exported, script=SHORT)
+    assert (told, lines[-1]) == (0, "Each row, each call and each approval is as it was written.")
+    for line, ran, actor in zip(lines[:-1], RAN, APPROVED_BY, strict=True):
+        summary, by, _ = line.partition(f": {actor}, ")
+        assert by
+        assert ran.startswith(f"{summary}: ")
+
+    rows = [json.loads(line) for line in exported.splitlines()]
+    first = next(row for row in rows if row["about"])
+    first["about"]["arguments"]["color"] = "white"
+    changed = "\n".join(map(json.dumps, rows))
+    assert await verify(changed, script=SHORT) == (1, [f"Row {first['id']} was altered."])
+    lacking = "\n".join(line for line in exported.splitlines() if json.loads(line)["id"] != 2)
+    assert await verify(lacking, script=SHORT) == (1, ["After row 1 one is missing."])
+    other = next(row for row in rows if row["state"] == "approved")
+    changed = exported.replace(json.dumps(other["digest"]), json.dumps(first["hash"]))
+    assert (await verify(changed, script=SHORT))[0] == 1
 
 
 async def test_a_changed_byte_of_an_export_is_noticed_and_so_is_a_row_that_is_gone(nod: Nod) -> None:
