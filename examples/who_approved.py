@@ -1,6 +1,6 @@
 """Verify who approved each run, from an export alone: ``nod audit export | python who_approved.py``.
 
-By the recipe in docs/security.md. verify_export.py verifies more: seals, anchors, grants, votes, upgraded logs.
+By the recipe in docs/security.md. verify_export.py verifies more: seals, anchors, grants, votes, upgrades.
 """
 
 import json
