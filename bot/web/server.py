@@ -92,7 +92,7 @@ class OriginForm:
             path = target["path"] or (b"*" if scope["method"] == "OPTIONS" else b"/")
             others = [(name, value) for name, value in scope["headers"] if name != b"host"]
             scope["headers"] = [*others, (b"host", target["host"])]
-            scope |= {"raw_path": path, "path": unquote(path.decode("ascii"))}
+            scope.update(raw_path=path, path=unquote(path.decode("ascii")))
         await self._app(scope, receive, send)
 
 
