@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import httpx2
@@ -23,6 +24,7 @@ PATIENCE = 15.0
 a call that waits holds a place among those at work, and other chats would wait for it, too."""
 _LONGEST = 3600.0  # seconds; after that a platform may be asked again, whatever it said
 _MANY = 1000
+_NOT_THERE = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 async def download(address: str, most: int, origins: Collection[str], token: str = "") -> bytes:
@@ -42,7 +44,7 @@ async def download(address: str, most: int, origins: Collection[str], token: str
                         url = url.join(response.headers.get("location", ""))
                         continue
                     if not response.is_success:
-                        raise ChannelError(f"its platform answered {response.status_code}")
+                        raise ChannelError(_describe_status(response.status_code))
                     async for part in response.aiter_raw():
                         found += part
                         if len(found) > most:
@@ -51,6 +53,12 @@ async def download(address: str, most: int, origins: Collection[str], token: str
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
         raise ChannelError("it could not be fetched") from error
     raise ChannelError("its platform redirects too often")
+
+
+def _describe_status(status: int) -> str:
+    if status in _NOT_THERE:
+        return "it was deleted, or its link has expired"
+    return f"the download failed (HTTP {status})"
 
 
 class PlatformLink:

@@ -384,6 +384,17 @@ class TestDiscord(Contract, PlacesContract):
         shown = "> Watcher\n> Disk is full (https://alerts.example/7)\n> 0 bytes left\n> since 09:00"
         assert shown in driver.world.model.seen[-1][-1].text
 
+    async def test_a_poll_and_a_sticker_are_read_too(self, driver: DiscordDriver) -> None:
+        answers = [
+            {"answer_id": at, "poll_media": {"text": text}} for at, text in enumerate(("Soup", "Rice"))
+        ]
+        poll = {"question": {"text": "Lunch?"}, "answers": answers}
+        sticker = {"id": "5", "name": "thumbs up", "format_type": 1}
+        await driver.discord.ask_about(ANA, EVE, "", poll=poll, sticker_items=[sticker])
+        await eventually(lambda: driver.world.model.seen, "a turn")
+        shown = "> Lunch?\n> Soup\n> Rice\n> (a sticker: thumbs up)"
+        assert shown in driver.world.model.seen[-1][-1].text
+
     async def test_marks_of_people_places_times_and_emoji_are_words_to_the_model_and_to_people(
         self, driver: DiscordDriver
     ) -> None:

@@ -115,7 +115,7 @@ async def test_a_download_is_bounded_and_stays_with_its_platform(server: str) ->
     for path, why in (
         ("round", "redirects too often"),
         ("away", "is kept elsewhere"),
-        ("missing", "answered 404"),
+        ("missing", "it was deleted, or its link has expired"),
     ):
         with pytest.raises(ChannelError, match=why):
             await download(f"{server}/{path}", 10, {server})

@@ -77,6 +77,10 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
         yield str(embed.get("description") or "")
         yield from (f"{each['name']}: {each['value']}" for each in embed.get("fields") or ())
         yield str((embed.get("footer") or {}).get("text") or "")
+    poll = message.get("poll") or {}
+    for each in (poll.get("question"), *(answer.get("poll_media") for answer in poll.get("answers") or ())):
+        yield str((each or {}).get("text") or "")
+    yield from (f"(a sticker: {each['name']})" for each in message.get("sticker_items") or ())
     for part in (*(message.get("components") or ()), *_list_forwarded(message)):
         yield from _texts(part)
 
