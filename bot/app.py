@@ -416,7 +416,7 @@ def _sweeps(parts: FeatureParts, registry: Registry, made: Core, ports: Ports) -
         registry=registry,
         wake=ports.dispatcher.wake,
         standing=partial(standing, ports.channels),
-        redraw=made.cards.changed,
+        redraw=made.cards.announce_change,
     )
     return [sweep for each in FEATURES for sweep in each.make_sweeps(over)]
 

@@ -16,7 +16,8 @@ from bot.approvals.presses import Presses
 from bot.channels.base import Channel, fetch_file, look_up, time_zone
 from bot.channels.delivery.cards import Cards
 from bot.channels.delivery.notices import Notices
-from bot.channels.delivery.turns import TeamStatusDelivery, Turns
+from bot.channels.delivery.team_status import TeamStatusDelivery
+from bot.channels.delivery.turns import Turns
 from bot.channels.lookup import CoreLookup
 from bot.domain.bounds import Bounds
 from bot.domain.chat import Address, Clock

@@ -24,7 +24,8 @@ from bot.approvals.presses import Presses
 from bot.approvals.team import plans
 from bot.channels.base import has_account, standing
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.turns import TeamStatusDelivery, Turns
+from bot.channels.delivery.team_status import TeamStatusDelivery
+from bot.channels.delivery.turns import Turns
 from bot.domain.bounds import Bounds
 from bot.domain.chat import (
     Address,
@@ -119,7 +120,7 @@ class Assistant:
             site_url=self.site_url,
             prices=self.loop.prices,
             models=list(self.loop.models.by_name),
-            hindrance=self.cards.hindrance,
+            hindrance=self.cards.find_hindrance,
             groups=self.gate.groups,
             standing=partial(standing, self.cards.channels),
             has_account=partial(has_account, self.cards.channels),
@@ -187,7 +188,7 @@ class Assistant:
 
     async def queue_of(self, job: Job) -> Queue:
         """Return the queue of a job: turns queue by person, all other jobs in one."""
-        if job == CHANGED or (job.work is Work.REDRAW and not self.cards.stand_anywhere):
+        if job == CHANGED or (job.work is Work.REDRAW and not self.cards.has_posters):
             return HERE
         if job.work is not Work.TURN:
             return self.own.queue_in_batch(job.key) or Queue("", sys.maxsize)
@@ -299,7 +300,7 @@ class Assistant:
             if not taken:
                 return await self.database.write(_give_up, turn, self.clock())
         conversation = turn.transcript.conversation
-        shows_rows = self.shown.shows_rows(conversation, policy.book)
+        needs_delivery = self.shown.needs_delivery(conversation, policy.book)
         made: list[Job] = []
         teammate = turn.transcript.teammate
         traced = tracing.turn(
@@ -307,9 +308,9 @@ class Assistant:
         )
         try:
             with structlog.contextvars.bound_contextvars(turn=turn.id), traced as noted:
-                events_of_turn = self._watch_turn(turn, made, noted, delivered=shows_rows)
+                events_of_turn = self._watch_turn(turn, made, noted, delivered=not needs_delivery)
                 made += await self.shown.show(
-                    conversation, turn.transcript.asker, events_of_turn, rows_shown=shows_rows
+                    conversation, turn.transcript.asker, events_of_turn, needs_delivery=needs_delivery
                 )
         except (asyncio.CancelledError, LeasedElsewhere):  # the process ends, or another posts there
             await self.database.write(turns.release, turn.id, self.process)
@@ -371,7 +372,7 @@ class Assistant:
             self._stopping.discard(conversation_id)
 
     async def _redraw(self, key: str) -> tuple[Job, ...]:
-        await self.cards.changed()
+        await self.cards.announce_change()
         if key:
             await self.cards.redraw(int(key))
         return ()

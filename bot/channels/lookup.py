@@ -49,14 +49,14 @@ class CoreLookup:
         pressed = (proposal_id, actor, address, ref) if address and ref else None
         if pressed and await self.cards.recognise(*pressed) is None:
             return None
-        return (await self.cards.card(proposal_id, address, together=together))[1]
+        return (await self.cards.load_card(proposal_id, address, together=together)).card
 
     async def arguments(
         self, proposal_id: str, actor: Actor, address: Address | None = None
     ) -> Mapping[str, Any] | None:
         if not await self.presses.gate.groups.read(self._may, proposal_id, actor, address, Verb.EDIT):
             return None
-        return (await self.cards.card(proposal_id))[1].arguments
+        return (await self.cards.load_card(proposal_id)).card.arguments
 
     async def may_press(
         self, proposal_id: str, actor: Actor, address: Address | None = None, verb: Verb = Verb.APPROVE
@@ -94,9 +94,9 @@ class CoreLookup:
             parts[:] = [[_whole(session, each[0]) for each in part] for part in found]
             return [p for part in parts for rows in part for p in rows]
 
-        cards = await self.cards.cards(find)
+        cards = await self.cards.load_cards(find)
         if await self.presses.gate.groups.ask_missing():
-            cards = await self.cards.cards(find)
+            cards = await self.cards.load_cards(find)
 
         def shown(rows: Sequence[Proposal]) -> Card:
             each = [cards[p.id] for p in rows]

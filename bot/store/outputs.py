@@ -1,8 +1,8 @@
 """Files of a conversation: long output of tools, what they make, and what people attach.
 
 Kept whole: the model reads on, people get them as files. The model's tool is in
-``bot/approvals/tools/outputs.py``. What people get is posted by ``bot/channels/delivery/turns.py``; what they
-attach is read by ``bot/agent/attachments.py``.
+``bot/approvals/tools/outputs.py``. What people get is posted by ``bot/channels/delivery/attachments.py``;
+what they attach is read by ``bot/agent/attachments.py``.
 
 Every function is one short transaction.
 """

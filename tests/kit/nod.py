@@ -184,7 +184,7 @@ class Nod:
             registry=registry,
             wake=self.valve.wake,
             standing=there,
-            redraw=made.cards.changed,
+            redraw=made.cards.announce_change,
         )
         self.sweeps = [sweep for each in FEATURES for sweep in each.make_sweeps(sweeping)]
         self.dispatcher.start(self.assistant.run, self.assistant.queue_of)

@@ -1,7 +1,7 @@
 """The audience of a proposal: the places of its card, the people who are named, and the admins.
 
-Whatever posts, mentions or reminds asks here. Hooks (`Hooks.quiet_audience`) take people and places away from
-a reminder alone: where a card is posted is not theirs to say.
+All code that posts, mentions or reminds asks here. Hooks (`Hooks.quiet_audience`) may take people and places
+away from a reminder only, not from the posting of a card.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,21 +24,21 @@ from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_MAX_ASKED_PEOPLE = 10  # who get a card in their own chats
+_MAX_PRIVATE_CARDS = 10  # of a proposal, in the chats of those who may decide
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The places that are told of a proposal, and the people who are named there, each once."""
+    """The places that get a message about a proposal, and the people who are named there, each once."""
 
     places: tuple[Address, ...]
     people: tuple[Actor, ...]
 
 
 def find_audience(session: Session, policies: Policies, proposal: Proposal) -> Audience:
-    """Return the audience of reminders of an open proposal: the places of its card, and named deciders.
+    """Return the audience of an open proposal's reminders: the places of its card, and its named deciders.
 
-    Hooks may leave some of them out. Where no one would be left who may decide, everyone is reminded.
+    Hooks may leave some of them out. If they would leave out all who may decide, everyone is reminded.
     """
     copies = posted_cards.of_proposal(session, proposal.card_id)
     places = sorted({copy.address for copy in copies if not copy.gone}, key=str)
@@ -47,12 +47,12 @@ def find_audience(session: Session, policies: Policies, proposal: Proposal) -> A
     quiet = _ask_who_is_quiet(session, proposal, everyone)
     if not quiet:
         return everyone
-    left = Audience(
+    rest = Audience(
         tuple(place for place in everyone.places if str(place) not in quiet),
         tuple(person for person in everyone.people if str(person) not in quiet),
     )
-    if _reaches_a_decider(session, policy, proposal, everyone, left):
-        return left
+    if _reaches_decider(session, policy, proposal, everyone, rest):
+        return rest
     return everyone
 
 
@@ -63,26 +63,29 @@ def find_card_places(
     proposal: Proposal,
     routes: Sequence[Address],
 ) -> list[Address]:
-    """Return the first places of a card, each once: where it was asked for, then the routes."""
+    """Return the first places of a card, each once: where it was asked for, then the routes.
+
+    If it was asked for in a private chat and there is no route, the deciders' private chats come first: the
+    requester's card says that they have it. The owner of the connection that it uses gets a card, too.
+    """
     owner = ownership.find_owner(session, proposal)
     if proposal.kind is kinds.READING and proposal.connection and not conversation.private:
         return [Address.parse(proposal.connection.owner)]
     if proposal.own:
         return [conversation.origin]
-    ruled = bool(policy.book.list_about(Subject.ROUTE))
-    further = [*routes]
+    all_routes = [*routes]
     if owner is not None and proposal.connection and str(proposal.requester) not in owner.accounts:
-        further.append(Address.parse(proposal.connection.owner))
-    if ruled:
-        further += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
-    # deciders first: the requester's card says that they have it
-    private = conversation.private and not further
-    own_chats = _list_own_chats(session, policy, proposal) if private else []
-    return list(dict.fromkeys((*own_chats, conversation.origin, *further)))
+        all_routes.append(Address.parse(proposal.connection.owner))
+    if policy.book.list_about(Subject.ROUTE):
+        all_routes += map(Address.parse, policy.book.routes(rights.call_of(session, proposal)))
+    private_chats: list[Address] = []
+    if conversation.private and not all_routes:
+        private_chats = _list_private_chats(session, policy, proposal)
+    return list(dict.fromkeys((*private_chats, conversation.origin, *all_routes)))
 
 
 def find_admins(policy: Policy) -> list[Address]:
-    """Return the private chats of all admins, in one order."""
+    """Return the private chats of all admins, always in the same order."""
     return [Address.parse(admin) for admin in sorted(policy.holders(Role.ADMIN))]
 
 
@@ -92,64 +95,65 @@ def find_asker(proposal: Proposal) -> Address:
 
 
 def may_be_decided_at(session: Session, policy: Policy, proposal: Proposal, place: Address) -> bool:
-    """Say if those who may decide can be there: anywhere but with the requester, and where they asked.
+    """Return whether people who may decide can be at a place.
 
-    Who reads along in a group, no platform tells.
+    They can be anywhere, since no platform tells who reads along in a group. Only in the requester's private
+    chat, and where the requester asked, must the requester themselves be allowed to decide.
     """
     conversation = conversations.get_conversation(session, proposal.conversation_id)
-    theirs = {find_asker(proposal), conversation.origin if conversation else None}
-    if place not in theirs:
+    origin = conversation.origin if conversation else None
+    if place not in (find_asker(proposal), origin):
         return True
     requester = people.person_of(session, proposal.requester)
     return policy.objection(proposal, requester, requester, str(place)) is None
 
 
 def _list_named(session: Session, policy: Policy, proposal: Proposal) -> tuple[Actor, ...]:
-    """Return those who may decide by name, with their stand-ins."""
-    by_name = proposal.deciders.named(proposal.requester)
-    stand_ins = (each.stand_in for each in policy.absences if each.who in by_name)
-    by_name = tuple(dict.fromkeys((*by_name, *stand_ins)))
-    names = people.find_known_names(session, map(str, by_name))
-    return tuple(replace(each, name=each.name or names.get(str(each), "")) for each in by_name)
+    """Return the people who are named as deciders, and their stand-ins."""
+    deciders = proposal.deciders.named(proposal.requester)
+    stand_ins = (absence.stand_in for absence in policy.absences if absence.who in deciders)
+    named = tuple(dict.fromkeys((*deciders, *stand_ins)))
+    names = people.find_known_names(session, map(str, named))
+    return tuple(replace(actor, name=actor.name or names.get(str(actor), "")) for actor in named)
 
 
-def _list_own_chats(session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
-    """Return private chats of those who may decide, where no one in the requester's own may approve it."""
+def _list_private_chats(session: Session, policy: Policy, proposal: Proposal) -> list[Address]:
+    """Return the private chats of those who may decide; empty if the requester may approve it themselves."""
     requester = people.person_of(session, proposal.requester)
-    asks = proposal.state is State.PROPOSED
-    if not asks or policy.objection(proposal, requester, requester) is None:
+    is_open = proposal.state is State.PROPOSED
+    if not is_open or policy.objection(proposal, requester, requester) is None:
         return []
-    roles = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
+    holders = (policy.holders(Role(role), proposal.deciders.place) for role in proposal.deciders.roles)
     named = policy.expand_groups(proposal.deciders.people)
-    accounts = {each for each in named.union(*roles) if not is_group(each)}
-    accounts |= {str(each.stand_in) for each in policy.absences if str(each.who) in accounts}
+    accounts = {account for account in named.union(*holders) if not is_group(account)}
+    accounts |= {str(absence.stand_in) for absence in policy.absences if str(absence.who) in accounts}
     accounts -= requester.accounts
-    return [Address.parse(account) for account in sorted(accounts)[:_MAX_ASKED_PEOPLE]]
+    return [Address.parse(account) for account in sorted(accounts)[:_MAX_PRIVATE_CARDS]]
 
 
 def _ask_who_is_quiet(session: Session, proposal: Proposal, audience: Audience) -> frozenset[str]:
-    """Return the accounts and places that hooks leave out. One that raises leaves out no one."""
+    """Return the accounts and places that hooks leave out. If a hook raises, no one is left out."""
     notified = tuple(map(str, (*audience.places, *audience.people)))
     quiet: set[str] = set()
     for quiet_audience in hooks_of(session).quiet_audience:
         try:
-            quiet.update(each for each in quiet_audience(session, proposal, notified) if each in notified)
+            quiet.update(set(quiet_audience(session, proposal, notified)).intersection(notified))
         except Exception as error:
             log.error("a feature failed, so no one is left out", proposal=proposal.id, exc_info=error)
             return frozenset()
     return frozenset(quiet)
 
 
-def _reaches_a_decider(
-    session: Session, policy: Policy, proposal: Proposal, everyone: Audience, left: Audience
+def _reaches_decider(
+    session: Session, policy: Policy, proposal: Proposal, everyone: Audience, rest: Audience
 ) -> bool:
-    """Say if one of the places left is for deciders and, where any were named, one of them is still named."""
-    if not any(may_be_decided_at(session, policy, proposal, place) for place in left.places):
+    """Return whether the rest of an audience has a place for deciders and, if any were named, a decider."""
+    if not any(may_be_decided_at(session, policy, proposal, place) for place in rest.places):
         return False
-    return not everyone.people or _may_one_decide(session, policy, proposal, left.people)
+    return not everyone.people or _has_decider(session, policy, proposal, rest.people)
 
 
-def _may_one_decide(session: Session, policy: Policy, proposal: Proposal, named: Collection[Actor]) -> bool:
+def _has_decider(session: Session, policy: Policy, proposal: Proposal, actors: Collection[Actor]) -> bool:
     requester = people.person_of(session, proposal.requester)
-    persons = (people.person_of(session, each) for each in named)
+    persons = (people.person_of(session, actor) for actor in actors)
     return any(policy.objection(proposal, person, requester) is None for person in persons)

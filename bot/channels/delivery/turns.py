@@ -1,49 +1,83 @@
 """Delivery of turns: text becomes posts, proposals become cards, one turn of a conversation at a time.
 
-A crash in between shows it again later rather than never: messages stay undelivered until their row says
-otherwise.
+A line is marked as delivered after it was posted. A crash in between posts it twice rather than never.
+
+Two locks and a lease keep the order of a conversation, always taken in this order:
+
+1. its delivery lock, within this process, and
+2. its lease, against other processes; both are held while a turn is shown, or while lines are delivered;
+3. its posting lock, within this process, only while stored lines are posted.
+
+A question of the turn that is shown is posted under the third alone: the turn holds the others until the
+question is answered.
 """
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from sqlmodel import Session
 
-from bot.channels.base import Channel, Poster, Stream, poster_at
+from bot.channels.base import Channel, Stream, poster_at
+from bot.channels.delivery.attachments import Attachments
 from bot.channels.delivery.cards import Cards
-from bot.channels.delivery.notices import GIVE_UP, Notices, Pauses
+from bot.channels.delivery.notices import Notices
+from bot.channels.delivery.pauses import GIVE_UP, Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.conversations import AskedQuestion, Conversation, Line, LineRole
 from bot.domain.events import TextDelta, ToolProgress, ToolStarted, TurnEnded, TurnEvent, TurnFailed, Waited
-from bot.domain.files import for_people
 from bot.domain.jobs import Job, Work
 from bot.domain.people import SHELL, Actor
 from bot.domain.proposals import Proposal, State
 from bot.domain.rules import Rulebook, Subject
-from bot.domain.teams import TeamStatus
-from bot.errors import ChannelError, CopyGone, NotDeliverable
-from bot.store import conversations, messages, outputs, proposals, questions, teams
+from bot.errors import ChannelError, NotDeliverable
+from bot.store import conversations, messages, outputs, proposals, questions
 from bot.store.database import Database
 from bot.store.outputs import KeptOutput
 from bot.store.processes import Leases
-from bot.store.tables.conversations import TeamStatusRow
 from bot.telemetry.logs import logger
 
 log = logger(__name__)
 
-_UNDER_WAY = Waited | ToolStarted | ToolProgress
-_HELD_BACK = 3.5  # seconds, longer than the pace of any stream
-_MAX_PASSES = 5  # of one board in a row; the next tick continues
+_PROGRESS_EVENTS = Waited | ToolStarted | ToolProgress
+_REPEAT_SECONDS = 3.5  # longer than the pace of any stream
+
+
+@dataclass(slots=True)
+class _LineProgress:
+    """The progress of a line that is not yet marked as delivered."""
+
+    posts_arrived: int = 0  # the posts of its text that need not be sent again
+    is_text_done: bool = False  # all of its text arrived, but not yet all of its cards
+    failing_since: datetime | None = None
+
+
+class _PostedLine(NamedTuple):
+    """The outcome of posting one line, with the jobs that its cards need."""
+
+    is_delivered: bool
+    jobs: Sequence[Job] = ()
+
+
+class _Delivery(NamedTuple):
+    """The outcome of posting what a conversation still had to get."""
+
+    jobs: tuple[Job, ...]
+    undelivered: list[int]  # ids of the lines that were not posted
+    is_refused: bool  # a platform refused a line, a file or an answer
 
 
 @dataclass(eq=False)
 class Turns:
-    """Shows turns as they happen, and posts later what could not be shown then. ``routes``: as in `Cards`."""
+    """Shows turns as they happen, and posts later what could not be shown then.
+
+    ``routes`` are the places where every card is posted, too.
+    """
 
     channels: Mapping[str, Channel]
     database: Database
@@ -55,20 +89,18 @@ class Turns:
 
     def __post_init__(self) -> None:
         self._attachments = Attachments(self.channels, self.database, self.clock, self.notices)
-        self._failing: dict[int, datetime] = {}  # since when, by message id
+        self._progress: defaultdict[int, _LineProgress] = defaultdict(_LineProgress)  # by line id
         self._pauses: Pauses[str] = Pauses(self.clock)  # by conversation id
-        self._arrived: dict[int, int] = {}  # how many posts of a text, by message id
-        self._told: set[int] = set()  # ids of messages whose text arrived, but not yet all their cards
-        self._speaking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by conversation id
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def shows_rows(self, conversation: Conversation, book: Rulebook) -> bool:
-        """Return whether people there read rows themselves, so that nothing has to be delivered."""
-        channel = conversation.origin.channel
-        if channel not in self.channels:
-            return channel == SHELL  # of another, what was said waits for a process that has it
-        return poster_at(self.channels, conversation.origin) is None and not (
-            self.routes or book.list_about(Subject.ROUTE)
-        )
+    def needs_delivery(self, conversation: Conversation, book: Rulebook) -> bool:
+        """Return False if people there see the rows themselves, so that there is nothing to post."""
+        origin = conversation.origin
+        if origin.channel not in self.channels:
+            return origin.channel != SHELL  # a process that has the channel delivers it
+        if poster_at(self.channels, origin) is not None:
+            return True
+        return bool(self.routes or book.list_about(Subject.ROUTE))
 
     async def show(
         self,
@@ -76,224 +108,271 @@ class Turns:
         requester: Actor,
         events: AsyncIterator[TurnEvent],
         *,
-        rows_shown: bool,
+        needs_delivery: bool,
     ) -> tuple[Job, ...]:
-        """Show one turn as it happens, then its cards. Returns the work that undeliverable cards made.
+        """Show one turn as it happens, then its cards. Returns the jobs that are left to do.
 
         For a teammate's turn only the cards are shown; its progress is in its team's status message.
-        Raises LeasedElsewhere before the first event where another process is posting there.
+        ``needs_delivery`` is what the method of that name says of the conversation.
+        Raises LeasedElsewhere before the first event if another process is posting there.
         """
         channel = self.channels.get(conversation.origin.channel)
         if channel is None or conversation.shown_at is not None:
-            async for _ in events:
-                pass
-            await self.cards.changed()
-            if channel is not None and not rows_shown:
-                return (Job(Work.DELIVER, conversation.id),)
+            await _run_unseen(events)
+        elif poster_at(self.channels, conversation.origin) is None:
+            await _send_all(channel.open_stream(conversation.address, requester), events)
+        else:
+            return await self._show_and_post(channel, conversation, requester, events)
+        await self.cards.announce_change()
+        if channel is None or not needs_delivery:
             return ()
-        if poster_at(self.channels, conversation.origin) is None:
-            stream = channel.open_stream(conversation.address, requester)
-            async for event in events:
-                await stream.send(event)
-            await self.cards.changed()
-            if rows_shown:
-                return ()
-            return (Job(Work.DELIVER, conversation.id),)
-        async with self._posting(conversation.id):
-            # what was not shown yet goes above what comes now
-            jobs, left = await self._deliver(conversation.id)
-            stream = channel.open_stream(conversation.address, requester)
-            shown = await _pump(stream, events)
-            more, _ = await self._deliver(conversation.id, shown=shown, older=left)
-            return (*jobs, *more)
+        return (Job(Work.DELIVER, conversation.id),)
 
-    def _note(self, shown: "_Shown", said: Sequence[Line]) -> None:
-        """Remember what of a turn's messages need not be posted, or not all of it.
-
-        A notice that came while it was shown still has to be, unless it says why the turn failed.
-        """
-        for line in said:
-            if shown.complete and (line.role is LineRole.ASSISTANT or line.text == shown.text):
-                self._told.add(line.id)
-            elif shown.arrived and len(said) == 1 and line.text == shown.text:
-                self._arrived[line.id] = shown.arrived
+    async def _show_and_post(
+        self,
+        channel: Channel,
+        conversation: Conversation,
+        requester: Actor,
+        events: AsyncIterator[TurnEvent],
+    ) -> tuple[Job, ...]:
+        """Post what is older, so that it stands above the turn; then show the turn, and post its cards."""
+        async with self._hold_delivery(conversation.id):
+            before = await self._post_undelivered(conversation.id)
+            stream = channel.open_stream(conversation.address, requester)
+            shown = await _Pump(stream).run(events)
+            after = await self._post_undelivered(conversation.id, shown=shown, older=before.undelivered)
+            return (*before.jobs, *after.jobs)
 
     async def deliver(self, conversation_id: str) -> tuple[Job, ...]:
-        """Post what was said but not shown in a conversation; while that is under way, only its questions.
+        """Post what is not yet delivered in a conversation; while a turn is shown there, only its questions.
 
-        Raises LeasedElsewhere where another process is posting there.
+        Raises LeasedElsewhere if another process is posting there.
         """
         if self._pauses.holds(conversation_id):
             return ()
-        if self.leases.has(_posts(conversation_id)):
-            jobs, _ = await self._deliver(conversation_id, answers_only=True)
-            return jobs
-        async with self._posting(conversation_id):
-            jobs, _ = await self._deliver(conversation_id)
-            return jobs
-
-    @contextlib.asynccontextmanager
-    async def _posting(self, conversation_id: str) -> AsyncIterator[None]:
-        """Hold the exclusive right to post in a conversation, across all processes."""
-        async with self._alone(conversation_id), self.leases.held(_posts(conversation_id)):
-            yield
-
-    def _alone(self, conversation_id: str) -> asyncio.Lock:
-        return self._speaking.setdefault(conversation_id, asyncio.Lock())
-
-    async def _deliver(
-        self,
-        conversation_id: str,
-        *,
-        answers_only: bool = False,
-        shown: "_Shown | None" = None,
-        older: Collection[int] = (),
-    ) -> tuple[tuple[Job, ...], list[int]]:
-        """Post what is not shown; ``answers_only``: only lines with a question.
-
-        A turn that waits for the answer to a question cannot end before its card is there. ``shown``: what
-        was shown of a turn just now, whose lines are those that are not ``older``.
-        Returns the work that this made, and the ids of the lines that are left.
-        """
-        async with self._alone(f"{conversation_id}/posting"):
-            waiting = await self.database.read(_waiting, conversation_id)
-            if shown is not None:
-                self._note(shown, [line for line, _ in waiting.lines if line.id not in older])
-            return await self._post(
-                waiting, conversation_id, answers_only=answers_only, shown=shown is not None
-            )
-
-    async def _post(
-        self, waiting: "_Waiting", conversation_id: str, *, answers_only: bool, shown: bool
-    ) -> tuple[tuple[Job, ...], list[int]]:
-        jobs: list[Job] = []
-        left: list[int] = []
-        refused = False
-        for line, opened in waiting.lines:
-            left.append(line.id)
-            if answers_only and not any(p.kind.is_answer for p in opened):
-                continue
-            conversation = waiting.conversation
-            if conversation is None or conversation.origin.channel not in {SHELL, *self.channels}:
-                continue
-            now = self.clock()
-            last = now - self._failing.get(line.id, now) >= GIVE_UP
-            try:
-                await self._say(conversation, line, last=last)
-                await self.cards.post_all(conversation, opened, jobs, last=last)
-            except ChannelError as error:
-                log.warning("message not delivered", message=line.id, why=error.message)
-                self._failing.setdefault(line.id, self.clock())
-                refused = True
-                continue
-            await self.database.write(messages.mark_delivered, [line.id])
-            left.remove(line.id)
-            self._told.discard(line.id)
-            self._arrived.pop(line.id, None)
-            self._failing.pop(line.id, None)
-        if waiting.conversation is not None and waiting.files:
-            refused = not await self._attachments.post(waiting.conversation, waiting.files) or refused
-        if waiting.answers:
-            refused = not await self.notices.tell_answers(waiting.answers) or refused
-        if refused:
-            self._pauses.note_refusal(conversation_id)
-        elif not answers_only:
-            self._pauses.over(conversation_id)
-        if shown or waiting.lines or waiting.files or waiting.answers:
-            await self.cards.changed()
-        return tuple(jobs), left
+        if self.leases.has(_name_lease(conversation_id)):
+            delivery = await self._post_undelivered(conversation_id, questions_only=True)
+            return delivery.jobs
+        async with self._hold_delivery(conversation_id):
+            delivery = await self._post_undelivered(conversation_id)
+            return delivery.jobs
 
     def due(self) -> list[Job]:
-        """Work for what a platform refused just now, once it is time to try again.
+        """Return the jobs for what a platform refused just now, once it is time to try again.
 
         Recovery from rows finds the same later, and after a crash; this is only quicker.
         """
-        return [Job(Work.DELIVER, ident) for ident in self._pauses.due()]
+        return [Job(Work.DELIVER, conversation_id) for conversation_id in self._pauses.due()]
 
-    async def _say(self, conversation: Conversation, line: Line, *, last: bool) -> None:
-        """Post the text of a line once, after the ``last`` try to the person whom it answers.
+    @contextlib.asynccontextmanager
+    async def _hold_delivery(self, conversation_id: str) -> AsyncIterator[None]:
+        """Hold the exclusive right to show a turn, or deliver, in a conversation, across all processes."""
+        async with self._lock(conversation_id), self.leases.held(_name_lease(conversation_id)):
+            yield
 
-        Raises ChannelError when it may arrive another time.
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
+
+    async def _post_undelivered(
+        self,
+        conversation_id: str,
+        *,
+        questions_only: bool = False,
+        shown: "_Shown | None" = None,
+        older: Collection[int] = (),
+    ) -> _Delivery:
+        """Post the rows that are not yet delivered; with ``questions_only`` no line without a question.
+
+        ``shown`` is what a stream just showed of a turn. The turn's lines are all except the ``older`` ones.
         """
-        if conversation.shown_at is not None or line.id in self._told or not line.text.strip():
-            return
+        async with self._lock(f"{conversation_id}/posting"):
+            rows = await self.database.read(_read_undelivered, conversation_id)
+            if shown is not None:
+                self._note_shown(shown, [line for line, _ in rows.lines if line.id not in older])
+            delivery = await self._post_rows(rows, questions_only=questions_only)
+            if delivery.is_refused:
+                self._pauses.note_refusal(conversation_id)
+            elif not questions_only:
+                self._pauses.end(conversation_id)
+            if shown is not None or rows.lines or rows.files or rows.answers:
+                await self.cards.announce_change()
+            return delivery
+
+    def _note_shown(self, shown: "_Shown", lines: Sequence[Line]) -> None:
+        """Note which of a turn's lines the stream has shown, in full or in part.
+
+        A notice that came while the turn was shown must still be posted, unless it says why the turn failed.
+        """
+        for line in lines:
+            if shown.is_complete:
+                if line.role is LineRole.ASSISTANT or line.text == shown.text:
+                    self._progress[line.id].is_text_done = True
+            elif shown.posts_arrived and len(lines) == 1 and line.text == shown.text:
+                # of several lines no one knows whose posts arrived
+                self._progress[line.id].posts_arrived = shown.posts_arrived
+
+    async def _post_rows(self, rows: "_Undelivered", *, questions_only: bool) -> _Delivery:
+        jobs: list[Job] = []
+        undelivered: list[int] = []
+        is_refused = False
+        conversation = rows.conversation
+        is_served = conversation is not None and conversation.origin.channel in {SHELL, *self.channels}
+        for line, opened in rows.lines:
+            has_question = any(proposal.kind.is_answer for proposal in opened)
+            if conversation is None or not is_served or (questions_only and not has_question):
+                undelivered.append(line.id)
+                continue
+            posted = await self._post_line(conversation, line, opened)
+            jobs += posted.jobs
+            if not posted.is_delivered:
+                undelivered.append(line.id)
+                is_refused = True
+        if conversation is not None and rows.files:
+            arrived = await self._attachments.post(conversation, rows.files)
+            is_refused = is_refused or not arrived
+        if rows.answers:
+            arrived = await self.notices.tell_answers(rows.answers)
+            is_refused = is_refused or not arrived
+        return _Delivery(tuple(jobs), undelivered, is_refused)
+
+    async def _post_line(
+        self, conversation: Conversation, line: Line, opened: Sequence[Proposal]
+    ) -> _PostedLine:
+        """Post a line's text and the cards of the proposals it ``opened``, then mark it as delivered."""
+        progress = self._progress[line.id]
+        failing_since = progress.failing_since
+        is_last_try = failing_since is not None and self.clock() - failing_since >= GIVE_UP
+        jobs: Sequence[Job] = ()
+        hindrance: ChannelError | None
+        try:
+            await self._post_text(conversation, line, progress, is_last_try=is_last_try)
+            jobs, hindrance = await self.cards.post_all(conversation, opened, is_last_try=is_last_try)
+        except ChannelError as error:
+            hindrance = error
+        if hindrance is not None:
+            log.warning("message not delivered", message=line.id, why=hindrance.message)
+            progress.failing_since = failing_since or self.clock()
+            return _PostedLine(is_delivered=False, jobs=jobs)
+        await self.database.write(messages.mark_delivered, [line.id])
+        del self._progress[line.id]
+        return _PostedLine(is_delivered=True, jobs=jobs)
+
+    async def _post_text(
+        self, conversation: Conversation, line: Line, progress: _LineProgress, *, is_last_try: bool
+    ) -> None:
+        """Post a line's text, unless all of it arrived already.
+
+        What is refused for good, or at the last try, is sent to the person whom the line answers instead.
+        Raises ChannelError if another try may succeed.
+        """
         poster = poster_at(self.channels, conversation.origin)
-        if poster is None:
+        is_seen_elsewhere = poster is None or conversation.shown_at is not None
+        if poster is None or is_seen_elsewhere or progress.is_text_done or not line.text.strip():
             return
         try:
-            await poster.post(conversation.address, line.text, self._arrived.get(line.id, 0))
+            await poster.post(conversation.address, line.text, progress.posts_arrived)
         except ChannelError as error:
-            if not (last or isinstance(error, NotDeliverable)):
-                self._arrived[line.id] = max(error.arrived, self._arrived.get(line.id, 0))
+            if not (is_last_try or isinstance(error, NotDeliverable)):
+                progress.posts_arrived = max(error.arrived, progress.posts_arrived)
                 raise
             log.warning("message not delivered there", address=str(conversation.address), why=error.message)
-            heard = await self.database.read(messages.get_line, line.after)
-            asker = heard.actor if heard and heard.actor else conversation.requester
-            await self.notices.answer_privately(asker, conversation.address, error.message, line.text)
-        self._told.add(line.id)
+            await self._answer_privately(conversation, line, error.message)
+        progress.is_text_done = True
+
+    async def _answer_privately(self, conversation: Conversation, line: Line, why: str) -> None:
+        question = await self.database.read(messages.get_line, line.after)
+        asker = question.actor if question else None
+        await self.notices.answer_privately(
+            asker or conversation.requester, conversation.address, why, line.text
+        )
 
 
-def _posts(conversation_id: str) -> str:
+def _name_lease(conversation_id: str) -> str:
     return f"posts in {conversation_id}"
+
+
+async def _run_unseen(events: AsyncIterator[TurnEvent]) -> None:
+    """Let a turn run to its end, showing nothing: taking its events is what makes it run."""
+    async for _ in events:
+        pass
+
+
+async def _send_all(stream: Stream, events: AsyncIterator[TurnEvent]) -> None:
+    async for event in events:
+        await stream.send(event)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """The part of a turn that a stream has displayed.
 
-    ``complete``: all of it. Else ``arrived`` posts of ``text``, the turn's last text or the reason of its
-    failure.
+    ``is_complete`` is True if it displayed all of it. ``text`` is the turn's answer or the reason of its
+    failure, ``posts_arrived`` how many posts of it the platform took.
     """
 
-    complete: bool = False
-    arrived: int = 0
+    is_complete: bool = False
+    posts_arrived: int = 0
     text: str = ""
 
 
-async def _pump(stream: Stream, events: AsyncIterator[TurnEvent]) -> _Shown:
-    """Send events one after the other while the turn runs on; deltas that pile up are joined.
+class _Pump:
+    """Sends a turn's events to its stream one by one while the turn runs; texts that pile up are joined.
 
-    What is under way is told once more after a while: the pace of a stream may have held it back. What the
-    platform refuses does not stop the turn.
+    A stream may have dropped a progress event because it came too fast. So the last one is sent once more
+    after a while. What the platform refuses does not stop the turn.
     """
-    waiting: list[TurnEvent] = []
-    more = asyncio.Event()
-    ended = False
 
-    async def send() -> _Shown:
-        last: list[TurnEvent] = []  # what is under way
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._pending: list[TurnEvent] = []
+        self._has_pending = asyncio.Event()
+        self._has_ended = False
+
+    async def run(self, events: AsyncIterator[TurnEvent]) -> _Shown:
+        """Take all events of the turn, and return what the stream has displayed of it."""
+        sender = asyncio.create_task(self._send_pending())
+        try:
+            async for event in events:
+                self._has_ended = isinstance(event, TurnEnded | TurnFailed)
+                self._pending.append(event)
+                self._has_pending.set()
+            if not self._has_ended:
+                return _Shown()
+            return await sender
+        finally:
+            if not sender.done():
+                sender.cancel()
+
+    async def _send_pending(self) -> _Shown:
+        progress: TurnEvent | None = None  # to be sent once more
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(more.wait(), _HELD_BACK if last else None)
-            more.clear()
-            batch, waiting[:] = _join_texts(waiting) or last, []
-            if batch is last:
-                last = []
+            batch = await self._take_pending(None if progress is None else _REPEAT_SECONDS)
+            if not batch and progress is not None:
+                batch = [progress]
+                progress = None
             else:
-                last = [each for each in batch[-1:] if isinstance(each, _UNDER_WAY)]
-            try:
-                for event in batch:
-                    await stream.send(event)
-            except ChannelError as error:
-                log.warning("a stream failed", why=error.message)
-                return _Shown(arrived=error.arrived, text=_last_words(event))
-            if ended and not waiting:
-                return _Shown(complete=True, text=_last_words(event))
+                progress = batch[-1] if isinstance(batch[-1], _PROGRESS_EVENTS) else None
+            for event in batch:
+                try:
+                    await self._stream.send(event)
+                except ChannelError as error:
+                    log.warning("a stream failed", why=error.message)
+                    return _Shown(posts_arrived=error.arrived, text=_final_text(event))
+            if self._has_ended and not self._pending:
+                return _Shown(is_complete=True, text=_final_text(batch[-1]))
 
-    sender = asyncio.create_task(send())
-    try:
-        async for event in events:
-            ended = isinstance(event, TurnEnded | TurnFailed)
-            waiting.append(event)
-            more.set()
-        return await sender if ended else _Shown()
-    finally:
-        if not sender.done():
-            sender.cancel()
+    async def _take_pending(self, seconds: float | None) -> list[TurnEvent]:
+        """Wait for events and take them all; empty if none came within so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._has_pending.wait(), seconds)
+        self._has_pending.clear()
+        batch = _join_texts(self._pending)
+        self._pending.clear()
+        return batch
 
 
-def _last_words(event: TurnEvent) -> str:
-    """Return the answer with which a turn ended, or why it failed; empty for what is no end."""
+def _final_text(event: TurnEvent) -> str:
+    """Return the answer with which a turn ended, or why it failed; empty for any other event."""
     match event:
         case TurnEnded(text=text) | TurnFailed(explanation=text):
             return text
@@ -304,143 +383,39 @@ def _last_words(event: TurnEvent) -> str:
 def _join_texts(events: Sequence[TurnEvent]) -> list[TurnEvent]:
     joined: list[TurnEvent] = []
     for event in events:
-        last = joined[-1] if joined else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
-            joined[-1] = TextDelta(last.text + event.text)
+        previous = joined[-1] if joined else None
+        if isinstance(event, TextDelta) and isinstance(previous, TextDelta):
+            joined[-1] = TextDelta(previous.text + event.text)
         else:
             joined.append(event)
     return joined
 
 
-class _Waiting(NamedTuple):
-    """The rows of a conversation that people have not been shown; lines with their proposals."""
+class _Undelivered(NamedTuple):
+    """The rows of a conversation that people have not been shown yet; lines with their proposals."""
 
-    conversation: Conversation | None  # of which nothing waits but answers
+    conversation: Conversation | None  # None if there are only answers
     lines: list[tuple[Line, list[Proposal]]]
     files: list[KeptOutput]
     answers: list[AskedQuestion]
 
 
-def _waiting(session: Session, conversation_id: str) -> _Waiting:
+def _read_undelivered(session: Session, conversation_id: str) -> _Undelivered:
     lines = [
-        (
-            line,
-            [
-                p
-                for p in proposals.of_message(session, line.id)
-                if p.state is not State.CANCELLED or p.batch == p.id
-            ],
-        )
+        (line, _list_shown_proposals(session, line.id))
         for line in messages.list_undelivered(session, conversation_id)
     ]
     files = outputs.list_unposted(session, conversation_id)
-    some = lines or files
-    if some:
+    conversation = None
+    if lines or files:
         conversation = conversations.get_conversation(session, conversation_id)
-    else:
-        conversation = None
-    return _Waiting(conversation, lines, files, questions.list_answered(session, conversation_id))
+    return _Undelivered(conversation, lines, files, questions.list_answered(session, conversation_id))
 
 
-@dataclass(eq=False)
-class TeamStatusDelivery:
-    """Shows a conversation's team by one message in its thread, the board, and keeps it up to date.
-
-    As with cards, the row changes first; a message that is behind is redrawn right away, and after a restart.
-    """
-
-    channels: Mapping[str, Channel]
-    database: Database
-    clock: Clock
-    leases: Leases
-
-    def __post_init__(self) -> None:
-        self._pauses: Pauses[str] = Pauses(self.clock)  # by lead conversation
-
-    async def show(self, lead_id: str) -> None:
-        """Bring the board of a conversation up to date; post it if there isn't one yet.
-
-        Raises LeasedElsewhere where another process is doing so.
-        """
-        async with self.leases.held(f"team of {lead_id}"):
-            for _ in range(_MAX_PASSES):
-                copy, board = await self.database.read(_behind, lead_id)
-                if copy is None or not await self._show(copy, board):
-                    return
-
-    async def _show(self, copy: TeamStatusRow, board: TeamStatus) -> bool:
-        """Show the team's status, and tell if it changed again in the meantime."""
-        channel = self.channels.get(copy.channel)
-        if channel is None or self._pauses.holds(copy.lead_id):
-            return False
-        try:
-            ref = await channel.show_team(Address(copy.channel, copy.key), copy.ref, board)
-        except (CopyGone, NotDeliverable):
-            await self.database.write(teams.mark_gone, copy)
-            behind = False
-        except ChannelError as error:
-            log.warning("team status not updated yet", conversation=copy.lead_id, why=error.message)
-            self._pauses.note_refusal(copy.lead_id)
-            return False
-        else:
-            behind = await self.database.write(teams.mark_shown, copy, ref)
-        self._pauses.over(copy.lead_id)
-        return behind
-
-
-def _behind(session: Session, lead_id: str) -> tuple[TeamStatusRow | None, TeamStatus]:
-    copy = teams.behind(session, lead_id)
-    return copy, teams.board(session, lead_id) if copy else TeamStatus(lead_id, ())
-
-
-@dataclass(eq=False)
-class Attachments:
-    """Files for people: what was too long for a card or for the model, and what tools made.
-
-    A row (``bot/store/outputs.py``) says that a text still has to be posted, committed together with what it
-    belongs to. A crash before the row says otherwise posts it again later rather than never.
-    """
-
-    channels: Mapping[str, Channel]
-    database: Database
-    clock: Clock
-    notices: Notices
-    _failing: dict[str, datetime] = field(default_factory=dict, init=False)  # since when, by handle
-
-    async def post(self, conversation: Conversation, waiting: Sequence[KeptOutput]) -> bool:
-        """Post what people in a conversation still have to get; one caller at a time for each.
-
-        False when something may arrive another time.
-        """
-        if conversation.origin.channel not in self.channels:
-            return True
-        poster = poster_at(self.channels, conversation.origin)
-        done = True
-        for kept in waiting:
-            if poster is not None and not await self._post_output(poster, conversation, kept):
-                done = False
-                continue
-            await self.database.write(outputs.mark_posted, kept.handle)
-            self._failing.pop(kept.handle, None)
-        return done
-
-    async def _post_output(self, poster: Poster, conversation: Conversation, kept: KeptOutput) -> bool:
-        """Post one; False when it may arrive another time."""
-        file, address = kept.file, conversation.origin
-        text = await asyncio.to_thread(for_people, file.text)
-        try:
-            await poster.post_file(address, file.name, file.data or text)
-        except ChannelError as error:
-            log.warning("file not delivered", file=kept.handle, address=str(address), why=error.message)
-            since = self._failing.setdefault(kept.handle, self.clock())
-            if not isinstance(error, NotDeliverable) and self.clock() - since < GIVE_UP:
-                return False
-            where = "Ask me for the part you need."
-            if kept.proposal_id:
-                where = (
-                    f"It is in the web console with the proposal; `nod show {kept.proposal_id}` prints it."
-                )
-            words = f"I could not post the file `{kept.file.name}` here ({error.message}). {where}"
-            asker = conversation.requester
-            await self.notices.say(address, words, instead=Address(asker.channel, asker.key))
-        return True
+def _list_shown_proposals(session: Session, line_id: int) -> list[Proposal]:
+    """Return the proposals that get a card. A cancelled one gets it only if it stands for its batch."""
+    return [
+        proposal
+        for proposal in proposals.of_message(session, line_id)
+        if proposal.state is not State.CANCELLED or proposal.batch == proposal.id
+    ]

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlmodel import Session
 
 from bot.channels.base import Standing
-from bot.channels.delivery.notices import Pauses
+from bot.channels.delivery.pauses import Pauses
 from bot.domain.chat import Address, Clock
 from bot.domain.jobs import Wake, Work
 from bot.domain.people import Membership
@@ -76,7 +76,7 @@ class Schedules:
             self._pauses.note_refusal(due.id)
             log.warning("a schedule waits for its platform", schedule=due.id, why=error.message)
             return False
-        self._pauses.over(due.id)
+        self._pauses.end(due.id)
         await self.wake(*jobs)
         return any(job.work is Work.TURN for job in jobs)
 

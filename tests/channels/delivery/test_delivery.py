@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from bot.channels.delivery.notices import GIVE_UP
+from bot.channels.delivery.pauses import GIVE_UP
 from bot.domain.cards import Card
 from bot.domain.chat import Address, Answer
 from bot.domain.model import ToolCall

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.approvals.tools.outputs import output_tools
-from bot.channels.delivery.notices import GIVE_UP
+from bot.channels.delivery.pauses import GIVE_UP
 from bot.domain.files import MOST_BYTES, RESULT_SHOWN, File, fits_card, for_people, safe_name
 from bot.domain.proposals import Proposal, State, Tone
 from bot.domain.redaction import HIDDEN

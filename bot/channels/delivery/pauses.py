@@ -1,0 +1,63 @@
+"""Back-off for what a platform refused for a moment."""
+
+from collections.abc import Hashable
+from datetime import datetime, timedelta
+from typing import Generic, NamedTuple, TypeVar
+
+from bot.domain.chat import Clock
+
+BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 2, 5, 15, 30, 60))
+"""The wait after each refusal in a row; the last one from then on."""
+GIVE_UP = timedelta(hours=12)
+"""The time for which a platform that can't be reached is tried again."""
+_MAX_PLANNED = 1000
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def find_backoff(refusals: int) -> timedelta:
+    """Return the wait after a refusal that came after so many others."""
+    return BACKOFF[min(refusals, len(BACKOFF) - 1)]
+
+
+class _NextTry(NamedTuple):
+    refusals: int
+    at: datetime
+
+
+class Pauses(Generic[Key]):
+    """Back-off after refusals, by key. It is in memory only, so a restart tries everything again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._planned: dict[Key, _NextTry] = {}
+
+    def note_refusal(self, key: Key) -> None:
+        """Plan the next try after a refusal, unless one is planned already."""
+        if self.holds(key):
+            return
+        if len(self._planned) > _MAX_PLANNED:
+            self._planned = {held: self._planned[held] for held in self.list_held()}
+        planned = self._planned.get(key)
+        refusals = planned.refusals if planned else 0
+        self._planned[key] = _NextTry(refusals + 1, self._clock() + find_backoff(refusals))
+
+    def holds(self, key: Key) -> bool:
+        """Return whether the key's next try is still to come.
+
+        It never is for longer than the longest back-off, even if the clock was set back.
+        """
+        planned = self._planned.get(key)
+        return planned is not None and timedelta() < planned.at - self._clock() <= BACKOFF[-1]
+
+    def list_held(self) -> list[Key]:
+        """Return the keys that are still backing off."""
+        return [key for key in self._planned if self.holds(key)]
+
+    def due(self) -> list[Key]:
+        """Return the keys whose back-off is over."""
+        return [key for key in self._planned if not self.holds(key)]
+
+    def end(self, key: Key) -> None:
+        """Forget the back-off of a key after a success."""
+        self._planned.pop(key, None)
