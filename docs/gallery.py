@@ -121,7 +121,7 @@ class Studio:
         await self._app.dispatcher.idle()
 
     async def card(self, proposal: Proposal) -> Card:
-        return (await self._app.core.cards.card(proposal.id))[1]
+        return (await self._app.core.cards.load_card(proposal.id)).card
 
     async def opened(self) -> Sequence[Proposal]:
         found = await self._app.database.read(proposals.in_states, _OPEN)
