@@ -11,8 +11,11 @@ The grammar, with words in any case::
     one    = "not" one | "(" any ")" | field compared
     compared = ("=" | "!=") value | ("<" | "<=" | ">" | ">=") NUMBER
              | ["not"] "in" "(" value ("," value)* ")" | ["not"] "matches" TEXT
+             | "connection" "is" ("nod" | "person" | "place")
     field  = PATH | "host" "(" PATH ")"       where PATH is NAME ("." NAME | "." NUMBER)*
     value  = NUMBER | "true" | "false" | WORD | "quoted text"
+
+``connection is person`` looks at the account under which the call is made, and at no argument.
 
 A condition answers True or False, or None where that can't be told: a field is missing or of another kind,
 the condition does not fit the tool, or spellings of one path, address or name disagree
@@ -27,6 +30,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from bot.domain import spellings
+from bot.domain.connections import Identity
 from bot.domain.redaction import find_referred
 from bot.domain.spellings import PATHS, Answer, NamedText, Referent
 from bot.domain.text import host_of
@@ -135,6 +139,7 @@ class GivenArguments:
     arguments: Mapping[str, Any]
     schema: Mapping[str, Any]
     named: frozenset[str]
+    identity: Identity = Identity.NOD
 
     def other_paths(self) -> Iterator[tuple[str, str, Referent | None]]:
         """Yield each path among the other arguments, after its field's name, with what the tool declares."""
@@ -298,6 +303,16 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionIs:
+    """The account under which the call is made: Nod's own, a person's, or a chat's."""
+
+    identity: Identity
+
+    def holds(self, call: "GivenArguments") -> Answer:
+        return call.identity is self.identity
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The opposite."""
 
@@ -326,7 +341,7 @@ class Several:
         return not self.decisive
 
 
-Expression = Comparison | Not | Several
+Expression = Comparison | ConnectionIs | Not | Several
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,11 +375,17 @@ class Condition:
         return [each.field for each in _comparisons(self.root)]
 
     def holds(
-        self, arguments: Mapping[str, Any], schema: Mapping[str, Any], *, of_several: bool = False
+        self,
+        arguments: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        *,
+        of_several: bool = False,
+        identity: Identity = Identity.NOD,
     ) -> Answer:
         """Return whether a call with these arguments, of a tool with this JSON schema, is meant.
 
         ``of_several``: the rule is about several tools, so one that lacks the field is not meant.
+        ``identity``: under whose account it is made.
         """
         if self.root is not None and of_several and self.lacking(schema):
             given = GivenArguments(arguments, schema, frozenset())
@@ -374,7 +395,7 @@ class Condition:
         if self.root is None or self.misfit(schema):
             return None
         named = frozenset(field.path[0] for field in self.fields)
-        return self.root.holds(GivenArguments(arguments, schema, named))
+        return self.root.holds(GivenArguments(arguments, schema, named, identity))
 
     def lacking(self, schema: Mapping[str, Any]) -> str | None:
         """Return the first field that a tool with this JSON schema lacks; None where it has all."""
@@ -443,10 +464,25 @@ class _Reader:
         elif self._takes("("):
             read = self._any()
             self._needs(")")
+        elif self._names_connection():
+            read = self._read_identity()
         else:
             read = self._read_comparison(self._field())
         self._depth -= 1
         return read
+
+    def _names_connection(self) -> bool:
+        """Tell if what comes is about the account, and not about an argument of that name."""
+        words = self._words[self._at : self._at + 2]
+        return [(word.lower(), quoted) for word, quoted in words] == [("connection", False), ("is", False)]
+
+    def _read_identity(self) -> Expression:
+        self._at += 2
+        word, _ = self._peek()
+        if word.lower() not in set(Identity):
+            raise self._wrong(f" After `connection is` comes {', '.join(Identity)}.")
+        self._at += 1
+        return ConnectionIs(Identity(word.lower()))
 
     def _field(self) -> ArgumentPath:
         word, quoted = self._peek()

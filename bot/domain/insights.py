@@ -23,6 +23,7 @@ class Facet(StrEnum):
     TOOL = "tool"
     PLACE = "place"
     PERSON = "person"  # who asked
+    CONNECTION = "connection"  # in whose name
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bot.domain import kinds
@@ -205,7 +205,8 @@ class Limits:
         if self.condition is None:
             return True
         ways = [call.arguments, *([{**call.arguments, **call.followed}] if call.followed else [])]
-        answers = {self.condition.holds(each, call.schema, of_several=of_several) for each in ways}
+        told = partial(self.condition.holds, of_several=of_several, identity=call.identity)
+        answers = {told(each, call.schema) for each in ways}
         if len(answers) == 1:
             return answers.pop()
         return None

@@ -12,6 +12,7 @@ from sqlalchemy import select, true, tuple_
 from sqlmodel import Session
 
 from bot.domain.chat import Address, chat_of
+from bot.domain.connections import Connection
 from bot.domain.insights import HOURS, Decider, Facet, InsightPart, Insights, Tally
 from bot.domain.kinds import find_kind
 from bot.domain.people import channel_called, place_called
@@ -32,7 +33,7 @@ _JUDGED = (
     *("id", "kind", "tool_name", "level", "vouched", "requester", "undoes"),
     *("state", "grant_id", "edited_by", "undone_by", "created_at"),
 )
-_ENDED = ("requester_name", "votes", "decided_at")
+_ENDED = ("requester_name", "votes", "decided_at", "connection")
 _CONDITIONS = ("arguments", "tool_version")
 
 
@@ -84,12 +85,19 @@ def count_insights(
         ends, waited = _ends(row), None
         if {"approved", "declined"} & set(ends) and row.decided_at:
             waited = max(0.0, (row.decided_at - row.created_at).total_seconds())
-        keys = {Facet.TOOL: row.tool_name, Facet.PLACE: _place(row), Facet.PERSON: person}
+        account, words = _connection(row)
+        names.setdefault(account, words)
+        keys = {
+            Facet.TOOL: row.tool_name,
+            Facet.PLACE: _place(row),
+            Facet.PERSON: person,
+            Facet.CONNECTION: account,
+        }
         for tally in (total, *(tallies[facet][key] for facet, key in keys.items())):
             tally.add(ends, waited)
-        for _, account, name, verb, *_ in row.votes:
+        for _, voter, name, verb, *_ in row.votes:
             if verb in votes:
-                who = persons.get(account, account)
+                who = persons.get(voter, voter)
                 names[who] = names.get(who) or name
                 votes[verb][who] += 1
         at = row.created_at.astimezone(zone)
@@ -121,6 +129,14 @@ def _ends(row: Any) -> list[str]:
     if row.state in (State.DECLINED, State.EXPIRED):
         return [row.state]
     return []
+
+
+def _connection(row: Any) -> tuple[str, str]:
+    """Return in whose name it runs: a key of the account, and words."""
+    if not row.connection:
+        return "nod", "Nod's own accounts"
+    connection = Connection.read(row.connection)
+    return connection.key, connection.words
 
 
 def _place(row: Any) -> str:

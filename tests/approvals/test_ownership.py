@@ -296,3 +296,46 @@ async def test_it_expires_as_any_other(nod: ConnectedNod, octocat: Connection):
     await nod.press(Verb.APPROVE, p, by=BEN)
     await nod.tick(timedelta(days=2))
     assert ((await nod.now(p)).state, nod.forge.log) == (State.EXPIRED, [])
+
+
+# rules
+
+
+@pytest.mark.parametrize(
+    "rule", ["policy forbid for close_* as person in chat:group", "policy forbid where connection is person"]
+)
+async def test_a_rule_may_name_the_account(nod: ConnectedNod, octocat: Connection, rule):
+    said = await nod.command(f"/approvals {rule}", by=ADA)
+    assert "where connection is person" in said.text
+    assert await nod.asked(call("close_issue", number=3, approval_reason="x"), at=THREAD, private=False) == []
+    assert nod.model.results[-1].startswith(("REFUSED", "ERROR"))
+    assert nod.forge.log == []
+
+
+async def test_a_rule_about_nods_own_account_does_not_reach_a_person_s(
+    nod: ConnectedNod, octocat: Connection
+):
+    await nod.command("/approvals policy forbid as nod", by=ADA)
+    assert (await nod.approve(await close(nod))).state is State.SUCCEEDED
+
+
+async def test_a_rule_set_since_is_looked_at_before_the_run(nod: ConnectedNod, octocat: Connection):
+    await nod.command("/approvals pause", by=ADA)
+    p = await close(nod)
+    await nod.press(Verb.APPROVE, p)
+    await nod.command("/approvals policy forbid as person", by=ADA)
+    await nod.command("/approvals resume", by=ADA)
+    await nod.tick()
+    failed = await nod.now(p)
+    assert (failed.cause, nod.forge.log) == (Cause.FORBIDDEN, [])
+
+
+async def test_an_unknown_account_in_a_rule_is_refused(nod: ConnectedNod):
+    said = await nod.command("/approvals policy forbid as somebody", by=ADA)
+    assert said.text.startswith("After `as` comes nod, person, place")
+
+
+async def test_insights_tell_in_whose_name(nod: ConnectedNod, octocat: Connection):
+    await nod.approve(await close(nod))
+    said = await nod.command("/approvals insights connection", by=ANA)
+    assert "As Ana at forge (octocat): asked 1, approved 1" in said.text

@@ -10,6 +10,7 @@ from bot.approvals.commands.words import QUOTES, CommandError, first_word, remov
 from bot.domain.budgets import Budget
 from bot.domain.chat import Address, Command
 from bot.domain.conditions import Condition, ConditionError
+from bot.domain.connections import Identity
 from bot.domain.people import Actor, Role, is_group
 from bot.domain.plans import Approver
 from bot.domain.proposals import Level, Mark
@@ -41,6 +42,7 @@ _PARTS = {
         "tools": r"for (\S+)",
         "place": r"in (\S+)",
         "account": r"by (\S+)",
+        "identity": r"as (\S+)",
         "hours": r"between (\S+) and (\S+)",
         "days": r"on (\S+(?:(?:,| and) \S+)*)",
     }.items()
@@ -52,8 +54,8 @@ _ENDS = frozenset({"length", "until"})
 _LOOSENING = frozenset({Subject.GRANTS, Subject.FETCH})
 _FURTHEST = timedelta(days=366)
 LIMITED = (
-    "[for TOOLS] [in PLACE] [by ACCOUNT] [for 2h|until friday 18:00] [between 18:00 and 08:00] "
-    "[on weekdays] [where …]"
+    "[for TOOLS] [in PLACE] [by ACCOUNT] [as person|place|nod] [for 2h|until friday 18:00] "
+    "[between 18:00 and 08:00] [on weekdays] [where …]"
 )
 """What may follow the value of a rule about calls. `for` names tools, unless a length of time follows it."""
 _LONGEST_LOOK = timedelta(days=366)
@@ -90,7 +92,7 @@ def parse_value(subject: Subject, text: str, command: Command, now: datetime) ->
         words = [_place(word, command) if word == "here" else word for word in words]
     value = _VALUES[subject](words)
     limits = Limits(
-        _condition(conditions[0]) if conditions else None,
+        _condition(given.get("identity", ()), conditions),
         str(account(remove_quotes(given["account"][0]))) if "account" in given else "",
         _hours(*given["hours"]) if "hours" in given else None,
         _end(given, now, last=not _is_loosening(subject, value)),
@@ -139,7 +141,14 @@ def _check_one(text: str, what: str) -> None:
         raise CommandError(f"Name one {what} at a time: {' or '.join(several) or 'none is named'}.")
 
 
-def _condition(text: str) -> Condition:
+def _condition(identity: Sequence[str], conditions: Sequence[str]) -> Condition | None:
+    """Read what stands after ``as`` and after ``where``, which hold together; None for neither."""
+    if identity and identity[0] not in set(Identity):
+        raise CommandError(f"After `as` comes {', '.join(Identity)}: under whose account a call is made.")
+    texts = [f"connection is {each}" for each in identity] + [each.strip() for each in conditions]
+    if not texts:
+        return None
+    text = texts[0] if len(texts) == 1 else f"{texts[0]} and ({texts[1]})"
     try:
         return Condition.parse(text)
     except ConditionError as error:

@@ -16,7 +16,7 @@ class InsightCommands:
         self._database, self._policies, self._clock = parts.database, parts.policies, parts.clock
         self.words = [
             Subcommand(
-                "insights [tool|place|person] [30d]",
+                "insights [tool|place|person|connection] [30d]",
                 "what asking costs: how often, how it ended, how long it took; yours, for admins everyone's",
                 self._insights,
             ),

@@ -46,7 +46,7 @@ def format_insights(found: Insights, facet: Facet, now: datetime) -> str:
 
 
 def as_csv(found: Insights) -> str:
-    """Return a row for each tool, place, person, decider and hour of the week."""
+    """Return a row for each tool, place, person, account, decider and hour of the week."""
     rows: list[dict[str, Any]] = [
         {"part": facet, "key": part.key, "name": part.name, **{n: getattr(part.tally, n) for n in _NUMBERS}}
         for facet, parts in found.parts.items()

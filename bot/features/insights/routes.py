@@ -39,7 +39,10 @@ class TallyView(View):
 
 
 class PartView(View):
-    """A tool, a place or a person. Private chats of a channel are one place, which has the channel's name."""
+    """A tool, a place, a person or an account in whose name it runs.
+
+    Private chats of a channel are one place, which has the channel's name.
+    """
 
     key: str
     name: str
@@ -110,12 +113,12 @@ async def insights(found: Found, by: Facet = Facet.TOOL) -> InsightBody:
 
 @router.get(
     "/insights/export",
-    summary="The same as CSV, by tool, place and person, with who decided and the week by hours",
+    summary="The same as CSV, by tool, place, person and account, with who decided and the week by hours",
     response_class=Response,
     response_model=None,
     responses={200: {"content": {"text/csv": {}}}},
 )
 async def export(found: Found) -> Response:
-    """``part`` says what a row is about: tool, place, person, decider or hour."""
+    """``part`` says what a row is about: tool, place, person, connection, decider or hour."""
     attached = {"Content-Disposition": 'attachment; filename="insights.csv"'}
     return Response(as_csv(found), media_type="text/csv", headers=attached)

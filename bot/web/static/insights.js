@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { data, h } from "./dom.js";
 import { nothing, Page, plot, table } from "./pages.js";
 
-const BY = { tool: "Tool", place: "Place", person: "Person" };
+const BY = { tool: "Tool", place: "Place", person: "Person", connection: "In whose name" };
 const SPANS = { 7: "7 days", 30: "30 days", 90: "90 days", 365: "A year" };
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const DAY = 86_400_000; // milliseconds
