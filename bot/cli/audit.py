@@ -4,11 +4,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from bot.approvals.commands.values import account
+from bot.cli.command import command, with_shared_options
 from bot.cli.progress import show_progress
-from bot.cli.shared import existing, find, line, load_settings, looking, operator, print_json
+from bot.cli.shared import Id, Json, existing, find, line, load_settings, looking, operator, print_json
 from bot.domain.record import Wanted
 from bot.domain.times import now
 from bot.errors import NodError, SettingsError
@@ -18,17 +21,23 @@ from bot.store.database import Database
 from bot.store.locks.process_lock import at_work
 from bot.store.tables.record import AuditRow
 
+app = typer.Typer()
 _LISTED = 50
 
 
-def show_newest(*, as_json: bool) -> None:
-    """Show the newest changes, and whether the audit log is intact."""
+@app.callback(invoke_without_command=True)
+@with_shared_options
+def audit(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show and verify the audit log."""
+    if context.invoked_subcommand is not None:
+        return
     with looking(load_settings()) as database:
         _entries(list(reversed(database.read_now(log.list_newest, _LISTED))), as_json=as_json)
         _verify(database, as_json=as_json)
 
 
-def show_history(proposal: str, *, as_json: bool) -> None:
+@command(app, "show")
+def show_history(proposal: Id, *, as_json: Json = False) -> None:
     """Show everything that happened to one proposal, and whether the audit log is intact."""
     with looking(load_settings()) as database:
         found = find(database, proposal)
@@ -36,15 +45,23 @@ def show_history(proposal: str, *, as_json: bool) -> None:
         _verify(database, as_json=as_json)
 
 
-def verify(anchors: Sequence[str], *, as_json: bool) -> None:
+@command(app)
+def verify(
+    anchor: Annotated[
+        list[str] | None, typer.Option(help="What `nod audit anchor` printed earlier; may be repeated.")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
     """Check every row; names what was changed, removed or inserted."""
     with looking(load_settings()) as database:
-        faults = _find_faults(database, anchors, as_json=as_json)
+        faults = _find_faults(database, anchor or (), as_json=as_json)
         if as_json:
             print_json({"intact": not faults, "faults": faults})
         _tell(database, faults, as_json=as_json)
 
 
+@command(app)
 def seal() -> None:
     """Seal an audit log that has no seal yet with NOD_AUDIT_KEY, once. Stop nod first."""
     settings = load_settings()
@@ -56,13 +73,21 @@ def seal() -> None:
         _verify(database)
 
 
+@command(app)
 def anchor() -> None:
     """Print the number and hash of the newest row, to keep outside the database."""
     with looking(load_settings()) as database:
         print(database.read_now(chain.anchor) or "Nothing is recorded yet.")
 
 
-def export_log(form: str, who: str, tool: str, proposal: str, since: datetime | None) -> None:
+@command(app, "export")
+def export_log(
+    form: Annotated[str, typer.Option("--format", help="One of jsonl, csv.")] = "jsonl",
+    who: Annotated[str, typer.Option(help="One account, and those linked with it.")] = "",
+    tool: Annotated[str, typer.Option(help="One tool, and the rules about it.")] = "",
+    proposal: Annotated[str, typer.Option("--id", help="One proposal, by the beginning of its ID.")] = "",
+    since: Annotated[datetime | None, typer.Option(help="Only from then on, UTC.")] = None,
+) -> None:
     """Print the full audit log, oldest first, without secrets: proposals, rules, grants, linked accounts."""
     with looking(load_settings()) as database:
         if who:

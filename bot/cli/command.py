@@ -7,12 +7,14 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from bot.domain.text import escape_point, make_visible
 from bot.errors import NodError
@@ -99,7 +101,6 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def taking(**given: Any) -> None:
-        gc.set_threshold(50_000)  # what a command loads stays: looking through it took a fifth of the start
         if sys.stdout is None:  # it was closed: nod pending >&-
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - till the process ends
         if isinstance(sys.stdout, io.TextIOWrapper):  # not every terminal knows all letters
@@ -112,15 +113,59 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def command(
-    app: typer.Typer, name: str | None = None, section: str | None = None
+    app: typer.Typer, name: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with the options of all; ``section`` is where the help of ``nod`` lists it."""
+    """Register a command with the options of all."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, rich_help_panel=section)(with_shared_options(function))
+        app.command(name)(with_shared_options(function))
         return function
 
     return register
+
+
+class LazyCommand(NamedTuple):
+    """A command or group that is listed before it is imported.
+
+    ``module`` has it in its ``app``. ``section`` and ``summary`` are what the help of ``nod`` says of it.
+    """
+
+    name: str
+    module: str
+    section: str
+    summary: str
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command when it is called, as Click's documentation does it.
+
+    Its help lists a line of each, and imports none of them.
+    https://click.palletsprojects.com/en/stable/complex/#lazily-loading-subcommands
+    """
+
+    lazy: ClassVar[Sequence[LazyCommand]] = ()
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._modules = {each.name: each.module for each in self.lazy}
+        for each in self.lazy:
+            self.add_command(TyperCommand(each.name, help=each.summary, rich_help_panel=each.section))
+
+    def resolve_command(
+        self, ctx: Any, args: list[str]
+    ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
+        """Return the imported command in place of the one that is listed."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, self.load_command(name) if name and listed else None, rest
+
+    def load_command(self, name: str) -> TyperCommand | TyperGroup:
+        """Import a command, or a group with its commands."""
+        gc.set_threshold(50_000)  # what a command loads stays: looking through it took a fifth of the start
+        group = typer.main.get_group(import_module(self._modules[name]).app)
+        command = group.commands.get(name)
+        if isinstance(command, TyperCommand):
+            return command
+        return group
 
 
 def open_standard_files() -> None:

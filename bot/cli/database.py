@@ -3,9 +3,12 @@
 import contextlib
 import sqlite3
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from sqlalchemy.engine import make_url
 
+from bot.cli.command import command, shared_options
 from bot.cli.progress import show_progress
 from bot.cli.shared import database_url, load_settings, open_database, plain
 from bot.errors import NodError, SettingsError
@@ -16,7 +19,30 @@ from bot.store.engine import back_up
 from bot.store.locks.process_lock import at_work
 from bot.store.transfer import transfer
 
+app = typer.Typer(callback=shared_options, no_args_is_help=True, help="Upgrade and copy the database.")
 
+
+@command(app)
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where the copy goes; it must not exist yet.")],
+) -> None:
+    """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
+    source = load_settings().sqlite_file
+    if source is None:
+        raise SettingsError("NOD_DATABASE_URL: only SQLite files are copied here. Use pg_dump.")
+    if not source.exists():
+        raise SettingsError(f"NOD_DATABASE_URL: there is no file {source} here")
+    try:
+        with show_progress("Copying the database, in pages") as progress:
+            back_up(source, file, progress)
+    except OSError as error:
+        raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
+    except sqlite3.Error as error:
+        raise NodError(f"cannot copy {source} ({error}). nod doctor looks closer.") from None
+    print(plain(f"Copied {source} to {file}."))
+
+
+@command(app)
 def upgrade() -> None:
     """Bring the schema to this release's version (also done at every start)."""
     settings = load_settings()
@@ -29,7 +55,11 @@ def upgrade() -> None:
     print(f"The schema is at {version}.")
 
 
-def copy(source: str, target: str) -> None:
+@command(app)
+def copy(
+    source: Annotated[str, typer.Argument(help="The database to read: a file or a URL.")],
+    target: Annotated[str, typer.Argument(help="An empty one to fill: a new file or a URL.")],
+) -> None:
     """Copy an installation to another database, such as from SQLite to PostgreSQL. Stop nod first."""
     with contextlib.ExitStack() as stack:
         keys = load_settings().audit_keys
@@ -62,20 +92,3 @@ def hide_password(url: str, given: str) -> str:
     if "://" in given:
         return make_url(url).render_as_string(hide_password=True)
     return given
-
-
-def backup(file: Path) -> None:
-    """Copy the SQLite database to one file, also while nod runs. For PostgreSQL use pg_dump."""
-    source = load_settings().sqlite_file
-    if source is None:
-        raise SettingsError("NOD_DATABASE_URL: only SQLite files are copied here. Use pg_dump.")
-    if not source.exists():
-        raise SettingsError(f"NOD_DATABASE_URL: there is no file {source} here")
-    try:
-        with show_progress("Copying the database, in pages") as progress:
-            back_up(source, file, progress)
-    except OSError as error:
-        raise NodError(f"cannot write {file} ({error.strerror}). Name a new file.") from None
-    except sqlite3.Error as error:
-        raise NodError(f"cannot copy {source} ({error}). nod doctor looks closer.") from None
-    print(plain(f"Copied {source} to {file}."))

@@ -1,21 +1,17 @@
-"""``nod approve`` and the other decisions from the command line, handled like a press in any chat.
-
-What a command needs that decides or runs something: the tools, the gate, presses from this shell.
-"""
+"""``nod approve`` and the other decisions from the command line, handled like a press in any chat."""
 
 import asyncio
-import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from bot.app import hooks_of, make_parts, registry_of
-from bot.approvals.gate import Gate
-from bot.approvals.presses import Presses
+from bot.cli.command import command
 from bot.cli.shared import (
+    Id,
+    Json,
     decode_object,
     existing,
     find,
@@ -27,37 +23,46 @@ from bot.cli.shared import (
     plain,
     print_json,
 )
-from bot.core import policies_of
 from bot.domain.cards import card_of
 from bot.domain.chat import Answer, Press, Reply
-from bot.domain.jobs import Process
 from bot.domain.proposals import Proposal
 from bot.domain.redaction import redact_arguments as shown_arguments
 from bot.domain.similarity import GrantAudience, GrantDuration, GrantScope
-from bot.domain.times import now
 from bot.domain.verbs import Verb
 from bot.errors import NodError, SettingsError
 from bot.settings import Settings
 from bot.store.database import Database
-from bot.store.hooks import give_hooks
-from bot.store.locks.process_lock import notify
-from bot.telemetry import tracing
-from bot.tools.mcp.base import SETTLE_SECONDS
-from bot.tools.registry import AvailableTools, Registry
+from bot.tools.registry import AvailableTools
 
+Seen = Annotated[
+    int | None,
+    typer.Option(
+        "--round", help="The round you looked at, as nod show says it; refused if it has changed since."
+    ),
+]
+Every = Annotated[bool, typer.Option("--all", help="Also all other open ones of the same answer.")]
+
+app = typer.Typer()
 _ASKING = (Verb.UNDO, Verb.UNDO_ALL, Verb.FOR_REAL, Verb.RETRY)  # besides those that approve
 
 
+@command(app)
 def approve(
-    proposal: str,
-    similar: GrantScope | None,
-    lasting: GrantDuration | None,
-    seen: int | None,
-    reach: GrantAudience,
+    proposal: Id,
     *,
-    steps: bool,
-    every: bool,
-    real: bool,
+    similar: Annotated[
+        GrantScope | None, typer.Option(help="Allow calls like it from now on, as nod similar says them.")
+    ] = None,
+    lasting: Annotated[GrantDuration | None, typer.Option("--for", help="How long --similar holds.")] = None,
+    seen: Seen = None,
+    reach: Annotated[
+        GrantAudience, typer.Option("--whose", help="Whose calls --similar lets run, and where.")
+    ] = GrantAudience.HERE,
+    steps: Annotated[bool, typer.Option("--steps", help="A plan: also allow the tools it names.")] = False,
+    every: Every = False,
+    real: Annotated[
+        bool, typer.Option("--real", help="What was tried: run it for real, instead of applying what it did.")
+    ] = False,
 ) -> None:
     """Approve a proposal as it is now; the running nod executes it."""
     if (similar is None) != (lasting is None):
@@ -69,7 +74,20 @@ def approve(
     press(proposal, chosen[0], seen, rung=similar, lasting=lasting, reach=reach)
 
 
-def list_similar(proposal: str, *, as_json: bool) -> None:
+@command(app)
+def decline(
+    proposal: Id,
+    reason: Annotated[str | None, typer.Argument()] = None,
+    *,
+    seen: Seen = None,
+    every: Every = False,
+) -> None:
+    """Decline a proposal."""
+    press(proposal, Verb.DECLINE_ALL if every else Verb.DECLINE, seen, reason=reason)
+
+
+@command(app, "similar")
+def list_similar(proposal: Id, *, as_json: Json = False) -> None:
     """Say what approving calls like it may allow, narrowest first."""
     settings = load_settings()
     log_at("error")
@@ -90,13 +108,90 @@ def list_similar(proposal: str, *, as_json: bool) -> None:
         print(f"--for     {', '.join(GrantDuration)}")
 
 
-def edit_proposal(proposal: str, arguments: str | None, seen: int | None) -> None:
-    """Change the arguments; without any, print the current ones to start from."""
+@command(app, "edit")
+def edit_proposal(
+    proposal: Id,
+    arguments: Annotated[
+        str | None, typer.Argument(help="All arguments, as a JSON object.", metavar="JSON")
+    ] = None,
+    *,
+    seen: Seen = None,
+) -> None:
+    """Change a proposal's arguments; it needs approval again.
+
+    Without JSON, print the current ones to start from.
+    """
     if arguments is None:
         _print_arguments(proposal)
         return
     given = decode_object(arguments)
     press(proposal, Verb.EDIT, seen, arguments=given)
+
+
+@command(app)
+def ask(
+    proposal: Id,
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    *,
+    seen: Seen = None,
+) -> None:
+    """Ask the agent about an open proposal; this decides nothing.
+
+    It answers in its conversation.
+    """
+    press(proposal, Verb.ASK, seen, reason=question)
+
+
+@command(app)
+def answer(
+    proposal: Id, words: Annotated[str, typer.Argument(help="Your answer.")], *, seen: Seen = None
+) -> None:
+    """Answer a question of the agent. This approves nothing."""
+    press(proposal, Verb.ANSWER, seen, reason=words)
+
+
+@command(app)
+def revise(
+    proposal: Id, changes: Annotated[str, typer.Argument(help="What should change.")], *, seen: Seen = None
+) -> None:
+    """Send a teammate's plan back for changes."""
+    press(proposal, Verb.REVISE, seen, reason=changes)
+
+
+@command(app)
+def cancel(proposal: Id) -> None:
+    """Withdraw a proposal you asked for (an admin: anyone's)."""
+    press(proposal, Verb.CANCEL)
+
+
+@command(app)
+def extend(proposal: Id) -> None:
+    """Restart a proposal's expiry timer."""
+    press(proposal, Verb.EXTEND)
+
+
+@command(app)
+def stop(proposal: Id) -> None:
+    """Stop a proposal's tool while it runs.
+
+    The running nod does so within a second. What the tool did until then stays done.
+    """
+    press(proposal, Verb.STOP)
+
+
+@command(app)
+def undo(proposal: Id, *, every: Every = False) -> None:
+    """Put back what a proposal did, while its time for that lasts; shows first what would be done.
+
+    With --all: what each row of its batch did.
+    """
+    press(proposal, Verb.UNDO_ALL if every else Verb.UNDO)
+
+
+@command(app)
+def retry(proposal: Id) -> None:
+    """Run a failed proposal again."""
+    press(proposal, Verb.RETRY)
 
 
 def _print_arguments(prefix: str) -> None:
@@ -144,6 +239,8 @@ def _sure(found: Proposal, verb: Verb) -> bool:
 
 
 async def _take_press(settings: Settings, database: Database, press: Press) -> Reply:
+    from bot.cli.gate import presses_of  # here, for what only prints its help loads no tool
+
     async with presses_of(settings, database) as presses:
         return (await presses.take(press)).reply
 
@@ -151,52 +248,7 @@ async def _take_press(settings: Settings, database: Database, press: Press) -> R
 async def _ladder(
     settings: Settings, database: Database, found: Proposal
 ) -> tuple[Sequence[tuple[GrantScope, str]], Sequence[tuple[GrantAudience, str]]]:
+    from bot.cli.gate import presses_of
+
     async with presses_of(settings, database) as presses:
         return await presses.ladder(found.id, operator()), await presses.reaches(found.id, operator())
-
-
-@contextlib.asynccontextmanager
-async def tools_of(
-    settings: Settings, database: Database, *, all_now: bool = False
-) -> AsyncIterator[Registry]:
-    """Yield every tool that the settings name; MCP servers start when tools are first asked for.
-
-    ``all_now``: they all start immediately, and those that fail are reported.
-    """
-    parts = make_parts(settings, database, policies_of(settings))
-    give_hooks(database, hooks_of(parts))
-    registry, own, mcp = registry_of(parts)
-    await own.start()
-    try:
-        if all_now:
-            await mcp.settle(SETTLE_SECONDS)
-            await mcp.tools()
-        for server in await mcp.status():
-            if server.trouble and all_now:
-                why = f"the MCP server {server.name} is unavailable ({server.trouble})"
-                said = f"; it said: {server.said}" if server.said else ""
-                print(line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
-            elif server.left_out and all_now:
-                print(line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
-        yield registry
-    finally:
-        await mcp.stop()
-
-
-@contextlib.asynccontextmanager
-async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
-    """Yield the gate to every tool that the settings name; ``all_now`` as in `tools_of`."""
-    async with tools_of(settings, database, all_now=all_now) as registry:
-        yield Gate(registry, policies_of(settings), database, now, Process.this().id)
-    notify(database.engine)
-
-
-@contextlib.asynccontextmanager
-async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
-    """Yield the press service for this shell. The running nod finds the resulting jobs in the rows."""
-    async with contextlib.AsyncExitStack() as stack:
-        gate = await stack.enter_async_context(gate_of(settings, database))
-        if settings.otlp_endpoint is not None:
-            end = tracing.begin_tracing(settings.otlp_endpoint, settings.otlp_header_pairs, Process.this().id)
-            stack.push_async_callback(asyncio.to_thread, end)
-        yield Presses(database, gate, now)

@@ -23,8 +23,9 @@ from sqlalchemy.exc import DBAPIError
 from bot.agent.openai.offers import MAX_TOOLS, find_untold
 from bot.app import make_parts, registry_of
 from bot.channels.kinds import channels_of, require_admin
+from bot.cli.command import command
 from bot.cli.progress import show_progress
-from bot.cli.shared import colour_text, log_at, looking, make_given, plain, print_json
+from bot.cli.shared import Json, colour_text, log_at, looking, make_given, plain, print_json
 from bot.core import policies_of
 from bot.domain.chat import Address
 from bot.domain.findings import Finding, Health, fail, ok, warn
@@ -45,6 +46,7 @@ from bot.tools.mcp.base import SETTLE_SECONDS, Servers, ServerStatus
 from bot.tools.tool import Tool
 from bot.web.server import listen
 
+app = typer.Typer()
 _MODEL_SECONDS = 10.0
 _DOCKER_SECONDS = 10.0
 _NOD_SECONDS = 5.0
@@ -58,7 +60,8 @@ def in_words(found: Finding) -> str:
     return f"{colour_text(f'{found.health:<4}', _COLOURS[found.health])} {said}"
 
 
-def doctor(*, as_json: bool) -> None:
+@command(app)
+def doctor(*, as_json: Json = False) -> None:
     """Check the settings and what they reach; tells you how to fix each problem."""
     log_at("critical")  # what it would log is among the findings
     settings, faults = Settings.inspect(**make_given())

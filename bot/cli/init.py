@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from bot.channels.kinds import own_channels
 from bot.cli import doctor
+from bot.cli.command import command
 from bot.cli.shared import database_url, line, log_at
 from bot.domain.findings import Finding, ok
 from bot.domain.people import LOCAL
@@ -29,6 +30,7 @@ from bot.errors import NodError
 from bot.settings import Settings
 from bot.tools.intake import bound_response
 
+app = typer.Typer()
 _PORTS = {"Ollama": 11434, "LM Studio": 1234, "Jan": 1337, "vLLM": 8000}
 """As their documents give them."""
 _SECONDS = 1.0
@@ -84,6 +86,7 @@ class SetupStep:
     look: Callable[[Settings], list[Finding]]
 
 
+@command(app)
 def init() -> None:
     """Write a .env: asks five questions, and tries each answer out."""
     log_at("critical")

@@ -4,9 +4,23 @@ import contextlib
 import json
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from bot.cli.shared import colour_text, find, fit_to_terminal, line, load_settings, looking, plain, print_json
+import typer
+
+from bot.cli.command import command
+from bot.cli.shared import (
+    Id,
+    Json,
+    colour_text,
+    find,
+    fit_to_terminal,
+    line,
+    load_settings,
+    looking,
+    plain,
+    print_json,
+)
 from bot.domain.connections import Connection
 from bot.domain.proposals import Level, Proposal, others, together
 from bot.domain.redaction import redact_arguments as shown_arguments
@@ -15,11 +29,19 @@ from bot.domain.times import format_expiry, format_relative, now
 from bot.store import proposals
 from bot.store.database import Database
 
+app = typer.Typer()
 _LISTED = 200
 _LOOK_SECONDS = 1.0
 
 
-def pending(*, as_json: bool, watch: bool) -> None:
+@command(app)
+def pending(
+    *,
+    as_json: Json = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Print what changes, too, until Ctrl+C.")
+    ] = False,
+) -> None:
     """List what is waiting for a decision, soonest to expire first."""
     with looking(load_settings()) as database:
         if watch:
@@ -103,7 +125,8 @@ def _connection_to_json(connection: Connection | None) -> dict[str, str] | None:
     return {name: str(getattr(connection, name)) for name in ("server", "owner", "name", "subject")}
 
 
-def show_proposal(proposal: str, *, as_json: bool) -> None:
+@command(app, "show")
+def show_proposal(proposal: Id, *, as_json: Json = False) -> None:
     """Show one proposal in full."""
     from bot.domain.cards import card_of, whole_text
 
@@ -126,7 +149,8 @@ def show_proposal(proposal: str, *, as_json: bool) -> None:
         print(plain("\n".join([*head, "", whole_text(card)]) + result))
 
 
-def list_team(*, as_json: bool) -> None:
+@command(app, "team")
+def list_team(*, as_json: Json = False) -> None:
     """List the teammates of all conversations with their plans."""
     from bot.approvals.commands.everyone import format_team
     from bot.store import teams

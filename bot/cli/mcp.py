@@ -3,20 +3,38 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
+import typer
 
+from bot.cli.command import command, with_shared_options
 from bot.cli.shared import load_settings, log_at, plain
 from bot.errors import NodError
 from bot.features.mcp.server import agents_server
 from bot.settings import Settings
 
+Server = Annotated[
+    str, typer.Argument(metavar="NAME", help="The server's name in the file of NOD_MCP_CONFIG.")
+]
+
+app = typer.Typer()
 _SECONDS = 60.0  # for one answer of the running nod, which waits up to 20 for a person
 
 
-def serve(patience: int) -> None:
-    """Serve on stdin and stdout; a permission prompt waits ``patience`` seconds."""
+@app.callback(invoke_without_command=True)
+@with_shared_options
+def serve(
+    context: typer.Context,
+    *,
+    patience: Annotated[int, typer.Option(min=1, help="Seconds a permission prompt waits.")] = 600,
+) -> None:
+    """Let another agent ask people over MCP; sign in at MCP servers.
+
+    Alone it is an MCP server on stdin and stdout, in front of the running nod.
+    """
+    if context.invoked_subcommand is not None:
+        return
     settings = load_settings()
     log_at("error")
 
@@ -26,7 +44,8 @@ def serve(patience: int) -> None:
     asyncio.run(agents_server(connect, patience).run_stdio_async())
 
 
-def login(name: str) -> None:
+@command(app)
+def login(name: Server) -> None:
     """Sign in at an MCP server: prints the page to open, and waits until you were there."""
     with _running() as nod:
         begun = _read_answer(nod.post(f"/api/mcp/{name}/login"))
@@ -37,7 +56,8 @@ def login(name: str) -> None:
         print(plain(text))
 
 
-def logout(name: str) -> None:
+@command(app)
+def logout(name: Server) -> None:
     """Forget the sign-in at an MCP server."""
     with _running() as nod:
         print(plain(_read_answer(nod.delete(f"/api/mcp/{name}/login"))["text"]))

@@ -1,17 +1,28 @@
 """``nod secrets``: a new key for what Nod keeps encrypted, and encrypting everything with the newest one."""
 
+import typer
+
+from bot.cli.command import command, shared_options
 from bot.cli.shared import existing, load_settings, log_at
 from bot.errors import SettingsError
 from bot.store import secrets
 
+app = typer.Typer(
+    callback=shared_options,
+    no_args_is_help=True,
+    help="Make a key for the secrets in the database; encrypt them again.",
+)
 
+
+@command(app)
 def new() -> None:
-    """Print a new key."""
+    """Print a new key for NOD_SECRET_KEY, which encrypts tokens in the database."""
     print(secrets.new_key())
 
 
+@command(app)
 def rotate() -> None:
-    """Encrypt what is kept with the newest key of NOD_SECRET_KEY."""
+    """Encrypt everything with the newest key of NOD_SECRET_KEY. Every process needs that key first."""
     settings = load_settings()
     log_at("error")
     if not settings.secret_key:

@@ -7,7 +7,7 @@ import pwd
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from sqlalchemy.exc import DBAPIError
@@ -36,6 +36,15 @@ def complete_id(incomplete: str) -> list[tuple[str, str]]:
             found = database.read_now(proposals.in_states, [State.PROPOSED, State.FAILED])
         return [(p.id, line(p.description)) for p in found if p.id.startswith(incomplete.lower())]
     return []
+
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The proposal's ID, or its first characters.", autocompletion=complete_id
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def load_settings(*, demo: bool = False, **more: Any) -> Settings:

@@ -1,7 +1,8 @@
-"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod link``, ``nod unlink``."""
+"""Slash commands of the chats, typed in a shell: ``nod approvals``, ``nod schedules``, ``nod link``."""
 
 import asyncio
 import re
+from typing import Annotated
 
 import typer
 
@@ -9,8 +10,9 @@ from bot.app import FEATURES
 from bot.approvals.commands import Commands as SlashCommands
 from bot.approvals.commands.words import CommandParts
 from bot.channels.kinds import channels_of
-from bot.cli.deciding import presses_of
-from bot.cli.shared import as_may_be, load_settings, log_at, operator, plain, print_json
+from bot.cli.command import command
+from bot.cli.gate import presses_of
+from bot.cli.shared import Json, as_may_be, load_settings, log_at, operator, plain, print_json
 from bot.domain.chat import Address, Answer, Command, Incoming, Press, Reply
 from bot.domain.jobs import Job
 from bot.domain.people import SHELL, Actor
@@ -20,11 +22,110 @@ from bot.settings import Settings
 from bot.store.connections import get_connections
 from bot.store.database import Database
 
+app = typer.Typer()
 _CHATTED = re.compile(
     r"(?<![\w./])/(?:nod )?"
     r"(approvals|connections|schedules|away|back|link|unlink|approve|decline|show|pending|help)\b"
 )
 _ELSEWHERE = "(Telegram: "  # stands behind what is to be sent from an account in a chat
+
+
+@command(app)
+def approvals(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="As in the chats; try: help")
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Run an /approvals admin command.
+
+    Such as: policy, approvers, grants, pause; nod approvals help lists them.
+    """
+    say("approvals", " ".join(words or []), as_json=as_json)
+
+
+@command(app)
+def schedules(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD ID]", help="pause, resume, run or delete"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List schedules; pause, resume, run or delete one.
+
+    An admin sees everyone's.
+    """
+    say("nod", f"schedules {' '.join(words or [])}", as_json=as_json)
+
+
+@command(app)
+def connections(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD NAME]", help="connect, confirm or end"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List the accounts at other servers that Nod acts as for you; connect one, or end one.
+
+    An admin sees everyone's, and never a token.
+    """
+    say("nod", f"connections {' '.join(words or [])}", as_json=as_json)
+
+
+@command(app)
+def memory(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD NUMBER]", help="forget, edit or export"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """List what Nod remembers about you and the team; forget, edit or export it."""
+    say("nod", f"memory {' '.join(words or [])}", as_json=as_json)
+
+
+@command(app)
+def away(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WHO until WHEN", help="Such as: slack:T1/U7 until monday.")
+    ] = None,
+) -> None:
+    """Name who decides for you while you are away, 14 days at most; without words, say who is away."""
+    say("nod", f"away {' '.join(words or [])}")
+
+
+@command(app)
+def back(account: Annotated[str, typer.Argument(help="Of someone else: for admins.")] = "") -> None:
+    """Say that you are back; an admin ends anyone's absence."""
+    say("nod", f"back {account}")
+
+
+@command(app)
+def link(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="CODE", help="The code you got elsewhere; yes.")
+    ] = None,
+) -> None:
+    """Link your account here with another of yours.
+
+    Without a code: get one, for the other account.
+    """
+    say("nod", f"link {' '.join(words or [])}")
+
+
+@command(app)
+def unlink(account: Annotated[str, typer.Argument(help="One of yours.")] = "") -> None:
+    """Separate one of your linked accounts again.
+
+    Without a name: the account of this shell.
+    """
+    say("nod", f"unlink {account}")
 
 
 def say(name: str, text: str, *, as_json: bool = False) -> None:

@@ -1,16 +1,27 @@
 """``nod token``: tokens of the HTTP interface, made, listed and revoked."""
 
 import sys
+from typing import Annotated
 
-from bot.cli.shared import existing, load_settings, looking, operator, plain, print_json
+import typer
+
+from bot.cli.command import command, shared_options
+from bot.cli.shared import Json, existing, load_settings, looking, operator, plain, print_json
 from bot.domain.times import format_relative, now
 from bot.errors import NodError
 from bot.store import tokens
 from bot.store.locks.process_lock import notify
 from bot.store.tokens import IssuedToken
 
+app = typer.Typer(
+    callback=shared_options,
+    no_args_is_help=True,
+    help="Make, list and revoke tokens for the HTTP interface.",
+)
 
-def new(name: str) -> None:
+
+@command(app)
+def new(name: Annotated[str, typer.Argument(help="Whose it is, such as ci: the account http:ci.")]) -> None:
     """Make a token and print it, once: only its hash is kept."""
     with existing(load_settings()) as database:
         token = database.write_now(tokens.issue, name, operator(), now())
@@ -20,7 +31,8 @@ def new(name: str) -> None:
         print(words, file=sys.stderr)
 
 
-def list_(*, as_json: bool) -> None:
+@command(app, "list")
+def list_(*, as_json: Json = False) -> None:
     """List the tokens that work: label, account, who made it, when."""
     settings = load_settings()
     with looking(settings) as database:
@@ -47,7 +59,10 @@ def _token_to_json(name: str, token: IssuedToken | None = None) -> dict[str, str
     return {"label": label, "account": f"http:{name}", "made_by": made_by, "made_at": at}
 
 
-def revoke_token(which: str) -> None:
+@command(app, "revoke")
+def revoke_token(
+    which: Annotated[str, typer.Argument(metavar="LABEL", help="Its label, or a name for all of that name.")],
+) -> None:
     """Revoke a token: the running nod refuses it from then on, and ends its streams."""
     settings = load_settings()
     with existing(settings) as database:

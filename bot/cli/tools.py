@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import json
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from bot.agent.openai.offers import find_untold
-from bot.cli.deciding import gate_of, tools_of
+from bot.cli.command import command, shared_options
+from bot.cli.gate import gate_of, tools_of
 from bot.cli.shared import (
+    Json,
     decode_object,
     existing,
     fit_to_terminal,
@@ -33,6 +35,7 @@ from bot.store.database import Database
 from bot.tools.registry import AvailableTools
 from bot.tools.tool import Tool
 
+app = typer.Typer(callback=shared_options, no_args_is_help=True, help="List tools and call one manually.")
 _LOOK_SECONDS = 0.5  # how often another process's work is looked for
 
 
@@ -45,7 +48,16 @@ def complete_tool(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
-def list_(*, as_json: bool) -> None:
+ToolName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOOL", help="The tool's name, as in: nod tools list", autocompletion=complete_tool
+    ),
+]
+
+
+@command(app, "list")
+def list_(*, as_json: Json = False) -> None:
     """List every tool: name, group, what it does to the world, one line."""
     found = asyncio.run(_list_tools(load_settings()))
     found = sorted(found, key=lambda t: (t.group, t.name))
@@ -66,7 +78,8 @@ def _tool_to_json(tool: Tool) -> dict[str, Any]:
     return about | {"parameters": tool.parameters, "untold": find_untold(tool.spec)}
 
 
-def show_tool(name: str, *, as_json: bool) -> None:
+@command(app, "show")
+def show_tool(name: ToolName, *, as_json: Json = False) -> None:
     """Show one tool in full: what it does, its risk, and the JSON schema of its arguments."""
     tool = _find_tool(asyncio.run(_list_tools(load_settings())), name)
     if as_json:
@@ -81,7 +94,13 @@ def show_tool(name: str, *, as_json: bool) -> None:
     )
 
 
-def call_tool(name: str, arguments: str, *, wait: bool) -> None:
+@command(app, "call")
+def call_tool(
+    name: ToolName,
+    arguments: Annotated[str, typer.Argument(help="A JSON object.", metavar="JSON")] = "{}",
+    *,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it was decided and has run.")] = False,
+) -> None:
     """Call a tool: what reads runs here and now; what writes becomes a proposal for people to decide."""
     settings = load_settings()
     log_at("error")

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.testing import CliRunner
 
 import bot
-from bot.cli.command import Chosen
+from bot.cli.command import Chosen, LazyGroup
 from bot.cli.main import main
 from tests.cli.conftest import Shell
 
@@ -73,20 +73,29 @@ def test_help_lists_every_command_in_its_section(shell: Shell) -> None:
         assert sorted(found) == sorted(names.split()), section
 
 
-def test_each_command_takes_the_options_of_all() -> None:
-    def commands(group: TyperGroup, path: str = "nod") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
-        yield path, group
-        for name, command in group.commands.items():
-            if isinstance(command, TyperGroup):
-                yield from commands(command, f"{path} {name}")
-            else:
-                yield f"{path} {name}", command
+def list_commands(group: TyperGroup, path: str = "nod") -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
+    yield path, group
+    for name in group.commands:
+        command = group.load_command(name) if isinstance(group, LazyGroup) else group.commands[name]
+        if isinstance(command, TyperGroup):
+            yield from list_commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
 
-    all_of_them = list(commands(typer.main.get_group(main)))
+
+def test_each_command_takes_the_options_of_all() -> None:
+    all_of_them = list(list_commands(typer.main.get_group(main)))
     assert len(all_of_them) > 25
     for name, command in all_of_them:
         taken = {opt for parameter in command.params for opt in parameter.opts}
         assert taken >= {"-d", "--database", "--demo", "-q", "--quiet", "-v", "--verbose"}, name
+
+
+def test_each_command_is_listed_with_the_first_line_of_its_own_help() -> None:
+    group = typer.main.get_group(main)
+    assert isinstance(group, LazyGroup)
+    for name, listed in group.commands.items():
+        assert group.load_command(name).help.partition("\n\n")[0].replace("\n", " ") == listed.help, name
 
 
 def test_the_version_is_told(shell: Shell) -> None:

@@ -1,0 +1,68 @@
+"""The gate of a command that decides or runs something: its tools, and presses from this shell."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+
+from bot.app import hooks_of, make_parts, registry_of
+from bot.approvals.gate import Gate
+from bot.approvals.presses import Presses
+from bot.cli.shared import line
+from bot.core import policies_of
+from bot.domain.jobs import Process
+from bot.domain.times import now
+from bot.settings import Settings
+from bot.store.database import Database
+from bot.store.hooks import give_hooks
+from bot.store.locks.process_lock import notify
+from bot.telemetry import tracing
+from bot.tools.mcp.base import SETTLE_SECONDS
+from bot.tools.registry import Registry
+
+
+@contextlib.asynccontextmanager
+async def tools_of(
+    settings: Settings, database: Database, *, all_now: bool = False
+) -> AsyncIterator[Registry]:
+    """Yield every tool that the settings name; MCP servers start when tools are first asked for.
+
+    ``all_now``: they all start immediately, and those that fail are reported.
+    """
+    parts = make_parts(settings, database, policies_of(settings))
+    give_hooks(database, hooks_of(parts))
+    registry, own, mcp = registry_of(parts)
+    await own.start()
+    try:
+        if all_now:
+            await mcp.settle(SETTLE_SECONDS)
+            await mcp.tools()
+        for server in await mcp.status():
+            if server.trouble and all_now:
+                why = f"the MCP server {server.name} is unavailable ({server.trouble})"
+                said = f"; it said: {server.said}" if server.said else ""
+                print(line(f"nod: {why}; without its tools{said}"), file=sys.stderr)
+            elif server.left_out and all_now:
+                print(line(f"nod: the MCP server {server.name}: {server.left_out}"), file=sys.stderr)
+        yield registry
+    finally:
+        await mcp.stop()
+
+
+@contextlib.asynccontextmanager
+async def gate_of(settings: Settings, database: Database, *, all_now: bool = False) -> AsyncIterator[Gate]:
+    """Yield the gate to every tool that the settings name; ``all_now`` as in `tools_of`."""
+    async with tools_of(settings, database, all_now=all_now) as registry:
+        yield Gate(registry, policies_of(settings), database, now, Process.this().id)
+    notify(database.engine)
+
+
+@contextlib.asynccontextmanager
+async def presses_of(settings: Settings, database: Database) -> AsyncIterator[Presses]:
+    """Yield the press service for this shell. The running nod finds the resulting jobs in the rows."""
+    async with contextlib.AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(gate_of(settings, database))
+        if settings.otlp_endpoint is not None:
+            end = tracing.begin_tracing(settings.otlp_endpoint, settings.otlp_header_pairs, Process.this().id)
+            stack.push_async_callback(asyncio.to_thread, end)
+        yield Presses(database, gate, now)
