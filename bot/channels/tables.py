@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from rich.cells import cell_len
 
@@ -17,6 +18,7 @@ from bot.domain.direction import isolate
 
 MAX_WIDTH_CELLS = 80  # of a table in columns; a wider one is told row by row
 _BAR = re.compile(r"(?<!\\)\|")
+MAX_BRACKETS = 500  # in a text: the parser takes each for a link or picture that it may close far below
 MAX_COLUMNS = 40  # more than anyone reads; the parser would fill up every row of them
 
 
@@ -26,6 +28,25 @@ class _Table:
     end: int
     alignments: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
+
+
+def bound_links(parser: MarkdownIt) -> MarkdownIt:
+    """Have a parser leave paragraphs and cells as they were written, once a text has had `MAX_BRACKETS`.
+
+    It takes some 300 steps for each bracket that nothing closes.
+    """
+    parser.core.ruler.before("inline", "bound_links", _leave_brackets)
+    return parser
+
+
+def _leave_brackets(state: StateCore) -> None:
+    brackets = 0
+    for token in state.tokens:
+        if token.type == "inline":
+            brackets += token.content.count("[")
+            if brackets > MAX_BRACKETS:
+                token.children = [Token("text", "", 0, content=token.content)]
+                token.content = ""
 
 
 def is_too_wide(markdown: str) -> bool:
@@ -74,7 +95,7 @@ def _note_place(state: StateBlock, start: int, end: int, silent: bool) -> bool: 
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     parser.block.ruler.at("table", _note_place, {"alt": ["paragraph", "reference"]})
-    return parser
+    return bound_links(parser)
 
 
 _PARSER = _make_parser()

@@ -4,8 +4,11 @@ Time is of the processor, as a ratio within one run; what is over in no time is 
 """
 
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from bot.channels import markdown
 from bot.channels.discord import text as discord
 from bot.channels.slack import blocks, inbound
 from bot.channels.slack import text as slack
+from bot.channels.tables import MAX_BRACKETS, lay_out_tables
 from bot.channels.telegram import text as telegram
 from bot.channels.telegram.markdown import from_markdown
 from bot.cli import shared
@@ -23,6 +27,7 @@ LONGEST = 45_000
 _FACTOR = 2.5
 _IN_NO_TIME = 0.15  # seconds
 _TRIES = 4
+_CALLS = 40  # for a character
 _SHORTER = (LONGEST // 8, LONGEST // 4, LONGEST // 2)
 _FIRST = LONGEST // 4  # most need not be tried longer: what grows with the square takes 16 times as long
 
@@ -118,3 +123,33 @@ def test_a_text_twice_as_long_takes_and_makes_at_most_two_and_a_half_times_as_mu
     finally:
         gc.enable()
     assert worse == {}
+
+
+@pytest.mark.parametrize("pump", ["![", "[", "[[", "![](", "[](", "<![CDATA[", "|![", "![|"])
+@pytest.mark.parametrize("parse", [from_markdown, lay_out_tables, discord.split])
+def test_brackets_that_nothing_closes_cost_the_parser_few_calls_each(
+    parse: Callable[[str], object], pump: str
+):
+    assert _count_calls(parse, _pumped(pump, length := 16_000)) < _CALLS * length
+
+
+def test_a_text_with_more_brackets_than_anyone_reads_shows_the_rest_as_it_was_written():
+    links = "\n\n".join("[a](https://a.example)" for _ in range(MAX_BRACKETS + 1))
+    made = from_markdown(links)
+    assert made.text == "\n\n".join([*("a" for _ in range(MAX_BRACKETS)), "[a](https://a.example)"])
+    assert len(made.entities) == MAX_BRACKETS
+
+
+def _count_calls(function: Callable[[str], object], text: str) -> int:
+    calls = 0
+
+    def count(_: FrameType, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        function(text)
+    finally:
+        sys.setprofile(None)
+    return calls

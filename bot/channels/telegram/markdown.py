@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from telegram import MessageEntity
 
 from bot.channels.markdown import clean_prose, misleads
-from bot.channels.tables import is_too_wide, lay_out_tables
+from bot.channels.tables import bound_links, is_too_wide, lay_out_tables
 from bot.channels.telegram.limits import TEXT_UNITS
 from bot.channels.telegram.text import Rich, drop_halves, keep_harmless, utf16_len, web_link
 
@@ -81,7 +81,7 @@ def _make_parser() -> MarkdownIt:
     """Make a parser without tags and references: they hide what was written."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").disable("reference")
     parser.block.ruler.before("code", _TOO_DEEP, _take_rest)
-    return parser
+    return bound_links(parser)
 
 
 _PARSER = _make_parser()
