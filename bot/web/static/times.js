@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 
-const WHOLE = { dateStyle: "full", timeStyle: "long" };
+const IN_FULL = { dateStyle: "full", timeStyle: "long" };
 const STEPS = [
   ["day", 86400, 36 * 3600],
   ["hour", 3600, 90 * 60],
@@ -79,5 +79,5 @@ setInterval(() => {
 // The time in full, with its zone, for who points at it.
 document.addEventListener("mouseover", ({ target }) => {
   const element = target.closest?.("time[datetime]:not([title])");
-  if (element) element.title = new Date(element.dateTime).toLocaleString("en", WHOLE);
+  if (element) element.title = new Date(element.dateTime).toLocaleString("en", IN_FULL);
 });
